@@ -13,26 +13,18 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
 from evaluators.backend import Answers, Events, Request, Response, Sent
-from evaluators.backends.openai.client import (
-    MOST_BYTES_OF_FILE,
-    Client,
-    Connection,
-    FaultError,
-    RejectedError,
-    error_of,
-    read_json,
-)
+from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Client, Connection, read_json
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
-from evaluators.backends.openai.meanings import error_inside, error_text
-from evaluators.backends.openai.methods import Methods, failed, rejected
-from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, AnswerError, Call, shown
+from evaluators.backends.openai.meanings import NoAnswerError, error_inside, error_of, error_text
+from evaluators.backends.openai.methods import Methods, response_of
+from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, Call, shown
 
 _RESPONSES_PER_EVENT = 1024
 _KEY_LENGTH = 40
@@ -41,7 +33,6 @@ _MOST_REASONS = 3
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _NO_BATCH_API = "check that the endpoint has a batch API, or leave out --batch"
 _KEPT = "Batches on their way are kept"
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +84,8 @@ class BatchRun:
         for key in [key for key in indices_of if key not in under_way]:
             try:
                 calls[key] = self.methods.calls(requests[indices_of[key][0]])
-            except AnswerError as error:
-                unaskable |= dict.fromkeys(indices_of[key], failed(str(error)))
+            except NoAnswerError as error:
+                unaskable |= dict.fromkeys(indices_of[key], response_of(error))
         if unaskable:
             yield Answers(unaskable, 0.0)
         yield from self._submit(calls)
@@ -115,8 +106,7 @@ class BatchRun:
                     yield Answers(responses, now - since)
                     since = now
                 # Forget the batch only now: the caller has stored all responses that were yielded.
-                self._batches.remove(batch)
-                self._save()
+                self._forget(batch)
             if self._batches:
                 time.sleep(self.limits.poll_seconds)
 
@@ -142,11 +132,8 @@ class BatchRun:
             yield from self._send(lines, keys)
 
     def _send(self, lines: Sequence[bytes], keys: Sequence[str]) -> Iterator[Sent]:
-        content = b"".join(lines)
-        file_id = self._checked_id(
-            self._retry(lambda client: client.upload("requests.jsonl", content)), "an uploaded file"
-        )
-        batch = _Batch(file_id, None, list(keys))
+        uploaded = self._retry(methodcaller("upload", "requests.jsonl", b"".join(lines)))
+        batch = _Batch(_checked_id(uploaded, "an uploaded file"), None, list(keys))
         # Saved before the batch exists, so that a process killed in between finds its uploaded file again.
         self._batches.append(batch)
         self._save()
@@ -158,20 +145,9 @@ class BatchRun:
     def _create(self, batch: _Batch) -> None:
         route = CHAT if self.methods.api == "chat" else COMPLETIONS
         body = {"input_file_id": batch.file_id, "endpoint": f"/v1{route}", "completion_window": "24h"}
-        made = self._retry(lambda client: client.post(Call("/batches", body))).data
-        batch.batch_id = self._checked_id(made.get("id"), "a batch")
+        made = self._retry(methodcaller("post", Call("/batches", body))).data
+        batch.batch_id = _checked_id(made.get("id"), "a batch")
         self._save()
-
-    @staticmethod
-    def _checked_id(name: object, what: str) -> str:
-        """Return an id from the endpoint as text.
-
-        Raises:
-            RunError: it is no id, so that the answers could never be fetched.
-        """
-        if not isinstance(name, str | int) or name == "":
-            raise RunError(f"the endpoint gives {shown(name)} as the id of {what}; {_NO_BATCH_API}. {_KEPT}")
-        return str(name)
 
     def _collect(self, batch: _Batch) -> dict[str, Any] | None:
         """Return the entries of a batch's result files by ``custom_id``; None if the batch has not ended.
@@ -181,7 +157,7 @@ class BatchRun:
         """
         if batch.batch_id is None:
             self._recover_id(batch)
-        data = self._retry(lambda client: client.get(f"/batches/{batch.batch_id}")).data
+        data = self._get(f"/batches/{batch.batch_id}")
         status = data.get("status")
         if not isinstance(status, str):
             raise RunError(
@@ -190,8 +166,7 @@ class BatchRun:
         if status not in _ENDED:
             return None
         if status == "failed":
-            self._batches.remove(batch)
-            self._save()
+            self._forget(batch)
             errors = data.get("errors")
             held = errors.get("data") if isinstance(errors, Mapping) else None
             listed = held[:_MOST_REASONS] if isinstance(held, list) else []
@@ -201,7 +176,7 @@ class BatchRun:
         entries: dict[str, Any] = {}
         for name in ("error_file_id", "output_file_id"):  # A response replaces an error of the same request.
             if file_id := data.get(name):
-                text = self._retry(methodcaller("get_text", f"/files/{file_id}/content"))
+                text: str = self._retry(methodcaller("get_text", f"/files/{file_id}/content"))
                 # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
                 for line in text.split("\n"):
                     if isinstance(entry := read_json(line), dict):
@@ -211,11 +186,11 @@ class BatchRun:
     def _recover_id(self, batch: _Batch) -> None:
         """Find the id of a batch that was being created when the process was killed, or create the batch now."""
         # The newest hundred: the batch is among them unless a hundred others were created since.
-        data = self._retry(lambda client: client.get("/batches?limit=100")).data.get("data")
+        data = self._get("/batches?limit=100").get("data")
         listed = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
         same = [entry for entry in listed if entry.get("input_file_id") == batch.file_id]
         if same:
-            batch.batch_id = self._checked_id(same[0].get("id"), "a batch")
+            batch.batch_id = _checked_id(same[0].get("id"), "a batch")
             self._save()
         else:
             self._create(batch)
@@ -223,51 +198,53 @@ class BatchRun:
     def _response(self, key: str, request: Request, entries: Mapping[str, Any]) -> Response:
         bodies = []
         for number in range(len(self.methods.calls(request))):
-            body = self._body(entries.get(f"{key}-{number}"))
-            if isinstance(body, Response):
-                return body
-            bodies.append(body)
-            self.ledger.see(body)
-            self.ledger.cost_usd += self.ledger.cost_of(body, batch=True) or 0.0
+            try:
+                bodies.append(self._body(entries.get(f"{key}-{number}")))
+            except NoAnswerError as error:
+                # Only this line failed, also by an error that would end a run of single calls.
+                return response_of(error)
+            self.ledger.charge_batch(bodies[-1])
         return self.methods.response(request, bodies)
 
-    def _body(self, entry: Any) -> Mapping[str, Any] | Response:
-        """Return the reply in an entry of a batch's result files, or the response for its error."""
+    def _body(self, entry: Any) -> Mapping[str, Any]:
+        """Return the reply in an entry of a batch's result files, or raise its error."""
         if not isinstance(entry, Mapping):
-            return failed("the batch ended without an answer to this request; run the same command again")
+            raise NoAnswerError("the batch ended without an answer to this request; run the same command again")
         response = entry.get("response")
-        status = response.get("status_code") if isinstance(response, Mapping) else None
-        body = response.get("body") if isinstance(response, Mapping) else None
+        status, body = (
+            response.get(name) if isinstance(response, Mapping) else None for name in ("status_code", "body")
+        )
         error = entry.get("error") or body
         if status == 200 and isinstance(body, Mapping) and (error := error_inside(body)) is None:
             return body
-        found = error_of(status if isinstance(status, int) else 400, error, self.connection.address.clean, {})
-        # Only this line failed, also by an error that would end a run of single calls.
-        return rejected(found) if isinstance(found, RejectedError) else failed(found.reason)
+        raise error_of(status if isinstance(status, int) else 400, error, self.connection.address.clean, {})
 
-    def _retry(self, work: Callable[[Client], Coroutine[Any, Any, _T]]) -> _T:
+    def _get(self, route: str) -> Mapping[str, Any]:
+        return self._retry(methodcaller("get", route)).data  # type: ignore[no-any-return]
+
+    def _retry(self, work: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
         """Run ``work`` with a client, and again after faults that may pass.
 
         Raises:
             RunError: the endpoint refused the call, or every try failed.
         """
 
-        async def once() -> _T:
+        async def once() -> Any:
             async with Client(self.connection, most_bytes=MOST_BYTES_OF_FILE) as client:
                 return await work(client)
 
         for n_tries in range(_N_TRIES):
             try:
-                return run_in_thread(once())
-            except FaultError as fault:
+                return run_in_thread(once)
+            except NoAnswerError as fault:
                 reason = fault.reason
+                if not fault.passes:
+                    raise RunError(f"{reason}; {fault.remedy or _NO_BATCH_API}. {_KEPT}") from None
                 if n_tries + 1 < _N_TRIES:
                     pause = min(self.limits.poll_seconds, fault.retry_after or 2.0**n_tries)
                     host = self.connection.address.host_and_port
                     note(f"no answer from {host}: {reason}; tried again in {pause:.0f} s; Ctrl-C keeps the batches")
                     time.sleep(pause)
-            except RejectedError as error:
-                raise RunError(f"{error.reason}; {error.remedy or _NO_BATCH_API}. {_KEPT}") from None
         raise RunError(f"{reason}; batches on their way are kept: run the same command again")
 
     def _load(self) -> None:
@@ -278,6 +255,10 @@ class BatchRun:
             raise ConfigError(f"{self.state_path}: batches of another model; move the file away")
         self._batches = [_Batch(**entry) for entry in state["batches"]]
 
+    def _forget(self, batch: _Batch) -> None:
+        self._batches.remove(batch)
+        self._save()
+
     def _save(self) -> None:
         if self.state_path is None:
             return
@@ -286,3 +267,14 @@ class BatchRun:
             return
         batches: list[Any] = [asdict(batch) for batch in self._batches]
         strict_json.write(self.state_path, {"model": self.identity, "batches": batches})
+
+
+def _checked_id(name: object, what: str) -> str:
+    """Return an id from the endpoint as text.
+
+    Raises:
+        RunError: it is no id, so that the answers could never be fetched.
+    """
+    if not isinstance(name, str | int) or name == "":
+        raise RunError(f"the endpoint gives {shown(name)} as the id of {what}; {_NO_BATCH_API}. {_KEPT}")
+    return str(name)

@@ -1,4 +1,4 @@
-"""Sends single calls through the library ``openai``, and tells faults that may pass from errors that will not.
+"""Sends single calls through the library ``openai``, and tells what became of them.
 
 This module imports the library ``httpx2``, which comes with ``openai``: import it only where ``openai`` is installed.
 """
@@ -6,15 +6,12 @@ This module imports the library ``httpx2``, which comes with ``openai``: import 
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import logging
-import re
 import ssl
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, Self
 
@@ -22,7 +19,7 @@ import httpx2
 
 from biasboard.ground.errors import import_extra
 from evaluators.backends.openai.address import Address
-from evaluators.backends.openai.meanings import Meaning, error_inside, error_text, meaning_of_error
+from evaluators.backends.openai.meanings import NoAnswerError, error_inside, error_of, rate_limit_pause
 from evaluators.backends.openai.protocol import Call
 from evaluators.backends.openai.stream import is_stream, whole_reply
 
@@ -34,8 +31,6 @@ _MOST_DIGITS = 15
 """Largest number of digits of an integer: Python refuses more than 4,300, and float64 is exact up to 15."""
 _MOST_BYTES = 64_000_000
 MOST_BYTES_OF_FILE = 2_000_000_000
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LOGGERS = ("openai._base_client", "openai._response", "openai._legacy_response", "httpx2")
 _FRAMING = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
 
@@ -58,51 +53,6 @@ class Reply(NamedTuple):
     """JSON object of the body."""
     pause_seconds: float
     """Seconds until the endpoint's rate limits allow another call; 0 if they allow one now."""
-
-
-@dataclass(eq=False)
-class FaultError(Exception):
-    """A failed attempt at a call that may succeed later."""
-
-    reason: str
-    _: KW_ONLY
-    status: int | None = None
-    """HTTP status; None if there was no usable reply, although the call may have been computed and billed."""
-    retry_after: float | None = None
-    """Seconds that the endpoint asks to wait; None if it does not say."""
-    overload: bool = True
-    """True if fewer concurrent calls may help."""
-    sent: bool = True
-    """False if no connection was made, so that the endpoint never saw the call."""
-    timed_out: bool = False
-    """True if the endpoint took the call and did not answer in time."""
-    unusable: bool = False
-    """True if the endpoint answered with something other than a JSON object, such as a web page."""
-
-
-_REMEDIES: Mapping[Meaning, str] = {
-    "key": "check OPENAI_API_KEY, and what the key may do",
-    "credit": "the account's credit is used up; add some",
-    "absent": "check --model and --base-url",
-}
-
-
-@dataclass(eq=False)
-class RejectedError(Exception):
-    """An error of the endpoint that repeating the call would not change."""
-
-    status: int
-    reason: str
-    means: Meaning = "failed"
-    words: str = ""
-    """All that the endpoint says of it: message, codes and parameter, in small letters; empty for a web page."""
-
-    @property
-    def remedy(self) -> str | None:
-        """Advice if every call may end like this one; None if the reason lies in this call."""
-        if 300 <= self.status < 400:
-            return "redirects are not followed: give the address behind them with --base-url"
-        return _REMEDIES.get(self.means)
 
 
 class _TooLargeError(httpx2.RequestError):
@@ -149,9 +99,8 @@ class _BoundedClient(httpx2.AsyncClient):
                 async for part in response.aiter_bytes():
                     body += part
                     if len(body) > self._most_bytes:
-                        raise _TooLargeError(
-                            f"the answer is larger than {self._most_bytes / 1e6:g} MB", request=request
-                        )
+                        most = f"{self._most_bytes / 1e6:g} MB"
+                        raise _TooLargeError(f"the answer is larger than {most}", request=request)
             finally:
                 await response.aclose()
         finally:
@@ -171,9 +120,8 @@ class _BoundedClient(httpx2.AsyncClient):
 class Client:
     """A pool of connections to an endpoint; an asynchronous context manager.
 
-    Each method sends one call once. It raises a ``FaultError`` if the attempt failed but may succeed later, and a
-    ``RejectedError`` if the endpoint would refuse the call every time. The library's own retries are off, since they
-    would hide attempts that must be counted, paid for and paced (see ``pacing.py``).
+    Each method sends one call once, and raises a ``NoAnswerError`` if it brings no answer. The library's own retries
+    are off, since they would hide attempts that must be counted, paid for and paced (see ``pacing.py``).
     """
 
     def __init__(self, connection: Connection, *, most_bytes: int = _MOST_BYTES) -> None:
@@ -181,15 +129,13 @@ class Client:
         self._address, self._timeout = connection.address, connection.timeout
         self._library: Any = import_extra("openai", "openai")
         limits = httpx2.Timeout(self._timeout, connect=min(self._timeout, _CONNECT_SECONDS))
+        # With both, Azure takes the bearer for a token of a user.
+        no_bearer = {"Authorization": self._library.Omit()} if "api-key" in self._address.headers else {}
         # Not litellm, which pins versions of openai and huggingface_hub that are too old for us.
         self._client = self._library.AsyncOpenAI(
             base_url=self._address.url,
             api_key=self._address.key,
-            default_headers={
-                # With both, Azure takes the bearer for a token of a user.
-                **({"Authorization": self._library.Omit()} if "api-key" in self._address.headers else {}),
-                **self._address.headers,
-            },
+            default_headers={**no_bearer, **self._address.headers},
             default_query=dict(self._address.query),
             max_retries=0,
             timeout=limits,
@@ -242,15 +188,15 @@ class Client:
             data = whole_reply(response.content, read_json) if streamed else read_json(response.content)
         if isinstance(data, str):
             but = f", but {kind}" if kind and "json" not in kind else ""
-            raise FaultError(f"the answer is {self._address.clean(data)}{but}", overload=False, unusable=True)
+            raise NoAnswerError(f"the answer is {self._address.clean(data)}{but}", "passing", unusable=True)
         # Some routers pass on the errors of the servers behind them with status 200, beside what was written before.
         if (error := error_inside(data)) is not None:
             raise error_of(200, error, self._address.clean, response.headers)
-        return Reply(data, _rate_limit_pause(response.headers))
+        return Reply(data, rate_limit_pause(response.headers))
 
     @asynccontextmanager
     async def _limited(self, seconds: float) -> AsyncIterator[None]:
-        """Stop after some seconds, and translate the library's errors to those of this module."""
+        """Stop after some seconds, and translate the library's errors."""
         # Never raise "from error": the library's exceptions quote the server, and a server may echo the key.
         library, clean = self._library, self._address.clean
         try:
@@ -259,14 +205,15 @@ class Client:
         except (TimeoutError, library.APITimeoutError) as error:
             if isinstance(error.__cause__, httpx2.ConnectTimeout):
                 reason = f"no connection within {min(self._timeout, _CONNECT_SECONDS):g} s"
-                raise FaultError(reason, sent=False) from None
+                raise NoAnswerError(reason, "passing", overload=True, sent=False) from None
             reason = f"no answer within {seconds:g} s; raise --timeout if the model is that slow"
-            raise FaultError(reason, timed_out=True) from None
+            raise NoAnswerError(reason, "passing", overload=True, timed_out=True) from None
         except library.APIConnectionError as error:
             if isinstance(error.__cause__, _TooLargeError):
-                raise RejectedError(200, str(error.__cause__)) from None
+                raise NoAnswerError(str(error.__cause__), status=200) from None
             sent = not isinstance(error.__cause__, httpx2.ConnectError)
-            raise FaultError(clean(_connection_fault(error.__cause__)), sent=sent) from None
+            reason = clean(_connection_fault(error.__cause__))
+            raise NoAnswerError(reason, "passing", overload=True, sent=sent) from None
         except library.APIStatusError as error:
             # Not error.body, which lacks what stands beside the key "error".
             body = read_json(error.response.content, any_kind=True)
@@ -274,7 +221,7 @@ class Client:
         # The last two are raised for headers and bodies that no server should send.
         except (library.OpenAIError, ValueError, LookupError) as error:
             reason = clean(f"unusable answer ({type(error).__name__}: {error})")
-            raise FaultError(reason, overload=False, unusable=True) from None
+            raise NoAnswerError(reason, "passing", unusable=True) from None
 
 
 def read_json(content: bytes | str, *, any_kind: bool = False) -> Any:
@@ -315,67 +262,3 @@ def _connection_fault(cause: BaseException | None) -> str:
             return "connection reset"
         root = root.__cause__ or root.__context__
     return f"connection lost ({type(cause).__name__}: {cause})"
-
-
-def error_of(
-    status: int, body: object, clean: Callable[[str], str], headers: Mapping[str, str], otherwise: str = ""
-) -> FaultError | RejectedError:
-    """Return the exception for an error of the endpoint.
-
-    Args:
-        status: HTTP status; 200 for an error inside an answer.
-        body: The error, in whatever form.
-        clean: Function that takes secrets out of a text.
-        headers: Headers of the answer, which may ask to wait.
-        otherwise: Text of a body without a message.
-    """
-    error = error_text(body, otherwise)
-    if 300 <= status < 400:
-        error = error._replace(message=f"the endpoint redirects to {headers.get('location', 'nowhere')}")
-    reason = clean(f"HTTP {status}{' with an error' if status == 200 else ''}: {error.message}")
-    # Routers state the status of the server behind them inside the error.
-    known = error.status if status == 200 and error.status is not None else status
-    means = meaning_of_error(known, error)
-    if means in ("limited", "passing"):
-        overload = means == "limited" or status not in (200, 409)
-        waits = _retry_after(headers)
-        return FaultError(reason, status=429 if means == "limited" else known, retry_after=waits, overload=overload)
-    is_page = body is None and otherwise.lstrip().startswith("<")
-    words = "" if is_page else f"{error.message} {error.codes} {error.parameter}".lower()
-    return RejectedError(known, reason, means, words)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the endpoint asks to wait, from any of the usual headers; None if it does not ask."""
-    milliseconds = headers.get("retry-after-ms")
-    if milliseconds is not None and _DURATION.fullmatch(milliseconds):
-        return float(milliseconds) / 1000
-    text = headers.get("retry-after")
-    if text is None:
-        return _rate_limit_pause(headers) or None
-    seconds = _duration(text)
-    if seconds is not None:
-        return seconds
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
-
-
-def _rate_limit_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds until an exhausted rate limit resets; 0 if none is exhausted."""
-    waits = [
-        _duration(headers.get(f"x-ratelimit-reset-{what}", ""))
-        for what in ("requests", "tokens")
-        if headers.get(f"x-ratelimit-remaining-{what}", "").strip() == "0"
-    ]
-    return max((wait for wait in waits if wait is not None), default=0.0)
-
-
-def _duration(text: str) -> float | None:
-    """Convert a duration such as ``6m0s``, ``20ms`` or ``1.5`` to seconds; None if the text is not a duration."""
-    text = text.strip()
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        return None
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)

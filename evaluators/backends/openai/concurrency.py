@@ -7,96 +7,58 @@ shared iterator. Calls are built only when they are sent, so memory stays small 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response
-from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
+from evaluators.backends.openai.client import Client, Connection
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.generation import TEST, is_cut_thinking
-from evaluators.backends.openai.methods import Methods, failed, rejected
+from evaluators.backends.openai.meanings import NoAnswerError
+from evaluators.backends.openai.methods import Methods, response_of
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
-from evaluators.backends.openai.protocol import AnswerError
 
 _TICK_SECONDS = 0.2
 # An answer that waited for the whole tick was stored up to 200 ms after it arrived.
 _GATHER_SECONDS = 0.01
 """Seconds after a response in which further ones are gathered and stored with it; a kill meanwhile loses them."""
 _RESPONSES_PER_EVENT = 256
-_MOST_LESSONS = 8
-"""Number of times that one request is sent in other ways after refusals from which something was learnt."""
 _TRIES_WITHOUT_CHOICE = 3
 """Number of answers without a choice after which a filter, and no passing fault, leaves it out."""
 _FORBIDDEN = "the endpoint forbids every prompt, also a harmless one: ask its provider"
-_T = TypeVar("_T")
+T = TypeVar("T")
 
 
-class CoroutineThread(Generic[_T]):
-    """A coroutine in a thread of its own, since the caller may be in an event loop itself, as in a notebook.
+def event_loop() -> AbstractContextManager[BlockingPortal]:
+    """Start an event loop in a thread of its own, since the caller may be in one itself, as in a notebook.
 
-    It is a context manager: leaving it cancels the coroutine if it is still running, and waits for it to end.
+    Leaving the context by an exception cancels what still runs in it.
     """
-
-    def __init__(self, work: Coroutine[Any, Any, _T]) -> None:
-        """Prepare to run a coroutine."""
-        self.result: Future[_T] = Future()
-        self._work = work
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="openai-endpoint")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._started.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # Only the main task, which cancels its workers: cancelling all tasks of the loop at once would leave calls that
-        # were about to connect never awaited.
-        if self._task is not None:
-            self.call(self._task.cancel)
-        self._thread.join()
-
-    def call(self, function: Callable[[], object]) -> None:
-        """Call a function in the event loop's thread; do nothing if the loop has ended."""
-        if self._loop is not None:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(function)
-
-    def _main(self) -> None:
-        try:
-            self.result.set_result(asyncio.run(self._run()))
-        except BaseException as error:  # The future raises it again.
-            self.result.set_exception(error)
-        finally:
-            self._started.set()
-
-    async def _run(self) -> _T:
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._started.set()
-        return await self._work
+    return start_blocking_portal(name="openai-endpoint")
 
 
-def run_in_thread(work: Coroutine[Any, Any, _T], meanwhile: Callable[[], None] = lambda: None) -> _T:
-    """Run a coroutine to its end in a thread of its own, and return its result.
+def run_in_thread(work: Callable[[], Awaitable[T]], meanwhile: Callable[[], None] = lambda: None) -> T:
+    """Run a coroutine function to its end in a thread of its own, and return its result.
 
     Args:
-        work: The coroutine.
-        meanwhile: Function to call several times a second until the coroutine ends, in the caller's thread.
+        work: The function.
+        meanwhile: Function to call several times a second until it ends, in the caller's thread.
     """
-    with CoroutineThread(work) as thread:
-        while not wait([thread.result], _TICK_SECONDS).done:
+    with event_loop() as portal:
+        future = portal.start_task_soon(work)
+        while not wait([future], _TICK_SECONDS).done:
             meanwhile()
-        return thread.result.result()
+        return future.result()
 
 
 class _Arrived(NamedTuple):
@@ -136,8 +98,9 @@ class ConcurrentRun:
         watch = Watch(self.connection, pacer)
         outbox: _Outbox = SimpleQueue()
         n_waiting, since = len(missing), time.perf_counter()
-        with CoroutineThread(self._work(requests, sorted(missing), pacer, outbox)) as thread:
-            thread.result.add_done_callback(lambda _: outbox.put(None))
+        with event_loop() as portal:
+            work = portal.start_task_soon(self._work, requests, sorted(missing), pacer, outbox)
+            work.add_done_callback(lambda _: outbox.put(None))
             more = True
             while more:
                 arrived, more = _next_arrivals(outbox)
@@ -149,20 +112,18 @@ class ConcurrentRun:
                     now = time.perf_counter()
                     yield Answers({index: response for index, response, _ in arrived}, now - since)
                     since = now
-                    thread.call(partial(_go_on, arrived))
-        thread.result.result()
+                    portal.start_task_soon(_go_on, arrived)
+            work.result()
 
     async def _work(self, requests: Sequence[Request], indices: Sequence[int], pacer: Pacer, outbox: _Outbox) -> None:
-        async with Client(self.connection) as client:
-            caller, todo = Caller(client, pacer, self.ledger), iter(indices)
-            n_workers = min(self.connection.concurrency, len(indices))
-            workers = [asyncio.create_task(self._worker(caller, requests, todo, outbox)) for _ in range(n_workers)]
-            try:
-                await asyncio.gather(*workers)
-            finally:
-                for worker in workers:
-                    worker.cancel()
-                await asyncio.gather(*workers, return_exceptions=True)
+        todo = iter(indices)
+        try:
+            async with Client(self.connection) as client, anyio.create_task_group() as workers:
+                caller = Caller(client, pacer, self.ledger)
+                for _ in range(min(self.connection.concurrency, len(indices))):
+                    workers.start_soon(self._worker, caller, requests, todo, outbox)
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
     async def _worker(self, caller: Caller, requests: Sequence[Request], todo: Iterator[int], outbox: _Outbox) -> None:
         # Calls are built here, not ahead, so that a queue of 100,000 requests takes only a few megabytes.
@@ -173,49 +134,40 @@ class ConcurrentRun:
             await arrived.stored.wait()
 
     async def _answer(self, caller: Caller, request: Request) -> Response:
-        generation, methods = self.methods.generation, self.methods
-        dialect = generation.dialect
+        methods, dialect = self.methods, self.methods.generation.dialect
         # Exact scoring sends what was tried before the run, and nothing that could be left out.
-        may_learn = isinstance(request, GenerateRequest) or methods.api == "chat"
-        n_lessons = n_empty = n_forbidden = 0
-        n_replies, before = caller.pacer.n_replies, dialect.copied()
+        is_text, may_learn = isinstance(request, GenerateRequest), methods.api == "chat"
+        n_replies, n_empty, n_forbidden = self.ledger.n_replies, 0, 0
         while True:
-            replies: list[Mapping[str, Any]] = []
             try:
-                calls = methods.calls(request)
-                while len(replies) < len(calls):
-                    replies.append(await caller.call(calls[len(replies)]))
-            except AnswerError as error:
-                return failed(str(error))
-            except FaultError as fault:
-                return failed(fault.reason)
-            except RejectedError as error:
-                n_lessons += 1
-                if may_learn and n_lessons <= _MOST_LESSONS and dialect.learn(error, calls[len(replies)].body):
-                    continue
-                # What this request alone taught helped nothing: the refusal was about something else.
-                if n_lessons > 1:
-                    dialect.restore(before)
+                calls = partial(methods.calls, request)
+                replies = await caller.replies(calls, dialect, may_learn=is_text or may_learn)
+            except NoAnswerError as error:
+                if error.passes or error.status is None:
+                    return response_of(error)
                 is_forbidden = error.status == 403
-                is_doubted = error.remedy is not None or (is_forbidden and caller.pacer.n_replies == n_replies)
+                is_doubted = error.remedy is not None or (is_forbidden and self.ledger.n_replies == n_replies)
                 if is_doubted and not n_forbidden:
                     await self._check_others(caller, error)
-                if not is_forbidden or error.means == "refused":
-                    return rejected(error)
-                # A firewall may forbid a call at random. What forbids one prompt twice, where others are answered, is a
-                # filter by whatever name, unless it answers with a web page.
-                n_forbidden += 1
-                if n_forbidden == 1:
-                    continue
-                return rejected(replace(error, means="refused" if error.words else "failed"))
-            n_empty += (lacks_choice := may_learn and any(reply.get("choices") == [] for reply in replies))
+                if is_forbidden and error.means != "refused":
+                    # A firewall may forbid a call at random. What forbids one prompt twice, where others are answered,
+                    # is a filter by whatever name, unless it answers with a web page.
+                    n_forbidden += 1
+                    if n_forbidden == 1:
+                        continue
+                    error.means, error.finish_reason = (
+                        ("refused", "content_filter") if error.words else ("failed", None)
+                    )
+                return response_of(error)
+            lacks_choice = (is_text or may_learn) and any(reply.get("choices") == [] for reply in replies)
+            n_empty += lacks_choice
             if lacks_choice and n_empty < _TRIES_WITHOUT_CHOICE:
                 continue
             response = methods.response(request, replies)
-            if not (isinstance(request, GenerateRequest) and is_cut_thinking(response) and dialect.grant_thinking()):
+            if not (is_text and is_cut_thinking(response) and dialect.grant_thinking()):
                 return response
 
-    async def _check_others(self, caller: Caller, error: RejectedError) -> None:
+    async def _check_others(self, caller: Caller, error: NoAnswerError) -> None:
         """Check that an error concerns one request alone, by another one that was answered before.
 
         Providers send 403 for a prompt that they decline, or 404 where no server may answer it. A run that ended there
@@ -227,13 +179,13 @@ class ConcurrentRun:
         try:
             for call in self.methods.generation.calls(TEST):
                 await caller.call(call)
-        except RejectedError as other:
+        except NoAnswerError as other:
+            if other.passes:
+                raise RunError(f"{error.reason}, and then {other.reason}. Answers are kept: run again later") from None
             if remedy := other.remedy or (_FORBIDDEN if other.status == 403 else None):
                 raise RunError(
                     f"{error.reason}; {remedy}. Answers are kept: run the same command again after that"
                 ) from None
-        except FaultError as fault:
-            raise RunError(f"{error.reason}, and then {fault.reason}. Answers are kept: run again later") from None
 
 
 def _next_arrivals(outbox: _Outbox) -> tuple[list[_Arrived], bool]:

@@ -16,7 +16,8 @@ import asyncio
 import fnmatch
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,14 @@ from typing import Any
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.toml_files import read_toml
 from evaluators.backend import Sent
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.protocol import Call, usage
 
 _TOKENS_PER_PRICE = 1_000_000
 _FIELDS = ("input", "cached_input", "output", "batch_discount")
+_TEMPLATE_TOKENS = 64
+"""Largest number of tokens that a chat template is assumed to add to a prompt."""
+_MOST_NAMES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,20 +89,11 @@ def _price(table: object, *, where: str) -> Price:
     for field in ("input", "output"):
         if field not in table:
             raise DataError(f"{where}: '{field}' is missing; give US dollars per million tokens")
-    discount = float(table.get("batch_discount", 0.0))
-    if discount > 1:
+    prices = {"cached_input": table["input"], **table}
+    if prices.get("batch_discount", 0) > 1:
+        discount = prices["batch_discount"]
         raise DataError(f"{where}: batch_discount = {discount} is no share; give a number from 0 to 1, such as 0.5")
-    return Price(
-        input=float(table["input"]),
-        output=float(table["output"]),
-        cached_input=float(table.get("cached_input", table["input"])),
-        batch_discount=discount,
-    )
-
-
-_TEMPLATE_TOKENS = 64
-"""Largest number of tokens that a chat template is assumed to add to a prompt."""
-_MOST_NAMES = 16
+    return Price(**{field: float(value) for field, value in prices.items()})
 
 
 class Ledger:
@@ -116,6 +112,8 @@ class Ledger:
         self.earlier_usd = 0.0
         """Cost of earlier processes, which counts against the limit."""
         self.n_attempts = 0
+        self.n_replies = 0
+        """Number of attempts that brought an answer."""
         self.cost_usd = 0.0
         self.models: set[str] = set()
         """Names by which the endpoint called the model."""
@@ -123,13 +121,13 @@ class Ledger:
         self._price = price
         self._most_usd = most_usd
         self._reported = (0, 0.0)
-        self._reserved = 0.0
-        self._n_reserved = 0
+        self._reserved: list[float] = []
+        """Highest possible costs of the calls under way."""
         self._settled = asyncio.Event()
         """Set when the next call has ended."""
 
     @property
-    def spent_usd(self) -> float:
+    def _spent_usd(self) -> float:
         """The cost that counts against the limit, including that of earlier processes."""
         return self.earlier_usd + self.cost_usd
 
@@ -139,41 +137,62 @@ class Ledger:
         before, self._reported = self._reported, now
         return None if now == before else Sent(now[0] - before[0], now[1] - before[1] if self._price else None)
 
-    def see(self, reply: Mapping[str, Any]) -> None:
-        """Record the model and the system fingerprint that a reply names."""
+    @asynccontextmanager
+    async def attempt(self, call: Call) -> AsyncIterator[Callable[[Mapping[str, Any]], None]]:
+        """Count an attempt at a call and its cost, of which the highest possible is reserved meanwhile.
+
+        Yields a function to call with the reply. If the cost stays unknown, all that was reserved counts, since a call
+        that was cut off may be billed.
+
+        Raises:
+            RunError: the limit leaves too little, and no call is under way that may cost less than was reserved for it.
+        """
+        most = cost = self._at_most(call)
+        while self._most_usd is not None and self._spent_usd + sum(self._reserved) + most > self._most_usd:
+            if not self._reserved:
+                raise RunError(
+                    f"--max-cost {self._most_usd:g} is reached: {self._spent_usd:.4f} USD are spent, "
+                    f"and one more request may take {most:.4f} USD. Answers are kept: raise --max-cost and run again"
+                )
+            await self._settled.wait()
+
+        def charge(reply: Mapping[str, Any]) -> None:
+            nonlocal cost
+            known = self._record(reply)
+            cost = most if known is None else known
+
+        self._reserved.append(most)
+        self.n_attempts += 1
+        try:
+            yield charge
+        except NoAnswerError as error:
+            self.n_attempts -= not error.sent
+            if error.status is not None or not error.sent:
+                cost = 0.0
+            raise
+        finally:
+            self._reserved.remove(most)
+            self.cost_usd += cost
+            # This event wakes all waiting calls; those that must wait again wait for the new one.
+            self._settled.set()
+            self._settled = asyncio.Event()
+
+    def charge_batch(self, reply: Mapping[str, Any]) -> None:
+        """Record a reply of the batch API, whose attempt was counted before, and its cost if it is known."""
+        self.cost_usd += self._record(reply, batch=True) or 0.0
+
+    def _record(self, reply: Mapping[str, Any], *, batch: bool = False) -> float | None:
+        """Record what a reply names, and return its cost; None if the price or the number of tokens is unknown."""
+        self.n_replies += 1
         for names, key in ((self.models, "model"), (self.fingerprints, "system_fingerprint")):
             name = reply.get(key)
             if isinstance(name, str) and name and len(names) < _MOST_NAMES:
                 names.add(name)
-
-    async def reserve(self, call: Call) -> float:
-        """Reserve the highest possible cost of a call before it is sent, and return it.
-
-        If too little is left, wait for calls under way to end, which may cost less than was reserved for them.
-
-        Raises:
-            RunError: too little is left, and no call is under way.
-        """
-        most = self.at_most(call)
-        while self._most_usd is not None and self.spent_usd + self._reserved + most > self._most_usd:
-            if self._n_reserved == 0:
-                raise RunError(
-                    f"--max-cost {self._most_usd:g} is reached: {self.spent_usd:.4f} USD are spent, "
-                    f"and one more request may take {most:.4f} USD. Answers are kept: raise --max-cost and run again"
-                )
-            await self._settled.wait()
-        self._reserved += most
-        self._n_reserved += 1
-        return most
-
-    def release(self, reserved: float, cost_usd: float) -> None:
-        """Replace the reservation of a call that has ended by its cost."""
-        self._reserved -= reserved
-        self._n_reserved -= 1
-        self.cost_usd += cost_usd
-        # This event wakes all waiting calls; those that must wait again wait for the new one.
-        self._settled.set()
-        self._settled = asyncio.Event()
+        used = usage(reply)
+        if self._price is None or used.n_prompt is None:
+            return None
+        n_cached = min(used.n_cached, used.n_prompt)
+        return self._price.cost_usd(used.n_prompt, used.n_completion or 0, n_cached=n_cached, batch=batch)
 
     def check_batch(self, calls: Iterable[Call]) -> None:
         """Check that the limit covers calls that are sent all at once.
@@ -181,23 +200,14 @@ class Ledger:
         Raises:
             RunError: too little is left.
         """
-        most = sum(self.at_most(call, batch=True) for call in calls)
-        if self._most_usd is not None and self.spent_usd + most > self._most_usd:
+        most = sum(self._at_most(call, batch=True) for call in calls)
+        if self._most_usd is not None and self._spent_usd + most > self._most_usd:
             raise RunError(
                 f"--max-cost {self._most_usd:g} does not cover the batch, which may take {most:.4f} USD and more; "
                 "raise it, or ask fewer items with --limit"
             )
 
-    def cost_of(self, reply: Mapping[str, Any], *, batch: bool = False) -> float | None:
-        """Return the cost of a reply; None if the price or the number of tokens is unknown."""
-        used = usage(reply)
-        if self._price is None or used.n_prompt is None:
-            return None
-        return self._price.cost_usd(
-            used.n_prompt, used.n_completion or 0, n_cached=min(used.n_cached, used.n_prompt), batch=batch
-        )
-
-    def at_most(self, call: Call, *, batch: bool = False) -> float:
+    def _at_most(self, call: Call, *, batch: bool = False) -> float:
         """Return an upper bound on the cost of a call; 0 if no price is known."""
         if self._price is None:
             return 0.0
@@ -206,14 +216,11 @@ class Ledger:
 
 def most_prompt_tokens(call: Call) -> int:
     """Return an upper bound on the number of prompt tokens of a call, including those of a chat template."""
-    if call.n_prompt is not None:
-        # The server may show the schema to the model; every token takes at least one byte.
-        form = call.body.get("response_format")
-        return (
-            call.n_prompt
-            + _TEMPLATE_TOKENS
-            + (0 if form is None else len(json.dumps(form, ensure_ascii=False).encode()))
-        )
     # Every token takes at least one byte, so bytes bound tokens where no tokenizer is known. The names of the other
     # fields take more bytes than a chat template adds tokens.
-    return len(json.dumps(call.body, ensure_ascii=False).encode())
+    if call.n_prompt is None:
+        return len(json.dumps(call.body, ensure_ascii=False).encode())
+    # The server may show the schema to the model.
+    form = call.body.get("response_format")
+    n_form = 0 if form is None else len(json.dumps(form, ensure_ascii=False).encode())
+    return call.n_prompt + _TEMPLATE_TOKENS + n_form

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 from biasboard.ground.progress import note
-from evaluators.backends.openai.client import RejectedError
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.thinking import THINKING_TOKENS
 
-MAX_TOKENS = ("max_tokens", "max_completion_tokens")
+_MAX_TOKENS = ("max_tokens", "max_completion_tokens")
 """Names of the parameter for the largest number of tokens to generate: newer models of OpenAI refuse the first."""
 _REFUSED = (400, 404, 405, 413, 422, 429, 500, 501)
 """Statuses of refusals that may be about a parameter."""
@@ -28,12 +28,16 @@ _UNFIT = re.compile(
 )
 _STREAM = re.compile(r"\bstream(?:ing)?\b")
 _ONLY = re.compile(r"only|must|require|enable|non-stream|without stream")
+_ROLE = re.compile("role|system|developer instruction")
 _NUMBER = re.compile(r"(?<![\d.])(?:\d{1,3}(?:,\d{3})+|\d{1,7})(?!\d|\.\d)")
 _ROOM = re.compile("context|prompt|input (?:tokens|length)|request too large|too big")
 """Words in a refusal that show the budget and the prompt together to be too large."""
+_NAME = re.compile("unsupported|not supported|unrecogni|unknown|extra")
+"""Words in a refusal that show the name of a parameter, and not its value, to be wrong."""
 _SMALL_BUDGET = 1024
 """Number of tokens from which a budget, and not the prompt, is likely to be what a context lacks room for."""
 _AT_LEAST = re.compile(r">=|at least|minimum|below|too small|greater than or equal|\[\s*\d+\s*,|no less")
+_EXCLUSIVE = re.compile("both|together|at the same time|simultaneous|one of")
 _OPTIONAL = (
     *("seed", "top_p", "temperature", "stop", "logprobs", "top_logprobs", "top_k", "min_p", "repetition_penalty"),
     "stream_options",
@@ -48,13 +52,13 @@ _FORM_NAMES = ("response_format", "json_schema", "json_object", "schema", "struc
 class Dialect:
     """The parameters with which an endpoint generates text; :meth:`learn` changes them."""
 
-    max_tokens: str = MAX_TOKENS[0]
+    max_tokens: str = _MAX_TOKENS[0]
     """Name of the endpoint's parameter for the largest number of tokens to generate."""
     least_tokens: int = 1
     """Smallest value that the endpoint takes for it."""
     most_tokens: int | None = None
     """Largest value that it takes; None if none is known."""
-    left_out: set[str] = field(default_factory=set)
+    left_out: frozenset[str] = frozenset()
     """Parameters that it refuses."""
     wanted: frozenset[str] = frozenset()
     """Parameters that the user set, which are never left out."""
@@ -70,14 +74,22 @@ class Dialect:
     """Strictest form of JSON output that it has not refused: a schema, any JSON object, or none."""
     has_asked_for_form: bool = False
 
-    def copied(self) -> Dialect:
-        """Return a copy to :meth:`restore` if what is learnt from now on turns out to help nothing."""
-        return replace(self, left_out={*self.left_out})
+    @property
+    def settings(self) -> dict[str, str]:
+        """What is sent in another way than usual, as it is recorded in a result."""
+        unusual = {
+            "parameters_left_out": ", ".join(sorted(self.left_out - {*_MAX_TOKENS})),
+            "streamed": "true" if self.streams else "",
+            "system_prompt_in": "" if self.has_system_role else "the message of the user",
+            "least_tokens": str(self.least_tokens) if self.least_tokens > 1 else "",
+            "most_tokens": str(self.most_tokens or ""),
+            "json_schema": self.form if self.has_asked_for_form else "",
+        }
+        return {"max_tokens_parameter": self.max_tokens} | {name: value for name, value in unusual.items() if value}
 
     def restore(self, before: Dialect) -> None:
-        """Forget what was learnt since a copy was made."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(before.copied(), one.name))
+        """Forget what was learnt since a copy was made, because it helped nothing."""
+        vars(self).update(vars(before))
 
     def grant_thinking(self) -> bool:
         """Grant a model tokens to think with; return True if it had none, and the user did not choose so."""
@@ -85,6 +97,11 @@ class Dialect:
             return False
         self.thinking_tokens = THINKING_TOKENS
         return True
+
+    def n_tokens(self, n_answer: int) -> int:
+        """Return the number of tokens to ask for, so that an answer of ``n_answer`` tokens has room."""
+        n_tokens = max(n_answer + self.thinking_tokens, self.least_tokens)
+        return n_tokens if self.most_tokens is None else min(n_tokens, self.most_tokens)
 
     def form_parameters(self, json_schema: str | None) -> Mapping[str, Any]:
         """Return the parameters that constrain a text to a schema; none without a schema."""
@@ -96,7 +113,7 @@ class Dialect:
             return {"response_format": {"type": "json_schema", "json_schema": schema}}
         return {"response_format": {"type": "json_object"}} if self.form == "json_object" else {}
 
-    def learn(self, error: RejectedError, body: Mapping[str, Any]) -> bool:
+    def learn(self, error: NoAnswerError, body: Mapping[str, Any]) -> bool:
         """Change what is sent after a refusal; return True if the request should be sent again.
 
         Args:
@@ -111,12 +128,13 @@ class Dialect:
         # A message may quote the prompt: it is about a parameter only if it says that something does not fit.
         if not _UNFIT.search(words):
             return False
-        return (
-            self._learn_stream(words, body)
-            or self._learn_role(words, body)
-            or self._learn_tokens(words, body)
-            or self._leave_out(words, body)
-        )
+        if "stream" not in body and _STREAM.search(words) and _ONLY.search(words):
+            self.streams = True
+            return True
+        if len(body.get("messages", ())) > 1 and _ROLE.search(words):
+            self.has_system_role = False
+            return True
+        return self._learn_tokens(words, body) or self._leave_out(words, body)
 
     def _learn_form(self, words: str, body: Mapping[str, Any], reason: str) -> bool:
         sent = body.get("response_format")
@@ -129,35 +147,21 @@ class Dialect:
             note(f"the endpoint refuses the parameter response_format as {kind} ({reason}); asking for {instead}")
         return True
 
-    def _learn_stream(self, words: str, body: Mapping[str, Any]) -> bool:
-        if "stream" in body or not (_STREAM.search(words) and _ONLY.search(words)):
-            return False
-        self.streams = True
-        return True
-
-    def _learn_role(self, words: str, body: Mapping[str, Any]) -> bool:
-        if len(body.get("messages", ())) < 2 or not re.search("role|system|developer instruction", words):
-            return False
-        self.has_system_role = False
-        return True
-
     def _learn_tokens(self, words: str, body: Mapping[str, Any]) -> bool:
-        name = next((name for name in MAX_TOKENS if name in body), None)
+        name = next((name for name in _MAX_TOKENS if name in body), None)
         if name is None or "token" not in words or not (_ROOM.search(words) or "max_" in words):
             return False
         sent, numbers = body[name], [int(number.replace(",", "")) for number in _NUMBER.findall(words)]
-        other = MAX_TOKENS[1 - MAX_TOKENS.index(name)]
-        is_name = re.search("unsupported|not supported|unrecogni|unknown|extra", words)
+        is_name = _NAME.search(words)
         # The room that thinking may take is more than the context has, or than a minute allows.
         if _ROOM.search(words) and not is_name:
-            if sent <= _SMALL_BUDGET:
-                return False
-            self.most_tokens = sent // 2
-            return True
+            self.most_tokens = sent // 2 if sent > _SMALL_BUDGET else self.most_tokens
+            return bool(sent > _SMALL_BUDGET)
+        other = _MAX_TOKENS[1 - _MAX_TOKENS.index(name)]
         if other in words or (name in words and is_name):
             if other in self.left_out:
                 return False
-            self.left_out.add(name)
+            self.left_out |= {name}
             self.max_tokens = other
             return True
         if _AT_LEAST.search(words) and (larger := [number for number in numbers if sent < number <= 4096]):
@@ -165,19 +169,15 @@ class Dialect:
             return True
         if smaller := [number for number in numbers if 16 <= number < sent]:
             self.most_tokens = max(smaller)
-            return True
-        return False
+        return bool(smaller)
 
     def _leave_out(self, words: str, body: Mapping[str, Any]) -> bool:
         """Leave out the parameters that a refusal names, or one of two that exclude each other."""
         # Without them, no option can be scored: fewer alternatives are tried instead.
-        kept = ("logprobs", "top_logprobs") if "top_logprobs" in body else ()
-        names = [name for name in _OPTIONAL if name in body and name not in kept]
-        names = [name for name in names if name not in self.wanted]
-        named = [name for name in names if re.search(rf"(?<![\w-]){name}(?![\w-])", words)]
-        if {"temperature", "top_p"} <= {*named} and re.search(
-            "both|together|at the same time|simultaneous|one of", words
-        ):
-            named = ["top_p"]
-        self.left_out |= {*named}
+        kept = {*self.wanted, *(("logprobs", "top_logprobs") if "top_logprobs" in body else ())}
+        sent = [name for name in _OPTIONAL if name in body and name not in kept]
+        named = {name for name in sent if re.search(rf"(?<![\w-]){name}(?![\w-])", words)}
+        if named >= {"temperature", "top_p"} and _EXCLUSIVE.search(words):
+            named = {"top_p"}
+        self.left_out |= named
         return bool(named)

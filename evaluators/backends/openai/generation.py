@@ -10,10 +10,10 @@ from typing import Any
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.openai.dialect import Dialect
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.protocol import (
     CHAT,
     COMPLETIONS,
-    AnswerError,
     Call,
     chat_tokens,
     logprob,
@@ -62,11 +62,10 @@ class Generation:
         """Return the one call that asks for the text.
 
         Raises:
-            AnswerError: the request cannot be asked.
+            NoAnswerError: the request cannot be asked.
         """
         dialect = self.dialect
-        n_tokens = max(request.max_tokens + dialect.thinking_tokens, dialect.least_tokens)
-        n_tokens = n_tokens if dialect.most_tokens is None else min(n_tokens, dialect.most_tokens)
+        n_tokens = dialect.n_tokens(request.max_tokens)
         body: dict[str, Any] = {
             "model": self.model,
             dialect.max_tokens: n_tokens,
@@ -87,32 +86,29 @@ class Generation:
         for name in dialect.left_out - {dialect.max_tokens}:
             body.pop(name, None)
         if self.api == "chat":
-            body["messages"] = self.messages(request.prompt)
+            body["messages"] = self._messages(request.prompt)
             return [Call(CHAT, body, chat_tokens(self.tokenizer, request.prompt), n_tokens)]
         prompt = request.prompt if self.tokenizer is None else self.tokenizer.context_ids(request.prompt)
         n_prompt = None if isinstance(prompt, str) else len(prompt)
         if not prompt:
-            raise AnswerError("the prompt is empty, and the tokenizer puts nothing before it")
+            raise NoAnswerError("the prompt is empty, and the tokenizer puts nothing before it")
         if self.context_tokens is not None and n_prompt is not None and n_prompt >= self.context_tokens:
-            raise AnswerError(
+            raise NoAnswerError(
                 f"the prompt takes {n_prompt} tokens, the model {self.context_tokens}; nothing is left for an answer"
             )
         return [Call(COMPLETIONS, {**body, "prompt": prompt}, n_prompt, n_tokens)]
 
-    def messages(self, prompt: str) -> list[Mapping[str, str]]:
-        """Return the messages of a chat: the prompt, after the system prompt if there is one."""
-        if self.system_prompt is None:
-            return [{"role": "user", "content": prompt}]
+    def _messages(self, prompt: str) -> list[Mapping[str, str]]:
+        system = [] if self.system_prompt is None else [self.system_prompt]
         if not self.dialect.has_system_role:
-            return [{"role": "user", "content": f"{self.system_prompt}\n\n{prompt}"}]
-        return [{"role": "system", "content": self.system_prompt}, {"role": "user", "content": prompt}]
+            system, prompt = [], "\n\n".join([*system, prompt])
+        return [*({"role": "system", "content": text} for text in system), {"role": "user", "content": prompt}]
 
     def read(self, request: GenerateRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Read the generated text and the token counts from the reply.
 
         Raises:
-            AnswerError: the reply holds no text.
-            RefusalError: the endpoint declined to answer.
+            NoAnswerError: the reply holds no text, or the endpoint declined to answer.
         """
         choice = only_choice(replies[0])
         ending = choice.get("finish_reason")
@@ -122,7 +118,7 @@ class Generation:
         if not isinstance(text, str):
             # Hidden thinking leaves nothing but the reason why it ended.
             if thinking is None and not is_cut_off:
-                raise AnswerError(f"the answer holds no text (finish_reason {shown(choice.get('finish_reason'))})")
+                raise NoAnswerError(f"the answer holds no text (finish_reason {shown(choice.get('finish_reason'))})")
             text = ""
         # Not every server that takes a text to stop at does so.
         answer = cut_answer(text, request.stop)
@@ -196,6 +192,6 @@ def _text_logprob(returned: object) -> float | None:
         return None
     try:
         return math.fsum(logprob(value, what="a token") for value in listed)
-    except AnswerError:
+    except NoAnswerError:
         # A sum of the others would look like that of a likelier text.
         return None

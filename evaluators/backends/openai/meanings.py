@@ -6,8 +6,11 @@ sentence, by the reason why a choice ended, or by leaving every choice out. All 
 
 from __future__ import annotations
 
+import email.utils
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -15,11 +18,58 @@ from biasboard.ground.toml_files import packaged_toml
 
 Meaning: TypeAlias = Literal["refused", "limited", "passing", "credit", "key", "absent", "failed"]
 """``meanings.toml`` says what each stands for; *failed* is what no row says."""
+_REMEDIES: Mapping[Meaning, str] = {
+    "key": "check OPENAI_API_KEY, and what the key may do",
+    "credit": "the account's credit is used up; add some",
+    "absent": "check --model and --base-url",
+}
 _STATUS = re.compile("[1-5][0-9][0-9]")
 _FILTERED = frozenset({200, 400, 403, 406, 422, 424, 446, 451})
 """Statuses by which filters decline."""
 _MESSAGES = ("message", "detail", "msg", "error_msg", "status_msg", "error")
 _CODES = ("code", "type", "status", "error_code", "status_code", "provider_code")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(eq=False)
+class NoAnswerError(Exception):
+    """A call that brought no answer, or a request that cannot be asked; ``means`` tells what follows from it."""
+
+    reason: str
+    means: Meaning = "failed"
+    _: KW_ONLY
+    status: int | None = None
+    """HTTP status; None if there was no usable reply, although the call may have been computed and billed."""
+    words: str = ""
+    """All that the endpoint says of it: message, codes and parameter, in small letters; empty for a web page."""
+    finish_reason: str | None = None
+    """Reason why the answer ended, if the endpoint declined to give one."""
+    retry_after: float | None = None
+    """Seconds that the endpoint asks to wait; None if it does not say."""
+    overload: bool = False
+    """True if fewer concurrent calls may help."""
+    sent: bool = True
+    """False if no connection was made, so that the endpoint never saw the call."""
+    timed_out: bool = False
+    """True if the endpoint took the call and did not answer in time."""
+    unusable: bool = False
+    """True if the endpoint answered with something other than a JSON object, such as a web page."""
+
+    def __str__(self) -> str:
+        return self.reason
+
+    @property
+    def passes(self) -> bool:
+        """True if the same call may succeed later."""
+        return self.means in ("limited", "passing")
+
+    @property
+    def remedy(self) -> str | None:
+        """Advice if every call may end like this one; None if the reason lies in this call."""
+        if self.status is not None and 300 <= self.status < 400:
+            return "redirects are not followed: give the address behind them with --base-url"
+        return _REMEDIES.get(self.means)
 
 
 class ErrorText(NamedTuple):
@@ -77,10 +127,38 @@ def meaning_of_ending(finish_reason: str) -> Meaning | None:
     >>> meaning_of_ending("PROHIBITED_CONTENT"), meaning_of_ending("stop")
     ('refused', None)
     """
-    for row in _rows():
-        if row.finish_reason is not None and row.finish_reason.fullmatch(finish_reason):
-            return row.means
-    return None
+    rows = (row for row in _rows() if row.finish_reason is not None and row.finish_reason.fullmatch(finish_reason))
+    return next((row.means for row in rows), None)
+
+
+def error_of(
+    status: int, body: object, clean: Callable[[str], str], headers: Mapping[str, str], otherwise: str = ""
+) -> NoAnswerError:
+    """Return the exception for an error of the endpoint.
+
+    Args:
+        status: HTTP status; 200 for an error inside an answer.
+        body: The error, in whatever form.
+        clean: Function that takes secrets out of a text.
+        headers: Headers of the answer, which may ask to wait.
+        otherwise: Text of a body without a message.
+    """
+    error = error_text(body, otherwise)
+    if 300 <= status < 400:
+        error = error._replace(message=f"the endpoint redirects to {headers.get('location', 'nowhere')}")
+    # Routers state the status of the server behind them inside the error.
+    known = error.status if status == 200 and error.status is not None else status
+    means = meaning_of_error(known, error)
+    is_page = body is None and otherwise.lstrip().startswith("<")
+    return NoAnswerError(
+        clean(f"HTTP {status}{' with an error' if status == 200 else ''}: {error.message}"),
+        means,
+        status=known,
+        words="" if is_page else f"{error.message} {error.codes} {error.parameter}".lower(),
+        finish_reason="content_filter" if means == "refused" else None,
+        retry_after=_retry_after(headers),
+        overload=means == "limited" or (means == "passing" and status not in (200, 409)),
+    )
 
 
 def error_text(body: object, otherwise: str = "") -> ErrorText:
@@ -104,6 +182,25 @@ def error_text(body: object, otherwise: str = "") -> ErrorText:
     stated = next((int(word) for word in words if _STATUS.fullmatch(word)), None)
     message = f"{said}: {quoted}" if isinstance(quoted, str) and quoted and quoted not in said else said
     return ErrorText(message or otherwise or "no reason given", " ".join(words), str(parameter or ""), stated)
+
+
+def error_inside(data: Mapping[str, Any]) -> object | None:
+    """Return the error that an answer with status 200 holds, wherever it stands; None if it holds none."""
+    base = data.get("base_resp")  # MiniMax's.
+    if _is_error(data.get("error")) or data.get("object") == "error" or _is_error(data.get("error_code")):
+        return data
+    if data.get("success") is False or ("choices" not in data and "msg" in data):
+        return data
+    if isinstance(base, Mapping) and base.get("status_code"):
+        return base
+    for choice in map(_mapping, _list(data.get("choices"))):
+        for holder in (choice, _mapping(choice.get("message"))):
+            if _is_error(holder.get("error")):
+                return {"error": holder["error"]}
+        ending = choice.get("finish_reason")
+        if isinstance(ending, str) and meaning_of_ending(ending) == "passing":
+            return {"message": f"the answer ended with finish_reason '{ending}'"}
+    return None
 
 
 def _fields(body: object) -> Mapping[str, Any]:
@@ -136,27 +233,38 @@ def _mapping(value: object) -> Mapping[str, Any]:
 def _sentence(value: object) -> str:
     """Return a description of an error as text; a list of them as its first."""
     if isinstance(value, list) and value:
-        first = value[0]
-        return _sentence(_mapping(first).get("msg") or first)
+        return _sentence(_mapping(value[0]).get("msg") or value[0])
     return "" if value is None or isinstance(value, bool) else str(value)
 
 
-def error_inside(data: Mapping[str, Any]) -> object | None:
-    """Return the error that an answer with status 200 holds, wherever it stands; None if it holds none."""
-    base = data.get("base_resp")  # MiniMax's.
-    if _is_error(data.get("error")) or data.get("object") == "error" or _is_error(data.get("error_code")):
-        return data
-    if data.get("success") is False or ("choices" not in data and {"msg", "code", "status"} & {*data} >= {"msg"}):
-        return data
-    if isinstance(base, Mapping) and base.get("status_code"):
-        return base
-    for choice in _list(data.get("choices")):
-        if not isinstance(choice, Mapping):
-            continue
-        for holder in (choice, _mapping(choice.get("message"))):
-            if _is_error(holder.get("error")):
-                return {"error": holder["error"]}
-        ending = choice.get("finish_reason")
-        if isinstance(ending, str) and meaning_of_ending(ending) == "passing":
-            return {"message": f"the answer ended with finish_reason '{ending}'"}
-    return None
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the endpoint asks to wait, from any of the usual headers; None if it does not ask."""
+    if (milliseconds := _duration(headers.get("retry-after-ms", ""))) is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after")
+    if text is None:
+        return rate_limit_pause(headers) or None
+    if (seconds := _duration(text)) is not None:
+        return seconds
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def rate_limit_pause(headers: Mapping[str, str]) -> float:
+    """Return the seconds until an exhausted rate limit resets; 0 if none is exhausted."""
+    waits = [
+        _duration(headers.get(f"x-ratelimit-reset-{what}", ""))
+        for what in ("requests", "tokens")
+        if headers.get(f"x-ratelimit-remaining-{what}", "").strip() == "0"
+    ]
+    return max((wait for wait in waits if wait is not None), default=0.0)
+
+
+def _duration(text: str) -> float | None:
+    """Convert a duration such as ``6m0s``, ``20ms`` or ``1.5`` to seconds; None if the text is not a duration."""
+    parts = _DURATION.findall(text.strip())
+    if not parts or "".join(number + unit for number, unit in parts) != text.strip():
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)

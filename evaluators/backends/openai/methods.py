@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.backends.openai.client import RejectedError
 from evaluators.backends.openai.generation import Generation
-from evaluators.backends.openai.protocol import AnswerError, Call, RefusalError, total_usage
+from evaluators.backends.openai.meanings import NoAnswerError
+from evaluators.backends.openai.protocol import Call, total_usage
 from evaluators.backends.openai.scoring import FirstTokens, ScoringMethod
 
 _CONDITIONS = ("temperature", "top_p")
@@ -46,45 +46,34 @@ class Methods:
     @property
     def conditions(self) -> dict[str, str]:
         """What answers depend on beside the model and the prompt, by name; empty for an endpoint that takes all."""
-        refused = {name: "the provider's" for name in _CONDITIONS if name in self.generation.dialect.left_out}
         dialect = self.generation.dialect
+        refused = {name: "the provider's" for name in _CONDITIONS if name in dialect.left_out}
         n_thinking = min(dialect.thinking_tokens, dialect.most_tokens or dialect.thinking_tokens)
-        return {**refused, **({"thinking_tokens": str(n_thinking)} if n_thinking else {})}
+        return refused | ({"thinking_tokens": str(n_thinking)} if n_thinking else {})
 
     @property
     def settings(self) -> dict[str, str]:
         """The methods as they are recorded in a result."""
-        dialect = self.generation.dialect
-        left_out = dialect.left_out - {"max_tokens", "max_completion_tokens"}
-        settings = {
+        return {
             "api": self.api,
             "option_scoring": self.option_scoring or "none",
             "prompts_per_call": "many" if self.choice and self.choice.lists else "one",
-            "max_tokens_parameter": dialect.max_tokens,
             **self.conditions,
+            **({"top_logprobs": str(self.top_logprobs)} if self.top_logprobs else {}),
+            **self.generation.dialect.settings,
+            **{f"not_{name}": reason for name, reason in self.reasons.items()},
         }
-        optional = {
-            "top_logprobs": str(self.top_logprobs or ""),
-            "parameters_left_out": ", ".join(sorted(left_out)),
-            "streamed": "true" if dialect.streams else "",
-            "system_prompt_in": "" if dialect.has_system_role else "the message of the user",
-            "least_tokens": str(dialect.least_tokens) if dialect.least_tokens > 1 else "",
-            "most_tokens": str(dialect.most_tokens or ""),
-            "json_schema": dialect.form if dialect.has_asked_for_form else "",
-        }
-        settings |= {name: value for name, value in optional.items() if value}
-        return settings | {f"not_{name}": reason for name, reason in self.reasons.items()}
 
     def calls(self, request: Request) -> list[Call]:
         """Return the calls to send.
 
         Raises:
-            AnswerError: the request cannot be asked.
+            NoAnswerError: the request cannot be asked.
         """
         if not isinstance(request, ChoiceRequest):
             return self.generation.calls(request)
         if self.choice is None:
-            raise AnswerError("the endpoint returns no log-probabilities; use a prompt that is answered in text")
+            raise NoAnswerError("the endpoint returns no log-probabilities; use a prompt that is answered in text")
         return self.choice.calls(request)
 
     def response(self, request: Request, replies: Sequence[Mapping[str, Any]]) -> Response:
@@ -94,28 +83,20 @@ class Methods:
                 assert self.choice is not None
                 return self.choice.read(request, replies)
             return self.generation.read(request, replies)
-        except AnswerError as error:
-            return failed(self.without_secrets(str(error)))
+        except NoAnswerError as error:
+            error.reason = self.without_secrets(error.reason)
+            return response_of(error, replies)
         except RecursionError:
-            return failed("the answer is nested too deep to read")
-        except RefusalError as error:
-            n_prompt, n_completion = total_usage(replies)
-            return Response(
-                status="refused",
-                error=self.without_secrets(error.reason),
-                finish_reason=error.finish_reason,
-                n_prompt_tokens=n_prompt,
-                n_completion_tokens=n_completion,
-            )
+            return response_of(NoAnswerError("the answer is nested too deep to read"))
 
 
-def failed(reason: str) -> Response:
-    """Return the response to a request that could not be answered."""
-    return Response(status="failed", error=reason)
-
-
-def rejected(error: RejectedError) -> Response:
-    """Return the response to a request that the endpoint rejects: refused by a filter, or failed."""
-    if error.means == "refused":
-        return Response(status="refused", error=error.reason, finish_reason="content_filter")
-    return failed(error.reason)
+def response_of(error: NoAnswerError, replies: Sequence[Mapping[str, Any]] = ()) -> Response:
+    """Return the response to a request without an answer: refused by the model or a filter, or failed."""
+    n_prompt, n_completion = total_usage(replies)
+    return Response(
+        status="refused" if error.means == "refused" else "failed",
+        error=error.reason,
+        finish_reason=error.finish_reason,
+        n_prompt_tokens=n_prompt,
+        n_completion_tokens=n_completion,
+    )

@@ -41,10 +41,11 @@ from evaluators.backends.openai.concurrency import ConcurrentRun
 from evaluators.backends.openai.costs import Ledger, Price, most_prompt_tokens, read_price
 from evaluators.backends.openai.dialect import Dialect
 from evaluators.backends.openai.generation import Generation
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Patience
-from evaluators.backends.openai.probe import Probe, Wishes
-from evaluators.backends.openai.protocol import AnswerError, Call
+from evaluators.backends.openai.probe import Probe
+from evaluators.backends.openai.protocol import Call
 from evaluators.backends.openai.scoring import FirstTokens, scoring_methods
 from evaluators.models.thinking_aloud import arguments_of, conditions_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
@@ -81,12 +82,11 @@ _NAME_ENDS = re.compile(r"(\.gguf|[-:@]latest|[-:@_]v?\d{4}-\d{2}(-\d{2})?|[-:@_
 class OpenAIBackend(Backend):
     """A model that is reached through an OpenAI-compatible endpoint."""
 
-    model_name: str
     options: BackendOptions
     connection: Connection
-    tokenizer: ModelTokenizer | None
+    wanted: Generation
+    """How the user wants texts to be generated: the model, and what is set for every call."""
     price: Price | None
-    wishes: Wishes
     patience: Patience = field(default_factory=Patience)
     batch_limits: BatchLimits = field(default_factory=BatchLimits)
     state_path: Path | None = None
@@ -115,8 +115,13 @@ class OpenAIBackend(Backend):
         return methods
 
     def _probe(self, api: str | None) -> Methods:
-        probe = Probe(self.connection, self.model_name, self.tokenizer, self._end_id, self._ledger, self.wishes)
-        return probe.run(api)
+        effort = self.options.reasoning_effort
+        return Probe(self.connection, self.wanted, self._end_id, effort, self._ledger).run(api)
+
+    @property
+    def tokenizer(self) -> ModelTokenizer | None:
+        """The tokenizer that the user named; None if there is none."""
+        return self.wanted.tokenizer
 
     @property
     def _end_id(self) -> int | None:
@@ -136,7 +141,7 @@ class OpenAIBackend(Backend):
         identity = {
             "backend": "openai",
             "endpoint": self.connection.address.url,
-            "id": self.model_name,
+            "id": self.wanted.model,
             "revision": options.revision,
             "api": methods.api,
             "option_scoring": methods.option_scoring,
@@ -148,7 +153,7 @@ class OpenAIBackend(Backend):
             **self._conditions,
         }
         return Model(
-            id=check_model_id(options.name or self.model_name),
+            id=check_model_id(options.name or self.wanted.model),
             revision=options.revision
             or next(map(self.connection.address.clean, sorted(self._ledger.fingerprints)), None),
             backend="openai",
@@ -189,7 +194,7 @@ class OpenAIBackend(Backend):
     def arguments(self) -> Sequence[str]:
         options = self.options
         arguments: dict[str, object] = {
-            "model": self.model_name,
+            "model": self.wanted.model,
             "name": options.name,
             "revision": options.revision,
             # A result is published, and the address may be that of an internal machine.
@@ -210,7 +215,7 @@ class OpenAIBackend(Backend):
     @override
     def runtime(self) -> Runtime:
         settings = dict(self.probed.settings)
-        if self._ledger.models - {self.model_name}:
+        if self._ledger.models - {self.wanted.model}:
             # A server may report the path of its file.
             names = {name.rpartition("/")[2] if name.startswith("/") else name for name in self._ledger.models}
             settings["models_that_answered"] = ", ".join(sorted(names))
@@ -272,13 +277,13 @@ class OpenAIBackend(Backend):
 
     def _check_names(self) -> None:
         """Warn once if the endpoint answers in the name of another model; results record the name."""
-        others = sorted(name for name in self._ledger.models if not is_same_model(self.model_name, name))
+        others = sorted(name for name in self._ledger.models if not is_same_model(self.wanted.model, name))
         if others and not self._has_warned:
             self._has_warned = True
             address = self.connection.address
             note(
                 f"warning: {address.host_and_port} answers as '{address.clean(others[0])}' and was asked for "
-                f"'{self.model_name}'; results record it; check --model, and what the endpoint routes to"
+                f"'{self.wanted.model}'; results record it; check --model, and what the endpoint routes to"
             )
 
     @override
@@ -330,27 +335,19 @@ class OpenAIBackend(Backend):
             apis = ["chat"]
         else:
             apis = ["completions", "chat"] if self._api is None else ["completions"]
-        methods = []
-        for api in apis:
-            generation = Generation(
-                model=self.model_name,
-                api=api,
-                tokenizer=self.tokenizer,
-                extra=self.wishes.extra,
-                system_prompt=self.wishes.system_prompt,
-                dialect=Dialect(thinking_tokens=self.wishes.thinking_tokens or 0),
-            )
-            scoring = scoring_methods(generation, end_id=self._end_id)
-            # The best one, for completions with many prompts per call and with one.
-            methods += [Methods(method, generation) for method in scoring[: 1 if api == "chat" else 2]]
-        return methods
+        # The best one, for completions with many prompts per call and with one.
+        return [
+            Methods(method, method.generation)
+            for api in apis
+            for method in scoring_methods(replace(self.wanted, api=api), self._end_id)[: 1 if api == "chat" else 2]
+        ]
 
 
 def _calls(methods: Methods, requests: Sequence[Request]) -> list[Call]:
     """Return the calls for all requests that can be asked."""
     calls: list[Call] = []
     for request in requests:
-        with suppress(AnswerError):
+        with suppress(NoAnswerError):
             calls += methods.calls(request)
     return calls
 
@@ -407,18 +404,23 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
     # With the chat API, the endpoint applies its own template.
     settings = options.chat_settings if options.chat and options.api != "chat" else {}
     tokenizer = load_tokenizer(options.tokenizer, **settings) if options.tokenizer else None
+    extra = _extra_body(options)
     return OpenAIBackend(
-        model_name=model,
         options=replace(options, base_url=address.shown),  # The URL as given may contain a password.
         connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
-        tokenizer=tokenizer,
-        price=read_price(options.prices, model) if options.prices else None,
-        wishes=Wishes(
-            extra=_extra_body(options),
+        wanted=Generation(
+            model=model,
+            api="chat",
+            tokenizer=tokenizer,
+            extra=extra,
             system_prompt=options.system_text,
-            thinking_tokens=options.thinking_tokens,
-            effort=options.reasoning_effort,
+            dialect=Dialect(
+                thinking_tokens=options.thinking_tokens or 0,
+                has_chosen_budget=options.thinking_tokens is not None,
+                wanted=frozenset(extra),
+            ),
         ),
+        price=read_price(options.prices, model) if options.prices else None,
     )
 
 

@@ -5,25 +5,27 @@ by one per round, and is halved when the endpoint is overloaded (429, 5xx, time-
 test whether the endpoint is back. The pauses between them grow and are random, so that many clients do not return
 together. The first reply lets the limit grow again.
 
-The retries of the library ``openai`` cannot do this: each call would have to discover the rate limit itself, and
-attempts that may be billed would go uncounted.
+Neither the retries of the library ``openai`` nor a library for retries can do this: each call would have to discover
+the rate limit itself, and attempts that may be billed would go uncounted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import anyio
 import numpy as np
 
 from biasboard.ground.errors import RunError
 from biasboard.ground.progress import note
-from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
+from evaluators.backends.openai.client import Client, Connection
 from evaluators.backends.openai.costs import Ledger
+from evaluators.backends.openai.dialect import Dialect
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.protocol import Call
 
 _START_LIMIT = 8
@@ -32,6 +34,8 @@ _FAULTS_IN_A_ROW = 4
 """Number of consecutive faults after which the endpoint counts as down."""
 _SILENCE_FACTOR = 3.0
 """Multiple of the longest wait so far after which the endpoint counts as silent."""
+_MOST_LESSONS = 16
+"""Number of refusals after which a request is given up, whatever may be learnt from them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,71 +69,62 @@ class Patience:
 
 
 class Pacer:
-    """Limits the concurrent calls of one event loop."""
+    """Limits the concurrent calls of one event loop; all times are those of a monotonic clock."""
 
     def __init__(self, most: int, patience: Patience) -> None:
         """Create a pacer that allows a few concurrent calls at first, and at most ``most`` later."""
         self.patience = patience
         self.n_answered = 0
-        self.n_replies = 0
-        """Number of answers that rejected nothing."""
-        self._most = most
+        """Number of replies, also of those that refuse."""
+        self.n_under_way = 0
+        self.open_at = 0.0
+        """Time at which the next call may start."""
+        self.faults_since: float | None = None
+        """Start of the first attempt that failed since the last answer; None if none did."""
+        self.waiting_since: float | None = None
+        """Time since which nothing has come back; None if no call is under way."""
+        self.longest_wait = 0.0
+        """Longest time in seconds between two answers so far."""
+        self._most = float(most)
         # Draws only pauses between tries, so the seed changes no answer.
         self._rng = np.random.default_rng(0)
-        self._limit = float(min(most, _START_LIMIT))
+        self._limit = min(self._most, _START_LIMIT)
         """Limit on concurrent calls, rounded down; fractional because of its slow growth above the threshold."""
-        self._threshold = float(most)
+        self._turns = anyio.CapacityLimiter(int(self._limit))
+        self._threshold = self._most
         """Limit up to which every reply raises it by one; above, a whole round of replies does."""
         self._last_good_limit = self._limit
         """Limit that the endpoint last sustained; an overload sets the threshold to half of it."""
-        self._under_way = 0
-        self.open_at = 0.0
-        """Time of the event loop at which the next call may start."""
-        self._answered_at = 0.0
-        self._lowered_at = -1.0
-        """Time at which the limit was last halved; failures of calls that began before it are the same overload."""
-        self._n_faults = 0
-        """Number of overloads since the last reply."""
-        self._n_holds = 0
-        """Number of pauses of all calls since the last reply; each doubles the bound of the next."""
-        self._held_at = -1.0
-        """Time at which the last such pause began; failures of calls that began before it cause no other."""
-        self._failing_since: float | None = None
+        self._lowered_at = self._held_at = self._answered_at = -1.0
+        """Times at which the limit was halved, all calls were held, and an answer came."""
+        self._n_faults = self._n_holds = 0
+        """Numbers of overloads and of pauses of all calls since the last reply."""
+        self._failing_since = 0.0
         """Time of the first fault since the last reply, or the end of the last wait that the endpoint asked for."""
-        self.faults_since: float | None = None
-        """Start of the first attempt that failed since the last answer, in the event loop's time; None if none did."""
-        self._first_fault = ""
-        """Reason of the first fault since the last answer."""
-        self._last_fault = ""
-        self.waiting_since: float | None = None
-        """Time of the event loop since which nothing has come back; None if no call is under way."""
-        self.longest_wait = 0.0
-        """Longest time in seconds between two answers so far."""
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._first_fault = self._last_fault = ""
+        """Reasons of the first and the last fault since the last answer."""
 
-    async def enter(self) -> float:
-        """Wait until another call may start, and return the time of the event loop then."""
-        loop = asyncio.get_running_loop()
-        # Checked again after each turn: since it was granted, the limit may have fallen or a pause begun.
-        while self._under_way >= int(self._limit) or loop.time() < self.open_at:
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting.append(turn)
-            self._wake()
-            await turn
-        if self._under_way == 0:
-            self.waiting_since = loop.time()
-        self._under_way += 1
-        return loop.time()
+    async def start(self) -> float:
+        """Wait until another call may start, and return the time then; :meth:`end` must follow."""
+        await self._turns.acquire()
+        try:
+            while (seconds := self.open_at - time.monotonic()) > 0:
+                await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            self._turns.release()
+            raise
+        now = time.monotonic()
+        self.waiting_since = now if self.n_under_way == 0 else self.waiting_since
+        self.n_under_way += 1
+        return now
 
-    def leave(self) -> None:
+    def end(self) -> None:
         """Record that a call has ended, whether it succeeded or failed."""
-        self._under_way -= 1
-        if self._under_way == 0:
-            self.waiting_since = None
-        self._wake()
+        self.n_under_way -= 1
+        self.waiting_since = self.waiting_since if self.n_under_way else None
+        self._turns.release()
 
-    def answered(self, pause_seconds: float) -> None:
+    def answered(self, pause_seconds: float = 0.0) -> None:
         """Record an answer, and raise the limit.
 
         Args:
@@ -139,46 +134,38 @@ class Pacer:
             RunError: the endpoint asks for too long a wait.
         """
         self.n_answered += 1
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         if self.waiting_since is not None:
             self.longest_wait = max(self.longest_wait, now - self.waiting_since)
         self.waiting_since = self._answered_at = now
         self._n_faults = self._n_holds = 0
-        self._failing_since = self.faults_since = None
-        self._limit += 1.0 if self._limit < self._threshold else 1.0 / self._limit
-        self._limit = min(self._limit, float(self._most))
+        self.faults_since = None
+        self._allow(min(self._most, self._limit + (1.0 if self._limit < self._threshold else 1.0 / self._limit)))
         self._last_good_limit = max(self._limit, self._last_good_limit if self._limit < self._threshold else 0.0)
         self._hold(pause_seconds, "its rate limit is used up")
-        self._wake()
 
-    def failed(self, fault: FaultError, began: float) -> None:
-        """Record a failed attempt, and lower the limit if the endpoint is overloaded.
-
-        Args:
-            fault: Failure of the attempt.
-            began: Time of the event loop at which the attempt started.
+    def failed(self, fault: NoAnswerError, began: float) -> None:
+        """Record a failed attempt that began at a time, and lower the limit if the endpoint is overloaded.
 
         Raises:
             RunError: the endpoint has not answered for too long, or asks for too long a wait.
         """
-        now = asyncio.get_running_loop().time()
-        if self._failing_since is None:
-            self._failing_since = now
-            self.faults_since = max(began, self._answered_at)
+        now, patience = time.monotonic(), self.patience
+        if self.faults_since is None:
+            self.faults_since, self._failing_since = max(began, self._answered_at), now
             self._first_fault = fault.reason
-        self._last_fault = fault.reason
-        self.waiting_since = now
+        self._last_fault, self.waiting_since = fault.reason, now
         if fault.retry_after is not None:
             self._hold(fault.retry_after, fault.reason)
             # A wait that the endpoint asked for does not count as an outage.
             self._failing_since = max(self._failing_since, self.open_at)
-        silent = now - (self.faults_since or now)
+        silent = now - self.faults_since
         # Nor may waits that it asks for follow each other for ever.
-        longest = self.patience.outage_seconds + self.patience.longest_retry_after
-        if now - self._failing_since > self.patience.outage_seconds or silent > longest:
+        is_over = silent > patience.outage_seconds + patience.longest_retry_after
+        if is_over or now - self._failing_since > patience.outage_seconds:
             raise RunError(
-                f"the endpoint has answered nothing for {silent:.0f} s; last fault: "
-                f"{self.described(fault.reason)}. Answers are kept: run the same command again when it is back"
+                f"the endpoint has answered nothing for {silent:.0f} s; last fault: {self.described()}. Answers are "
+                "kept: run the same command again when it is back"
             )
         if not fault.overload:
             return
@@ -186,10 +173,10 @@ class Pacer:
         # Calls that were under way together fail together, and count as one overload.
         if began > self._lowered_at:
             self._lowered_at = now
-            self._limit = max(1.0, self._limit / 2)
             self._threshold = max(1.0, self._last_good_limit / 2)
+            self._allow(max(1.0, self._limit / 2))
         if self._n_faults >= _FAULTS_IN_A_ROW and fault.retry_after is None and began > self._held_at:
-            self._limit = 1.0
+            self._allow(1.0)
             self._hold(self.pause(self._n_holds), fault.reason)
             self._n_holds += 1
             self._held_at = now
@@ -202,12 +189,17 @@ class Pacer:
         """
         # A server that dies says why once; from then on, connections to it are refused.
         last, first = last or self._last_fault, self._first_fault
-        return last if self._failing_since is None or first == last else f"{last}; the first was {first}"
+        return last if self.faults_since is None or first == last else f"{last}; the first was {first}"
 
     def pause(self, n_tries: int) -> float:
         """Draw the seconds to wait before another try, uniformly up to a bound that doubles with every try."""
         bound = min(self.patience.longest_pause, _SHORTEST_PAUSE * 2.0 ** min(n_tries, 16))
         return float(self._rng.uniform(0, bound))
+
+    def _allow(self, limit: float) -> None:
+        if int(limit) != int(self._limit):
+            self._turns.total_tokens = int(limit)
+        self._limit = limit
 
     def _hold(self, seconds: float, reason: str) -> None:
         """Start no call for some seconds."""
@@ -216,22 +208,7 @@ class Pacer:
                 f"the endpoint asks to wait {seconds:.0f} s ({reason}); answers are kept, run the same command again "
                 "after that"
             )
-        if seconds > 0:
-            self.open_at = max(self.open_at, asyncio.get_running_loop().time() + seconds)
-
-    def _wake(self) -> None:
-        loop = asyncio.get_running_loop()
-        if loop.time() < self.open_at:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = loop.call_at(self.open_at, self._wake)
-            return
-        free = int(self._limit) - self._under_way
-        while free > 0 and self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                free -= 1
+        self.open_at = max(self.open_at, time.monotonic() + seconds)
 
 
 @dataclass
@@ -243,40 +220,36 @@ class Watch:
 
     connection: Connection
     pacer: Pacer
-    """Pacer of the calls, whose event loop measures monotonic time."""
-    _line_at: float | None = None
-    """Time of the last message."""
+    _line_at: float = 0.0
+    """Time of the last message; 0 if there was none."""
     _outage_since: float | None = None
     """Start of the outage that was reported; None if none is."""
 
     def look(self, n_waiting: int) -> None:
         """Print a line if the state has changed or the last line is old; ``n_waiting`` requests lack an answer."""
         now, pacer, host = time.monotonic(), self.pacer, self.connection.address.host_and_port
-        since, silent_since = pacer.faults_since, pacer.waiting_since
+        patience, since, silent_since = pacer.patience, pacer.faults_since, pacer.waiting_since
+        again = self._line_at + patience.repeat_seconds if self._line_at else 0.0
         waiting = "1 request waits" if n_waiting == 1 else f"{n_waiting:,} requests wait"
         if self._outage_since is not None and since is None and pacer.n_answered:
             note(f"{host} answers again, after {now - self._outage_since:.0f} s")
-            self._outage_since = self._line_at = None
-        elif since is not None and self._is_due(now, since + pacer.patience.fault_seconds):
+            self._outage_since, self._line_at = None, 0.0
+        elif since is not None and now >= max(since + patience.fault_seconds, again):
             self._line_at, self._outage_since = now, self._outage_since or since
             soon = pacer.open_at - now
             note(
-                f"no answer from {host} for {now - since:.0f} s: {pacer.described()}; {waiting}; "
-                f"tried again {f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after "
-                f"{pacer.patience.outage_seconds:g} s; Ctrl-C keeps the answers"
+                f"no answer from {host} for {now - since:.0f} s: {pacer.described()}; {waiting}; tried again "
+                f"{f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after {patience.outage_seconds:g} s; Ctrl-C "
+                "keeps the answers"
             )
         elif since is None and silent_since is not None:
-            due = silent_since + max(pacer.patience.silent_seconds, _SILENCE_FACTOR * pacer.longest_wait)
-            if self._is_due(now, due):
+            due = silent_since + max(patience.silent_seconds, _SILENCE_FACTOR * pacer.longest_wait)
+            if now >= max(due, again):
                 self._line_at = now
                 note(
                     f"no answer from {host} for {now - silent_since:.0f} s; {waiting}, each up "
                     f"to {self.connection.timeout:g} s; Ctrl-C keeps the answers"
                 )
-
-    def _is_due(self, now: float, first: float) -> bool:
-        again = 0.0 if self._line_at is None else self._line_at + self.pacer.patience.repeat_seconds
-        return now >= max(first, again)
 
 
 @dataclass(frozen=True)
@@ -287,26 +260,58 @@ class Caller:
     pacer: Pacer
     ledger: Ledger
 
+    async def replies(
+        self, calls: Callable[[], Sequence[Call]], dialect: Dialect, *, may_learn: bool = True
+    ) -> list[Mapping[str, Any]]:
+        """Send all calls of a request one after another, and in other ways after refusals that teach something.
+
+        Args:
+            calls: Function that returns the calls, made anew from what was learnt.
+            dialect: What the endpoint accepts.
+            may_learn: False to leave the calls as they are.
+
+        Raises:
+            NoAnswerError: a call failed too often, or was refused. What was learnt meanwhile is forgotten again: the
+                refusal was about something else.
+            RunError: see :meth:`call`.
+        """
+        replies: list[Mapping[str, Any]] = []
+        before = replace(dialect)
+        for number in range(_MOST_LESSONS):
+            wanted = calls()
+            try:
+                while len(replies) < len(wanted):
+                    replies.append(await self.call(wanted[len(replies)]))
+                break
+            except NoAnswerError as error:
+                is_last = number == _MOST_LESSONS - 1 or not may_learn
+                if is_last or not dialect.learn(error, wanted[len(replies)].body):
+                    if number:
+                        dialect.restore(before)
+                    raise
+        return replies
+
     async def call(self, call: Call) -> Mapping[str, Any]:
         """Send a call, retry it if it fails, and return the JSON object of the reply.
 
         Raises:
-            FaultError: the call failed too often; its last failure.
-            RejectedError: the endpoint refuses the call.
+            NoAnswerError: the call failed too often, or the endpoint refuses it; its last failure.
             RunError: the endpoint has stopped answering, or the limit on costs is reached.
         """
-        loop, patience = asyncio.get_running_loop(), self.pacer.patience
-        began, n_answered, n_tries, n_timeouts, n_limited = loop.time(), self.pacer.n_answered, 0, 0, 0
+        patience, began, n_answered = self.pacer.patience, time.monotonic(), self.pacer.n_answered
+        n_tries = n_timeouts = n_limited = 0
         while True:
             try:
                 return await self._attempt(call)
-            except FaultError as fault:
+            except NoAnswerError as fault:
+                if not fault.passes:
+                    raise
                 # A rate limit concerns all calls, so it is no failed try of this one, until all others pass it by.
                 others_succeed = self.pacer.n_answered > n_answered
-                n_tries += fault.status != 429
-                n_limited += fault.status == 429 and others_succeed
+                n_tries += fault.means != "limited"
+                n_limited += fault.means == "limited" and others_succeed
                 n_timeouts += fault.timed_out
-                is_late = loop.time() - began >= patience.call_seconds
+                is_late = time.monotonic() - began >= patience.call_seconds
                 if (
                     n_timeouts >= patience.n_timeouts
                     or (fault.unusable and not patience.retries_unusable)
@@ -320,30 +325,18 @@ class Caller:
             await asyncio.sleep(self.pacer.pause(n_tries))
 
     async def _attempt(self, call: Call) -> Mapping[str, Any]:
-        began = await self.pacer.enter()
+        began = await self.pacer.start()
         try:
-            # If the cost stays unknown, the full reservation counts, since a call that was cut off may be billed.
-            reserved = cost = await self.ledger.reserve(call)
-            self.ledger.n_attempts += 1
-            try:
+            async with self.ledger.attempt(call) as charge:
                 reply = await self.client.post(call)
-                actual = self.ledger.cost_of(reply.data)
-                cost = reserved if actual is None else actual
-            except FaultError as fault:
-                self.ledger.n_attempts -= not fault.sent
-                if fault.status is not None or not fault.sent:
-                    cost = 0.0
+                charge(reply.data)
+        except NoAnswerError as fault:
+            if fault.passes:
                 self.pacer.failed(fault, began)
-                raise
-            except RejectedError:
-                cost = 0.0
-                self.pacer.answered(0.0)
-                raise
-            finally:
-                self.ledger.release(reserved, cost)
+            else:
+                self.pacer.answered()
+            raise
         finally:
-            self.pacer.leave()
+            self.pacer.end()
         self.pacer.answered(reply.pause_seconds)
-        self.pacer.n_replies += 1
-        self.ledger.see(reply.data)
         return reply.data  # type: ignore[no-any-return]

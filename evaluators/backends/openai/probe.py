@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
 from evaluators.backend import ChoiceRequest, Response
-from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
+from evaluators.backends.openai.client import Client, Connection
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.dialect import Dialect
 from evaluators.backends.openai.generation import TEST, VLLM_SAMPLING, Generation, thinks
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
-from evaluators.backends.openai.protocol import AnswerError, Call, RefusalError, count, total_usage
+from evaluators.backends.openai.protocol import Call, count, total_usage
 from evaluators.backends.openai.scoring import (
     EchoText,
     FirstTokens,
@@ -32,13 +34,10 @@ from evaluators.backends.openai.scoring import (
     echoes,
     scoring_methods,
 )
-from evaluators.models.tokenizer import ModelTokenizer
 
 # The options differ in their first token and are short in all vocabularies; one has two words, so that their trie has
 # two prompts.
 _CHOICE = ChoiceRequest(prompt=TEST.prompt, options=(" a b", " c"), outcomes=("b", "c"))
-_MOST_LESSONS = 16
-"""Number of refusals after which a method is given up, whatever may be learnt from them."""
 _OFF = ("off", "none")
 _WAYS_OFF: Sequence[Mapping[str, Any]] = (
     {"reasoning_effort": "none"},  # OpenAI, Gemini, Ollama
@@ -61,20 +60,8 @@ _LISTING_SECONDS = 5.0
 _MOST_LISTED = 8
 _ADDED_TOKENS = "log-probabilities would belong to another text; turn this off in the server, or use --api chat"
 
-_Listing = Mapping[str, Mapping[str, Any]]
+_Listing: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Fields that describe each model of an endpoint, by its name."""
-
-
-class Wishes(NamedTuple):
-    """What the user wants of every call."""
-
-    extra: Mapping[str, Any]
-    """Further fields of its body."""
-    system_prompt: str | None
-    thinking_tokens: int | None
-    """Tokens to think with; None for as many as the model needs as a rule, if it thinks at all."""
-    effort: str | None
-    """Effort of thinking, or ``off``; None for the endpoint's own."""
 
 
 @dataclass
@@ -82,21 +69,19 @@ class Probe:
     """A few small calls that find out what an endpoint supports."""
 
     connection: Connection
-    model: str
-    """Id of the model at the endpoint."""
-    tokenizer: ModelTokenizer | None
-    """Tokenizer of the model; None if the user named none."""
+    wanted: Generation
+    """How the user wants texts to be generated: the model, and what is set for every call."""
     end_id: int | None
     """Id of the end token, if it is scored after options; otherwise None."""
+    effort: str | None
+    """Effort of thinking, or ``off``; None for the endpoint's own."""
     ledger: Ledger
-    wishes: Wishes
     _reasons: dict[str, str] = field(default_factory=dict)
     _missing: set[str] = field(default_factory=set)
     """Names of the methods whose route is not there."""
     _closed: dict[str, str] = field(default_factory=dict)
     """Remedies for methods whose route may not be used, as by a key without the right to it."""
     _listing: _Listing | None = None
-    _has_replied: bool = False
 
     def run(self, api: str | None) -> Methods:
         """Return the best methods that work through an API: ``chat``, ``completions``, or either if None.
@@ -108,11 +93,9 @@ class Probe:
         pacer = Pacer(2, _PATIENCE)
         watch = Watch(self.connection, pacer)
         try:
-            return run_in_thread(self._run(pacer, api), lambda: watch.look(1))
+            return run_in_thread(partial(self._run, pacer, api), lambda: watch.look(1))
         except RunError as error:
             raise ConfigError(f"{self._where}: {error}") from None
-        except AnswerError as error:
-            raise ConfigError(f"no test call: {error}; name the model's own tokenizer with --tokenizer") from None
 
     @property
     def _where(self) -> str:
@@ -139,41 +122,31 @@ class Probe:
         Raises:
             ConfigError: nothing listens at the address.
         """
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+        began = time.monotonic()
         while self._listing is None:
             try:
                 self._listing = await _read_listing(client)
-            except RejectedError:
-                return
-            except FaultError as fault:
-                if fault.timed_out:
+            except NoAnswerError as error:
+                if error.timed_out:
                     host, seconds = self.connection.address.host_and_port, f"{_LISTING_SECONDS:g} s"
                     note(f"no answer from {host} to a first question within {seconds}; asking again")
-                if fault.sent:
+                if error.sent:
                     return
                 # Nothing listens at the address yet: the server may be starting.
-                if loop.time() - began >= _START_SECONDS:
+                if time.monotonic() - began >= _START_SECONDS:
                     raise ConfigError(
-                        f"{self._where} cannot be reached: {fault.reason}; start the server, or check --base-url"
+                        f"{self._where} cannot be reached: {error.reason}; start the server, or check --base-url"
                     ) from None
                 await asyncio.sleep(_START_PAUSE)
 
     def _generation(self, api: str) -> Generation:
-        entry = (self._listing or {}).get(self.model, {})
-        is_vllm = entry.get("owned_by") == "vllm"
-        return Generation(
-            model=self.model,
+        entry, wanted = (self._listing or {}).get(self.wanted.model, {}), self.wanted
+        return replace(
+            wanted,
             api=api,
-            tokenizer=self.tokenizer,
             context_tokens=count(entry.get("max_model_len")) or None,
-            extra={**(VLLM_SAMPLING if is_vllm else {}), **self.wishes.extra},
-            system_prompt=self.wishes.system_prompt if api == "chat" else None,
-            dialect=Dialect(
-                thinking_tokens=self.wishes.thinking_tokens or 0,
-                has_chosen_budget=self.wishes.thinking_tokens is not None,
-                wanted=frozenset(self.wishes.extra),
-            ),
+            extra={**(VLLM_SAMPLING if entry.get("owned_by") == "vllm" else {}), **wanted.extra},
+            dialect=replace(wanted.dialect),
         )
 
     async def _scoring(self, generation: Generation) -> Methods | None:
@@ -184,13 +157,8 @@ class Probe:
             # prompt per call.
             if (method.name, method.lists) in useless:
                 continue
-            try:
-                calls = method.calls(_CHOICE)
-            except AnswerError as error:
-                # It may exceed a short context. Whether the prompts of the run fit is checked when it is planned.
-                self._reasons[method.name] = f"no test call: {error}"
-                continue
-            replies = await self._replies(method.name, partial(method.calls, _CHOICE), generation.dialect)
+            calls = partial(method.calls, _CHOICE)
+            replies = await self._replies(method.name, calls, generation.dialect)
             if method.name in self._closed:
                 return None
             if replies is None:
@@ -198,13 +166,13 @@ class Probe:
             try:
                 method.read(_CHOICE, replies)
             except OtherTokensError as error:
-                self._check_length(method, calls, replies)
+                self._check_length(method, calls(), replies)
                 self._explain_echo(error)
                 self._reasons[method.name] = "echo is not served (the prompt's tokens do not come back)"
-            except (AnswerError, RefusalError, RecursionError) as error:
+            except (NoAnswerError, RecursionError) as error:
                 self._reasons[method.name] = f"{method.needs} is not served ({error})"
             else:
-                self._check_length(method, calls, replies)
+                self._check_length(method, calls(), replies)
                 self._reasons.pop(method.name, None)
                 generation = replace(generation, gives_logprobs=True)
                 if generation.api == "completions":
@@ -219,8 +187,8 @@ class Probe:
         answer = await self._trial(generation)
         if answer is None:
             return None
-        if self.wishes.effort is not None:
-            generation, answer = await self._with_effort(generation, self.wishes.effort)
+        if self.effort is not None:
+            generation, answer = await self._with_effort(generation, self.effort)
         does_think = answer.status == "answered" and thinks(answer)
         if does_think:
             self._reasons["first_token"] = "the model thinks before it answers, so that its first token is no option"
@@ -237,7 +205,8 @@ class Probe:
             ConfigError: there is no such way.
         """
         is_off = effort in _OFF
-        for way in _WAYS_OFF if is_off else _ways_to_think(effort):
+        # The last is OpenRouter's.
+        for way in _WAYS_OFF if is_off else ({"reasoning_effort": effort}, {"reasoning": {"effort": effort}}):
             tried = replace(generation, extra={**generation.extra, **way})
             answer = await self._trial(tried)
             # A server may ignore what it does not know.
@@ -255,53 +224,36 @@ class Probe:
 
     async def _trial(self, generation: Generation) -> Response | None:
         """Ask for a text, and return the answer; None if the endpoint gives no text."""
-        replies = await self._replies(generation.api, lambda: generation.calls(TEST), generation.dialect)
+        replies = await self._replies(generation.api, partial(generation.calls, TEST), generation.dialect)
         return None if replies is None else Methods(None, generation).response(TEST, replies)
 
     async def _replies(
         self, name: str, calls: Callable[[], Sequence[Call]], dialect: Dialect
     ) -> list[Mapping[str, Any]] | None:
-        """Return the replies to the calls of a method; if a call fails, record the reason and return None.
-
-        Args:
-            name: Name of the method.
-            calls: Function that returns the calls; they are made anew after each refusal that teaches something.
-            dialect: What the endpoint accepts.
-        """
-        replies: list[Mapping[str, Any]] = []
-        before = dialect.copied()
-        for _ in range(_MOST_LESSONS):
-            wanted = calls()
-            try:
-                while len(replies) < len(wanted):
-                    replies.append(await self._caller.call(wanted[len(replies)]))
-                    self._has_replied = True
-                return replies
-            except FaultError as fault:
-                # Other test calls would time out or fail the same way.
-                if fault.timed_out or (fault.status is None and not fault.unusable and not self._has_replied):
-                    raise ConfigError(
-                        f"{self._where}: {fault.reason}; check --base-url, and that the server runs"
-                    ) from None
-                self._reasons[name] = fault.reason
-                break
-            except RejectedError as error:
-                # A route that is missing or forbidden says nothing about the other routes.
-                self._has_replied = True
-                self._reasons[name] = error.reason
-                if error.status in (404, 405):
-                    self._missing.add(name)
-                elif error.remedy is not None:
-                    self._closed[name] = error.remedy
-                if not dialect.learn(error, wanted[len(replies)].body):
-                    break
-        dialect.restore(before)
-        return None
+        """Return the replies to the calls of a method; if one fails, record the reason and return None."""
+        try:
+            return await self._caller.replies(calls, dialect)
+        except NoAnswerError as error:
+            # Other test calls would time out or fail the same way.
+            is_lost = error.status is None and not error.unusable and not self._caller.pacer.n_answered
+            if error.timed_out or (error.passes and is_lost):
+                raise ConfigError(
+                    f"{self._where}: {error.reason}; check --base-url, and that the server runs"
+                ) from None
+            # A test may exceed a short context. Whether the prompts of the run fit is checked when it is planned.
+            was_sent = error.passes or error.status is not None
+            self._reasons[name] = error.reason if was_sent else f"no test call: {error.reason}"
+            # A route that is missing or forbidden says nothing about the other routes.
+            if error.status in (404, 405):
+                self._missing.add(name)
+            elif error.remedy is not None:
+                self._closed[name] = error.remedy
+            return None
 
     def _explain_echo(self, error: OtherTokensError) -> None:
         """Raise a ConfigError if the endpoint does echo, but with an added BOS or with other tokens."""
-        assert self.tokenizer is not None
-        if echoes(error.tokens[1:], error.ids, self.tokenizer):
+        assert self.wanted.tokenizer is not None
+        if echoes(error.tokens[1:], error.ids, self.wanted.tokenizer):
             raise ConfigError(
                 f"the endpoint silently puts '{error.tokens[0]}' before the prompt, as a BOS; {_ADDED_TOKENS}"
             )
@@ -312,7 +264,7 @@ class Probe:
             )
 
     @staticmethod
-    def _check_length(method: ScoringMethod, calls: list[Call], replies: list[Mapping[str, Any]]) -> None:
+    def _check_length(method: ScoringMethod, calls: Sequence[Call], replies: Sequence[Mapping[str, Any]]) -> None:
         """Raise a ConfigError if the endpoint counts more prompt tokens than were sent or echoed."""
         if isinstance(method, FirstTokens):
             return  # The chat template adds some.
@@ -332,31 +284,24 @@ class Probe:
         # The answer of a route that is there says more than that another one is missing.
         telling = {name: why for name, why in self._reasons.items() if name not in self._missing} or self._reasons
         reasons = "; ".join(f"{name}: {why}" for name, why in telling.items())
+        address, listing, model = self.connection.address, self._listing, self.wanted.model
         if closed := [name for name in telling if name in self._closed]:
             return f"{self._where}: {telling[closed[-1]]}; {self._closed[closed[-1]]}"
-        listing = self._listing
-        if self.connection.address.is_azure and "api-version" not in self.connection.address.query:
+        if address.is_azure and "api-version" not in address.query:
             return f"{self._where} ({reasons}): Azure may want a version; add ?api-version=VERSION to --base-url"
-        if listing is None:
-            likely = await _likely_address(client, self._where)
-            if likely is not None:
-                return f"{self._where} is not the address of an API; did you mean --base-url {likely}?"
-        elif listing and self.model not in listing:
-            like = difflib.get_close_matches(self.model, listing, n=_MOST_LISTED, cutoff=0.0)
+        if listing is None and (likely := await _likely_address(client, self._where)) is not None:
+            return f"{self._where} is not the address of an API; did you mean --base-url {likely}?"
+        if listing and model not in listing:
+            like = difflib.get_close_matches(model, listing, n=_MOST_LISTED, cutoff=0.0)
             more = len(listing) - len(like)
             return (
-                f"{self._where} does not answer for model '{self.model}': {next(iter(telling.values()))}; the "
+                f"{self._where} does not answer for model '{model}': {next(iter(telling.values()))}; the "
                 f"endpoint has: {', '.join(like)}{f' and {more} more' if more else ''}; name one of them with --model"
             )
         return (
-            f"{self._where} does not answer for model '{self.model}' ({reasons}); check --model and --base-url, and "
+            f"{self._where} does not answer for model '{model}' ({reasons}); check --model and --base-url, and "
             "that the server runs"
         )
-
-
-def _ways_to_think(effort: str) -> Sequence[Mapping[str, Any]]:
-    """Return the parameters by which endpoints set how much a model thinks; the last is OpenRouter's."""
-    return {"reasoning_effort": effort}, {"reasoning": {"effort": effort}}
 
 
 async def _read_listing(client: Client, base: str = "") -> _Listing:
@@ -372,12 +317,11 @@ async def _likely_address(client: Client, url: str) -> str | None:
         try:
             if await _read_listing(client, candidate):
                 return candidate
-        except RejectedError as error:
+        except NoAnswerError as error:
             # Only an API asks for a key.
             if error.status in (401, 403):
                 return candidate
-        except FaultError as fault:
-            if not fault.unusable:
+            if error.passes and not error.unusable:
                 return None
     return None
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evaluators.backends.openai.meanings import meaning_of_ending
+from evaluators.backends.openai.meanings import NoAnswerError, meaning_of_ending
 from evaluators.models.tokenizer import ModelTokenizer
 
 # Servers write this for a probability of zero, since JSON has no infinity.
@@ -35,19 +35,6 @@ class Call(NamedTuple):
     """Number of prompt tokens; None if unknown."""
     n_completion: int = 1
     """Largest number of completion tokens."""
-
-
-class AnswerError(Exception):
-    """A reply without the expected content, or a request that cannot be asked: only this request fails."""
-
-
-class RefusalError(Exception):
-    """A reply in which the endpoint declines to answer."""
-
-    def __init__(self, reason: str, finish_reason: str | None):
-        super().__init__(reason)
-        self.reason = reason
-        self.finish_reason = finish_reason
 
 
 def chat_tokens(tokenizer: ModelTokenizer | None, prompt: str) -> int | None:
@@ -92,7 +79,7 @@ def total_usage(replies: Sequence[Mapping[str, Any]]) -> tuple[int | None, int |
 
 def _total(counts: Sequence[int | None]) -> int | None:
     reported = [n for n in counts if n is not None]
-    return sum(reported) if len(reported) == len(counts) else None
+    return sum(reported) if counts and len(reported) == len(counts) else None
 
 
 def count(value: object) -> int | None:
@@ -112,23 +99,27 @@ def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
     Choices may come in any order, and repeatedly if their contents are equal.
 
     Raises:
-        AnswerError: a choice is missing, unexpected, or came twice with different contents.
+        NoAnswerError: a choice is missing, unexpected, or came twice with different contents.
     """
     by_index: dict[int, Mapping[str, Any]] = {}
     listed = data.get("choices")
     for choice in listed if isinstance(listed, list) else []:
         if not isinstance(choice, Mapping):
-            raise AnswerError("a choice of the answer is no JSON object")
+            raise NoAnswerError("a choice of the answer is no JSON object")
         # A single choice needs no index.
         index = count(choice.get("index", 0 if n == 1 else None))
         if index is None or index >= n:
-            raise AnswerError(f"the answer holds a choice with index {shown(choice.get('index'))}; {n} were asked for")
+            raise NoAnswerError(
+                f"the answer holds a choice with index {shown(choice.get('index'))}; {n} were asked for"
+            )
         if index in by_index and by_index[index] != choice:
-            raise AnswerError(f"the answer holds choice {index} twice, with different contents")
+            raise NoAnswerError(f"the answer holds choice {index} twice, with different contents")
         by_index[index] = choice
     missing = [index for index in range(n) if index not in by_index]
     if missing:
-        raise AnswerError(f"the answer lacks {len(missing)} of {n} choices, the first of them with index {missing[0]}")
+        raise NoAnswerError(
+            f"the answer lacks {len(missing)} of {n} choices, the first of them with index {missing[0]}"
+        )
     return [by_index[index] for index in range(n)]
 
 
@@ -140,13 +131,13 @@ def logprob(value: object, *, what: str) -> float:
         what: What the log-probability belongs to, for errors.
 
     Raises:
-        AnswerError: the value is null, or not a log-probability.
+        NoAnswerError: the value is null, or not a log-probability.
     """
     # ``transformers serve`` does this without an error.
     if value is None:
-        raise AnswerError(f"the log-probability of {what} is null; the endpoint does not compute it")
+        raise NoAnswerError(f"the log-probability of {what} is null; the endpoint does not compute it")
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value > _ROUNDING:
-        raise AnswerError(f"{shown(value)} is no log-probability of {what}")
+        raise NoAnswerError(f"{shown(value)} is no log-probability of {what}")
     return -math.inf if value <= _ZERO else min(0.0, float(value))
 
 
@@ -165,13 +156,13 @@ def first_tokens(choice: Mapping[str, Any]) -> list[FirstToken]:
     space out.
 
     Raises:
-        AnswerError: the choice holds no such tokens.
+        NoAnswerError: the choice holds no such tokens.
     """
     first = first_logprobs(choice, "content")
     listed = first.get("top_logprobs")
     entries = [entry for entry in (listed if isinstance(listed, list) else ()) if _is_token(entry)]
     if not entries:
-        raise AnswerError("the answer holds no top_logprobs")
+        raise NoAnswerError("the answer holds no top_logprobs")
     if _is_token(first) and _text_of(first) not in map(_text_of, entries):
         entries.append(first)
     tokens = [FirstToken(_text_of(entry), _known(entry.get("logprob"))) for entry in entries]
@@ -179,7 +170,7 @@ def first_tokens(choice: Mapping[str, Any]) -> list[FirstToken]:
     if _total_probability(tokens) > 1 + _MOST_ROUNDING:
         tokens = list(dict.fromkeys(tokens))
         if _total_probability(tokens) > 1 + _MOST_ROUNDING:
-            raise AnswerError("the probabilities of the first token add up to more than 1")
+            raise NoAnswerError("the probabilities of the first token add up to more than 1")
     return [token for token in tokens if token.logprob != -math.inf]
 
 
@@ -195,7 +186,7 @@ def _known(value: object) -> float | None:
     """Return a log-probability; None if it is none, such as null or "-Infinity" for what a server masked."""
     try:
         return logprob(value, what="a token")
-    except AnswerError:
+    except NoAnswerError:
         return None
 
 
@@ -221,13 +212,13 @@ def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     """Return the first entry, that of the first generated token, of a list in a choice's log-probabilities.
 
     Raises:
-        AnswerError: the choice holds no such list.
+        NoAnswerError: the choice holds no such list.
     """
     logprobs = choice.get("logprobs")
     listed = logprobs.get(field) if isinstance(logprobs, Mapping) else None
     first = listed[0] if isinstance(listed, list) and listed else None
     if not isinstance(first, Mapping):
-        raise AnswerError("the answer holds no log-probabilities")
+        raise NoAnswerError("the answer holds no log-probabilities")
     return first
 
 
@@ -246,14 +237,14 @@ def echo(choice: Mapping[str, Any]) -> EchoedTokens:
     """Return the tokens that a choice echoes.
 
     Raises:
-        AnswerError: the choice does not hold one log-probability per token.
+        NoAnswerError: the choice does not hold one log-probability per token.
     """
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, Mapping):
-        raise AnswerError("the answer holds no log-probabilities")
+        raise NoAnswerError("the answer holds no log-probabilities")
     tokens, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
     if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
-        raise AnswerError("the answer does not hold one log-probability per token")
+        raise NoAnswerError("the answer does not hold one log-probability per token")
     return EchoedTokens(tuple(map(str, tokens)), tuple(values))
 
 
@@ -268,12 +259,12 @@ def only_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the choice of a reply to a single prompt.
 
     Raises:
-        AnswerError: there is none, or more than one.
-        RefusalError: the endpoint declined to answer.
+        NoAnswerError: there is none, or more than one, or the endpoint declined to answer.
     """
     if data.get("choices") == []:
         # Gemini answers a blocked prompt like this; whatever else loses a choice says so by an error.
-        raise RefusalError("the endpoint gave no choice, as where a filter blocks the prompt", "content_filter")
+        reason = "the endpoint gave no choice, as where a filter blocks the prompt"
+        raise NoAnswerError(reason, "refused", finish_reason="content_filter")
     (choice,) = choices(data, 1)
     check_refusal(choice)
     return choice
@@ -283,7 +274,7 @@ def check_refusal(choice: Mapping[str, Any]) -> None:
     """Check that the endpoint did not decline to answer.
 
     Raises:
-        RefusalError: the endpoint declined.
+        NoAnswerError: the endpoint declined.
     """
     message, ending = choice.get("message"), choice.get("finish_reason")
     message = message if isinstance(message, Mapping) else {}
@@ -291,6 +282,8 @@ def check_refusal(choice: Mapping[str, Any]) -> None:
     parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, Mapping)]
     for refusal in (message.get("refusal"), *(part.get("refusal") for part in parts)):
         if isinstance(refusal, str) and refusal.strip().lower() not in ("", "null", "none", "false"):
-            raise RefusalError(refusal, ending if isinstance(ending, str) and ending != "stop" else None)
+            ending = ending if isinstance(ending, str) and ending != "stop" else None
+            raise NoAnswerError(refusal, "refused", finish_reason=ending)
     if isinstance(ending, str) and meaning_of_ending(ending) == "refused":
-        raise RefusalError(f"the answer ended with finish_reason {shown(ending)}", "content_filter")
+        reason = f"the answer ended with finish_reason {shown(ending)}"
+        raise NoAnswerError(reason, "refused", finish_reason="content_filter")

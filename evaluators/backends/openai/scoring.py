@@ -27,9 +27,9 @@ from typing import Any, ClassVar, TypeAlias
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Response
 from evaluators.backends.openai.generation import Generation, shows_thinking
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.protocol import (
     COMPLETIONS,
-    AnswerError,
     Call,
     EchoedTokens,
     check_refusal,
@@ -42,7 +42,15 @@ from evaluators.backends.openai.protocol import (
     token_id,
     total_usage,
 )
-from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, edges_of, split_wide
+from evaluators.models.option_trie import (
+    MOST_TOKEN_IDS,
+    Node,
+    TokenQuestion,
+    edges_of,
+    end_logprobs,
+    option_logprobs,
+    split_wide,
+)
 from evaluators.models.tokenizer import ModelTokenizer, Rows, n_common_tokens
 
 # Temperature 1 leaves log-probabilities unchanged even where a server applies sampling parameters to them. Even an echo
@@ -54,12 +62,12 @@ _TOP_LOGPROBS = (20, 5)
 # Added to the remaining probability, which has no logarithm if the alternatives hold all of it.
 _ROUNDING = 1e-6
 _SPACES = " ▁ĠĊ\n\r\t"
+"""Spaces around a token, also as vocabularies write them."""
 _SIGNS = _SPACES + "()[]*_`'\".,:"
 """What may stand around a letter in one token: models write "(A", "**A" or "A.", and mean the letter."""
-"""Spaces around a token, also as vocabularies write them."""
 
 
-class OtherTokensError(AnswerError):
+class OtherTokensError(NoAnswerError):
     """An echo whose tokens differ from those that were sent."""
 
     def __init__(self, tokens: Sequence[str], ids: Sequence[int]) -> None:
@@ -68,50 +76,61 @@ class OtherTokensError(AnswerError):
         self.ids = ids
 
 
-def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lists: bool) -> list[Call]:
-    """Return the calls for prompts, with many prompts per call if ``lists`` is true."""
-    # vLLM accepts lists of prompts; llama-cpp-python and ``transformers serve`` fail on them.
-    size = _MOST_PROMPTS if lists else 1
-    parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
-    return [
-        Call(
-            COMPLETIONS,
-            {"model": model, "prompt": list(part) if lists else part[0], **_ONE_TOKEN, **rest},
-            None if any(isinstance(prompt, str) for prompt in part) else sum(map(len, part)),
-            len(part),
-        )
-        for part in parts
-    ]
+@dataclass(frozen=True)
+class _Completions:
+    """The calls of the methods that send prompts as texts to complete."""
 
+    generation: Generation
+    lists: bool
 
-def _choices_of(prompts: int, replies: Sequence[Mapping[str, Any]], *, lists: bool) -> list[Mapping[str, Any]]:
-    """Return the choice for each of ``prompts`` prompts, from the replies to the calls of :func:`_prompts`."""
-    size = _MOST_PROMPTS if lists else 1
-    of_prompts: list[Mapping[str, Any]] = []
-    for start, data in zip(range(0, prompts, size), replies, strict=True):
-        of_prompts += choices(data, min(size, prompts - start))
-    for choice in of_prompts:
-        check_refusal(choice)
-    return of_prompts
+    def _prompts(self, prompts: Sequence[Any], rest: Mapping[str, Any]) -> list[Call]:
+        """Return the calls for prompts, which are texts or lists of token ids."""
+        # vLLM accepts lists of prompts; llama-cpp-python and ``transformers serve`` fail on them.
+        size = _MOST_PROMPTS if self.lists else 1
+        parts = [list(prompts[start : start + size]) for start in range(0, len(prompts), size)]
+        return [
+            Call(
+                COMPLETIONS,
+                {
+                    "model": self.generation.model,
+                    "prompt": part if self.lists else part[0],
+                    **_ONE_TOKEN,
+                    **rest,
+                },
+                None if isinstance(part[0], str) else sum(map(len, part)),
+                len(part),
+            )
+            for part in parts
+        ]
 
+    def _choices(self, n_prompts: int, replies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return the choice for each prompt."""
+        size = _MOST_PROMPTS if self.lists else 1
+        found: list[Mapping[str, Any]] = []
+        for start, data in zip(range(0, n_prompts, size), replies, strict=True):
+            found += choices(data, min(size, n_prompts - start))
+        for choice in found:
+            check_refusal(choice)
+        return found
 
-def _rows(tokenizer: ModelTokenizer, request: ChoiceRequest, context_tokens: int | None) -> Rows:
-    rows = tokenizer.rows(request, context_tokens)
-    if isinstance(rows, str):
-        raise AnswerError(rows)
-    return rows
+    def _rows(self, request: ChoiceRequest, n_further: int) -> Rows:
+        """Return the token ids of a request, if they leave room for some further tokens in the model's context."""
+        context = self.generation.context_tokens
+        rows = self._tokenizer.rows(request, None if context is None else context - n_further)
+        if isinstance(rows, str):
+            raise NoAnswerError(rows)
+        return rows
+
+    @property
+    def _tokenizer(self) -> ModelTokenizer:
+        assert self.generation.tokenizer is not None
+        return self.generation.tokenizer
 
 
 @dataclass(frozen=True)
-class OptionTrie:
+class OptionTrie(_Completions):
     """The scoring of options by completions with ``logprob_token_ids``."""
 
-    model: str
-    tokenizer: ModelTokenizer
-    lists: bool
-    """True if one call may hold several prompts."""
-    context_tokens: int | None = None
-    """Largest number of tokens that the model takes; None if unknown."""
     end_id: int | None = None
     """Id of the end token to score after each option, at the cost of one more prompt per option; None to skip it."""
     name: ClassVar = "option_trie"
@@ -122,18 +141,9 @@ class OptionTrie:
         flags = {"logprobs": 1, "return_tokens_as_token_ids": True}
         return [
             call
-            for nodes, ids in self._groups(self._rows(request))
-            for call in _prompts(
-                self.model, [list(node) for node in nodes], {**flags, "logprob_token_ids": ids}, lists=self.lists
-            )
+            for nodes, ids in self._groups(self._rows(request, int(self.end_id is not None)))
+            for call in self._prompts([list(node) for node in nodes], {**flags, "logprob_token_ids": ids})
         ]
-
-    def _rows(self, request: ChoiceRequest) -> Rows:
-        # One fewer, for the end token.
-        context_tokens = (
-            self.context_tokens - 1 if self.context_tokens and self.end_id is not None else self.context_tokens
-        )
-        return _rows(self.tokenizer, request, context_tokens)
 
     def _groups(self, rows: Rows) -> list[tuple[list[Node], list[int]]]:
         """Group the nodes by call, each group with the union of the tokens that may follow its nodes.
@@ -153,52 +163,45 @@ class OptionTrie:
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of the tokens along each option's path through the trie."""
-        rows = self._rows(request)
-        values: dict[tuple[Node, int], float] = {}
+        rows = self._rows(request, 0)
+        edges: dict[Node, dict[int, float]] = {}
         for (nodes, ids), reply in zip(self._groups(rows), replies, strict=True):
-            for node, choice in zip(nodes, _choices_of(len(nodes), [reply], lists=self.lists), strict=True):
-                returned = _of_token_ids(choice)
-                values |= {(node, id_): logprob(returned[id_], what=f"token {id_}") for id_ in ids if id_ in returned}
+            for node, choice in zip(nodes, self._choices(len(nodes), [reply]), strict=True):
+                listed = first_logprobs(choice, "top_logprobs").items()
+                returned = {token_id(str(token)): value for token, value in listed}
+                known = {id_: logprob(returned[id_], what=f"token {id_}") for id_ in ids if id_ in returned}
+                edges.setdefault(node, {}).update(known)
         try:
-            sums = [sum(values[tuple(ids[:i]), ids[i]] for i in range(rows.n_context, len(ids))) for ids in rows.ids]
-            ends = [None if self.end_id is None else values[tuple(ids), self.end_id] for ids in rows.ids]
+            ends = (None,) * len(rows.ids) if self.end_id is None else end_logprobs(rows, edges, self.end_id)
+            if self.end_id is not None and None in ends:
+                raise KeyError(self.end_id)
+            return _scored(option_logprobs(rows, edges), rows.token_counts, rows.n_moved, replies, ends=ends)
         except KeyError as error:
-            raise AnswerError(f"the answer lacks the log-probability of token {error.args[0][1]}") from error
-        return _scored(sums, rows.token_counts, rows.n_moved, replies, ends=tuple(ends))
-
-
-def _of_token_ids(choice: Mapping[str, Any]) -> dict[int, object]:
-    first = first_logprobs(choice, "top_logprobs")
-    return {number: value for token, value in first.items() if (number := token_id(str(token))) is not None}
+            raise NoAnswerError(f"the answer lacks the log-probability of token {error.args[0]}") from error
 
 
 @dataclass(frozen=True)
-class EchoIds:
+class EchoIds(_Completions):
     """The scoring of options by completions with ``echo``, with token ids as prompts."""
 
-    model: str
-    tokenizer: ModelTokenizer
-    lists: bool
     as_ids: bool
     """True if the endpoint can write tokens as ``token_id:N``."""
-    context_tokens: int | None = None
     name: ClassVar = "echo"
     needs: ClassVar = "echo"
 
     def calls(self, request: ChoiceRequest) -> list[Call]:
         """Return calls with one prompt per option."""
-        # One fewer, for the token that the endpoint generates after the prompt.
-        rows = _rows(self.tokenizer, request, None if self.context_tokens is None else self.context_tokens - 1)
         flag = {"return_tokens_as_token_ids": True} if self.as_ids else {}
-        return _prompts(self.model, rows.ids, {"echo": True, "logprobs": 1, **flag}, lists=self.lists)
+        # One further token is generated after the prompt.
+        return self._prompts(self._rows(request, 1).ids, {"echo": True, "logprobs": 1, **flag})
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of each option's tokens."""
-        rows = _rows(self.tokenizer, request, None)
+        rows = self._rows(request, 0)
         sums = []
-        for ids, choice in zip(rows.ids, _choices_of(len(rows.ids), replies, lists=self.lists), strict=True):
+        for ids, choice in zip(rows.ids, self._choices(len(rows.ids), replies), strict=True):
             echoed = echo(choice)
-            if not echoes(echoed.tokens, ids, self.tokenizer):
+            if not echoes(echoed.tokens, ids, self._tokenizer):
                 raise OtherTokensError(echoed.tokens, ids)
             sums.append(_sum(echoed, rows.n_context, len(ids)))
         return _scored(sums, rows.token_counts, rows.n_moved, replies)
@@ -221,19 +224,17 @@ def _is_token(token: str, id_: int, tokenizer: ModelTokenizer) -> bool:
 
 
 @dataclass(frozen=True)
-class EchoText:
+class EchoText(_Completions):
     """The scoring of options by completions with ``echo``, with texts as prompts, if no tokenizer is named."""
 
-    model: str
-    lists: bool
     name: ClassVar = "echo_text"
     needs: ClassVar = "echo"
 
     def calls(self, request: ChoiceRequest) -> list[Call]:
         """Return calls for the context alone, which shows the tokens that options change, and with each option."""
         if not request.prompt:
-            raise AnswerError("the context is empty; name the model's --tokenizer")
-        return _prompts(self.model, self._texts(request), {"echo": True, "logprobs": 1}, lists=self.lists)
+            raise NoAnswerError("the context is empty; name the model's --tokenizer")
+        return self._prompts(self._texts(request), {"echo": True, "logprobs": 1})
 
     def _texts(self, request: ChoiceRequest) -> list[str]:
         return [request.prompt, *(request.prompt + option for option in request.options)]
@@ -241,7 +242,7 @@ class EchoText:
     def echoed(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> list[EchoedTokens]:
         """Return the endpoint's tokens of the context, and of the context with each option."""
         texts = self._texts(request)
-        whole = [echo(choice) for choice in _choices_of(len(texts), replies, lists=self.lists)]
+        whole = map(echo, self._choices(len(texts), replies))
         return [echoed.cut(n_echoed(echoed.tokens, text)) for echoed, text in zip(whole, texts, strict=True)]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
@@ -249,11 +250,10 @@ class EchoText:
         context, *options = self.echoed(request, replies)
         n_common = n_common_tokens([echoed.tokens for echoed in (context, *options)])
         if n_common == 0:
-            raise AnswerError("context and options share no token")
-        for option, echoed in zip(request.options, options, strict=True):
-            if len(echoed.tokens) == n_common:
-                raise AnswerError(f"option '{option}' has no tokens of its own")
+            raise NoAnswerError("context and options share no token")
         counts = tuple(len(echoed.tokens) - n_common for echoed in options)
+        if 0 in counts:
+            raise NoAnswerError(f"option '{request.options[counts.index(0)]}' has no tokens of its own")
         sums = [_sum(echoed, n_common, len(echoed.tokens)) for echoed in options]
         return _scored(sums, counts, len(context.tokens) - n_common, replies)
 
@@ -262,7 +262,7 @@ def n_echoed(tokens: Sequence[str], text: str) -> int:
     """Return how many of the first tokens make up a text, including a BOS that the endpoint may add.
 
     Raises:
-        AnswerError: the tokens make up another text.
+        NoAnswerError: the tokens make up another text.
     """
     for start in (0, 1):
         so_far = ""
@@ -272,7 +272,7 @@ def n_echoed(tokens: Sequence[str], text: str) -> int:
                 return position + 1
             if not text.startswith(so_far):
                 break
-    raise AnswerError("the endpoint gives back another text than it was sent; name the model's --tokenizer")
+    raise NoAnswerError("the endpoint gives back another text than it was sent; name the model's --tokenizer")
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,6 @@ class FirstTokens:
     """The scoring of options by chat with ``top_logprobs``."""
 
     generation: Generation
-    """The way in which the endpoint is asked for a text, of which one token is wanted here."""
     top: int = _TOP_LOGPROBS[0]
     """Number of alternatives to ask for."""
     name: ClassVar = "first_token"
@@ -291,10 +290,9 @@ class FirstTokens:
         """Return the one call to send."""
         options = [option.lstrip() for option in request.options]
         for position, option in enumerate(options):
-            if not option:
-                raise AnswerError(f"option '{request.options[position]}' is empty")
-            if option in options[:position]:
-                raise AnswerError(f"option '{option}' is there twice")
+            if not option or option in options[:position]:
+                fault = f"'{option}' is there twice" if option else f"'{request.options[position]}' is empty"
+                raise NoAnswerError(f"option {fault}")
         (call,) = self.generation.calls(GenerateRequest(prompt=request.prompt, max_tokens=1, temperature=1.0))
         return [call._replace(body={**call.body, "logprobs": True, "top_logprobs": self.top})]
 
@@ -302,11 +300,11 @@ class FirstTokens:
         """Read the log-probability of each option: that of all first tokens that read as it, or an upper bound."""
         choice = only_choice(replies[0])
         if shows_thinking(choice):
-            raise AnswerError("the first token is not of the answer: the model thinks before it")
+            raise NoAnswerError("the first token is not of the answer: the model thinks before it")
         tokens = first_tokens(choice)
         known = [value for _, value in tokens if value is not None]
         if not known:
-            raise AnswerError("the answer holds no log-probability of a token")
+            raise NoAnswerError("the answer holds no log-probability of a token")
         # A token that was not returned is no more probable than the least probable that was, or than what is left.
         rest = max(0.0, 1.0 - sum(map(math.exp, known))) + _ROUNDING
         unseen = min(min(known), math.log(rest))
@@ -320,7 +318,9 @@ class FirstTokens:
             for text in {token.text.strip(_SPACES) for token in begun}:
                 sharing = [other for other in options if other.startswith(text)]
                 if len(sharing) > 1:
-                    raise AnswerError(f"options {', '.join(sharing)} begin with the same token; use letters as options")
+                    raise NoAnswerError(
+                        f"options {', '.join(sharing)} begin with the same token; use letters as options"
+                    )
             found = whole or [token.logprob for token in begun]
             stated = [value for value in found if value is not None]
             # Unknown, and not unseen: it is among the returned tokens, however probable.
@@ -348,10 +348,10 @@ def _log_sum(logprobs: Sequence[float]) -> float:
 
 
 ScoringMethod: TypeAlias = OptionTrie | EchoIds | EchoText | FirstTokens
-"""A method: ``calls`` returns the calls for a request, and ``read`` parses the replies, in the same order.
+"""A method: ``calls`` returns the calls for a request, and ``read`` reads the replies, in the same order.
 
-Both raise an ``AnswerError`` if the request cannot be asked or a reply lacks what it needs. ``needs`` is the parameter
-that the endpoint must support.
+Both raise a ``NoAnswerError`` if the request cannot be asked or a reply lacks what it needs. ``needs`` is the parameter
+that the endpoint must support, and ``lists`` is true if one call may hold several prompts.
 """
 
 
@@ -362,19 +362,13 @@ def scoring_methods(generation: Generation, end_id: int | None = None) -> list[S
         generation: The API, the model with its tokenizer and context, and how it is asked for text.
         end_id: Id of the end token to score after each option; None to skip it.
     """
-    model, tokenizer, context_tokens = generation.model, generation.tokenizer, generation.context_tokens
+    many_or_one = (True, False)
     if generation.api == "chat":
         return [FirstTokens(generation, top) for top in _TOP_LOGPROBS]
-    if tokenizer is None:
-        return [EchoText(model, lists) for lists in (True, False)]
-    return [
-        *(OptionTrie(model, tokenizer, lists, context_tokens, end_id) for lists in (True, False)),
-        *(
-            EchoIds(model, tokenizer, lists, as_ids, context_tokens)
-            for lists in (True, False)
-            for as_ids in (True, False)
-        ),
-    ]
+    if generation.tokenizer is None:
+        return [EchoText(generation, lists) for lists in many_or_one]
+    tries = [OptionTrie(generation, lists, end_id) for lists in many_or_one]
+    return [*tries, *(EchoIds(generation, lists, as_ids) for lists in many_or_one for as_ids in (True, False))]
 
 
 def _sum(echoed: EchoedTokens, start: int, end: int) -> float:
