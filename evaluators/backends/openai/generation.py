@@ -49,6 +49,8 @@ class Generation:
     """``chat`` or ``completions``."""
     tokenizer: ModelTokenizer | None
     """Tokenizer of completion prompts, which also counts the tokens of chat; if None, the endpoint tokenises."""
+    end_id: int | None = None
+    """Id of the end token to score after each option, at the cost of one more prompt per option; None to skip it."""
     context_tokens: int | None = None
     """Largest number of tokens in prompt and answer together; None if unknown."""
     extra: Mapping[str, Any] = field(default_factory=dict)

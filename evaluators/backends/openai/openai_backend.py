@@ -52,24 +52,9 @@ from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_na
 from schemas.documents.result import Model
 
 _OPTIONS = (
-    "name",
-    "revision",
-    "tokenizer",
-    "chat",
-    "base_url",
-    "api",
-    "concurrency",
-    "timeout",
-    "prices",
-    "max_cost",
-    "batch",
-    "end_logprobs",
-    "header",
-    "extra_body",
-    "chat_template_args",
-    "system_prompt",
-    "thinking_tokens",
-    "reasoning_effort",
+    *("name", "revision", "tokenizer", "chat", "base_url", "api", "header", "concurrency", "timeout", "batch"),
+    *("prices", "max_cost", "end_logprobs", "extra_body", "chat_template_args", "system_prompt"),
+    *("thinking_tokens", "reasoning_effort"),
 )
 _OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n", "max_tokens", "max_completion_tokens"})
 _CONCURRENCY = 64
@@ -86,6 +71,8 @@ class OpenAIBackend(Backend):
     connection: Connection
     wanted: Generation
     """How the user wants texts to be generated: the model, and what is set for every call."""
+    api: str | None
+    """``chat`` or ``completions``; None to take what the endpoint has."""
     price: Price | None
     patience: Patience = field(default_factory=Patience)
     batch_limits: BatchLimits = field(default_factory=BatchLimits)
@@ -106,7 +93,7 @@ class OpenAIBackend(Backend):
     @cached_property
     def probed(self) -> Methods:
         """The methods that work at the endpoint, which is probed on first access."""
-        methods = self._probe(self._api)
+        methods = self._probe(self.api)
         if self.options.end_logprobs and methods.option_scoring != "option_trie":
             raise ConfigError(
                 f"--end-logprobs needs an endpoint with logprob_token_ids and --tokenizer; this one is asked through "
@@ -116,22 +103,12 @@ class OpenAIBackend(Backend):
 
     def _probe(self, api: str | None) -> Methods:
         effort = self.options.reasoning_effort
-        return Probe(self.connection, self.wanted, self._end_id, effort, self._ledger).run(api)
+        return Probe(self.connection, self.wanted, effort, self._ledger).run(api)
 
     @property
     def tokenizer(self) -> ModelTokenizer | None:
         """The tokenizer that the user named; None if there is none."""
         return self.wanted.tokenizer
-
-    @property
-    def _end_id(self) -> int | None:
-        return self.tokenizer.end_id if self.tokenizer and self.options.end_logprobs else None
-
-    @property
-    def _api(self) -> str | None:
-        if self.options.api is None and self.options.chat and self.tokenizer is None:
-            return "chat"  # The endpoint applies its own template.
-        return self.options.api
 
     @cached_property
     def model(self) -> Model:
@@ -246,7 +223,7 @@ class OpenAIBackend(Backend):
 
     def completion_options(self) -> Sequence[str]:
         """Return ``--api completions`` if the user chose chat, and completions return log-probabilities of options."""
-        if self._api != "chat":
+        if self.api != "chat":
             return ()  # Completions were tried first.
         try:
             option_scoring = self._probe("completions").option_scoring
@@ -307,10 +284,8 @@ class OpenAIBackend(Backend):
     @property
     def context_tokens(self) -> int | None:
         """The endpoint's context length; None if not probed, not reported, or if there is no tokenizer to apply it."""
-        methods = self._probed_methods
-        return (
-            methods.generation.context_tokens if methods and self.tokenizer and methods.api == "completions" else None
-        )
+        probed = self._probed_methods
+        return probed.generation.context_tokens if probed and self.tokenizer and probed.api == "completions" else None
 
     @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
@@ -331,15 +306,15 @@ class OpenAIBackend(Backend):
         """Return the methods of the endpoint; before it is probed, those that may work, best first."""
         if self._probed_methods is not None:
             return [self._probed_methods]
-        if self._api == "chat" or self.connection.address.is_openai:
+        if self.api == "chat" or self.connection.address.is_openai:
             apis = ["chat"]
         else:
-            apis = ["completions", "chat"] if self._api is None else ["completions"]
+            apis = ["completions", "chat"] if self.api is None else ["completions"]
         # The best one, for completions with many prompts per call and with one.
         return [
             Methods(method, method.generation)
             for api in apis
-            for method in scoring_methods(replace(self.wanted, api=api), self._end_id)[: 1 if api == "chat" else 2]
+            for method in scoring_methods(replace(self.wanted, api=api))[: 1 if api == "chat" else 2]
         ]
 
 
@@ -412,6 +387,7 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
             model=model,
             api="chat",
             tokenizer=tokenizer,
+            end_id=tokenizer.end_id if tokenizer and options.end_logprobs else None,
             extra=extra,
             system_prompt=options.system_text,
             dialect=Dialect(
@@ -420,6 +396,8 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
                 wanted=frozenset(extra),
             ),
         ),
+        # Without a tokenizer, only the endpoint has a template.
+        api=options.api or ("chat" if options.chat and tokenizer is None else None),
         price=read_price(options.prices, model) if options.prices else None,
     )
 

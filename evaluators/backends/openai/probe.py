@@ -71,8 +71,6 @@ class Probe:
     connection: Connection
     wanted: Generation
     """How the user wants texts to be generated: the model, and what is set for every call."""
-    end_id: int | None
-    """Id of the end token, if it is scored after options; otherwise None."""
     effort: str | None
     """Effort of thinking, or ``off``; None for the endpoint's own."""
     ledger: Ledger
@@ -152,7 +150,7 @@ class Probe:
     async def _scoring(self, generation: Generation) -> Methods | None:
         """Return the methods of an API with the best one that scores options; None if none does."""
         useless = set()
-        for method in scoring_methods(generation, self.end_id):
+        for method in scoring_methods(generation):
             # A parameter that was ignored will be ignored in other spellings of the call too, but perhaps not with one
             # prompt per call.
             if (method.name, method.lists) in useless:

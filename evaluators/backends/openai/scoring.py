@@ -131,8 +131,6 @@ class _Completions:
 class OptionTrie(_Completions):
     """The scoring of options by completions with ``logprob_token_ids``."""
 
-    end_id: int | None = None
-    """Id of the end token to score after each option, at the cost of one more prompt per option; None to skip it."""
     name: ClassVar = "option_trie"
     needs: ClassVar = "logprob_token_ids"
 
@@ -141,7 +139,7 @@ class OptionTrie(_Completions):
         flags = {"logprobs": 1, "return_tokens_as_token_ids": True}
         return [
             call
-            for nodes, ids in self._groups(self._rows(request, int(self.end_id is not None)))
+            for nodes, ids in self._groups(self._rows(request, int(self.generation.end_id is not None)))
             for call in self._prompts([list(node) for node in nodes], {**flags, "logprob_token_ids": ids})
         ]
 
@@ -151,7 +149,7 @@ class OptionTrie(_Completions):
         A call has a single list of tokens. A node with too many successors is in several groups.
         """
         groups: list[tuple[list[Node], set[int]]] = []
-        edges = edges_of([rows], end_id=self.end_id)
+        edges = edges_of([rows], end_id=self.generation.end_id)
         for node, tokens in split_wide(TokenQuestion(node, tuple(sorted(ids))) for node, ids in edges.items()):
             nodes, ids = groups[-1] if groups and self.lists else ([], set())
             if nodes and len(nodes) < _MOST_PROMPTS and len(ids.union(tokens)) <= MOST_TOKEN_IDS:
@@ -172,9 +170,10 @@ class OptionTrie(_Completions):
                 known = {id_: logprob(returned[id_], what=f"token {id_}") for id_ in ids if id_ in returned}
                 edges.setdefault(node, {}).update(known)
         try:
-            ends = (None,) * len(rows.ids) if self.end_id is None else end_logprobs(rows, edges, self.end_id)
-            if self.end_id is not None and None in ends:
-                raise KeyError(self.end_id)
+            end_id = self.generation.end_id
+            ends = () if end_id is None else end_logprobs(rows, edges, end_id)
+            if None in ends:
+                raise KeyError(end_id)
             return _scored(option_logprobs(rows, edges), rows.token_counts, rows.n_moved, replies, ends=ends)
         except KeyError as error:
             raise NoAnswerError(f"the answer lacks the log-probability of token {error.args[0]}") from error
@@ -355,19 +354,14 @@ that the endpoint must support, and ``lists`` is true if one call may hold sever
 """
 
 
-def scoring_methods(generation: Generation, end_id: int | None = None) -> list[ScoringMethod]:
-    """Return the methods that an endpoint may support through an API, best first.
-
-    Args:
-        generation: The API, the model with its tokenizer and context, and how it is asked for text.
-        end_id: Id of the end token to score after each option; None to skip it.
-    """
+def scoring_methods(generation: Generation) -> list[ScoringMethod]:
+    """Return the methods that an endpoint may support through the API of a generation, best first."""
     many_or_one = (True, False)
     if generation.api == "chat":
         return [FirstTokens(generation, top) for top in _TOP_LOGPROBS]
     if generation.tokenizer is None:
         return [EchoText(generation, lists) for lists in many_or_one]
-    tries = [OptionTrie(generation, lists, end_id) for lists in many_or_one]
+    tries = [OptionTrie(generation, lists) for lists in many_or_one]
     return [*tries, *(EchoIds(generation, lists, as_ids) for lists in many_or_one for as_ids in (True, False))]
 
 
