@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -30,7 +30,7 @@ from evaluators.backend import Backend, open_backend, open_outline
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.plans_from_options import named_prompts, prompt_groups, scorers_of
-from evaluators.runs.ask.prompt_choice import choose_prompts, group_name
+from evaluators.runs.ask.prompt_choice import PassedOver, PromptChoice, choose_prompts, group_name
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import (
     Estimate,
@@ -323,43 +323,31 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
     with _accepted(choice) as results, steps("reading the items") as step:
         for number, folder in enumerate(folders):
             manifest = read_manifest(folder)
+            questions = []
             for config in manifest.whole_names:
                 step(f"choosing prompts for {manifest.name} {config}", number, len(folders))
                 task = task_for(shape_listed(manifest, config))
-                selected = partial(_selection, folder, manifest, config, task, choice, is_estimate=is_estimate)
-                selections = {frozenset[str](): selected(frozenset())}
-                plan = Plan(selections[frozenset()], task, prompt_of(task, None))
+                selected = cache(partial(_selection, folder, manifest, config, task, choice, is_estimate=is_estimate))
+                plan = Plan(selected(frozenset()), task, prompt_of(task, None))
                 named = named_prompts(task, config, choice.prompts)
                 used |= {name for name in choice.prompts if name.partition("=")[2] in named or name in named}
-                groups = prompt_groups(task, named=named)
-                usual = groups[0]
                 # Prompts by which others were asked come first: results of other prompts are not compared with them.
                 others = {"models on the board were": prompts_of_runs(results, manifest, config)}
                 if choice.against is not None:
                     runs = (prompts_of_runs(root, manifest, config, choice.against) for root in (choice.out, results))
                     others = {f"{choice.against} was": frozenset[str]().union(*runs), **others}
-                by_others = partial(_asked_by, others)
-                groups.sort(key=lambda group: [name != by_others(group) for name in others])
-                chosen = choose_prompts(plan, groups, backend)
+                questions.append(_Question(config, plan, selected, prompt_groups(task, named=named), others))
+            for question, chosen in zip(questions, _choices(questions, backend), strict=True):
+                name = f"{manifest.name} {question.config}"
                 for prompt in chosen.prompts:
-                    if prompt.unread_splits not in selections:
-                        selections[prompt.unread_splits] = selected(prompt.unread_splits)
-                    selection, left_out = with_examples(selections[prompt.unread_splits], task, prompt)
+                    selection = question.selected(prompt.unread_splits)
+                    selection, left_out = with_examples(selection, question.plan.task, prompt)
                     if left_out:
                         why = f"parts left out with {prompt.id}: {left_out_words(left_out)}"
-                        notes.setdefault(why, []).append(f"{manifest.name} {config}")
-                    plans.append(replace(plan, selection=selection, prompt=prompt).for_backend(backend))
-                if not chosen.prompts:
-                    reasons = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)
-                    notes.setdefault(f"not asked: {reasons}", []).append(f"{manifest.name} {config}")
-                elif chosen.passed_over:
-                    default = chosen.passed_over[0]
-                    name = group_name(chosen.prompts)
-                    why = f"{name}, because {default.name} {default.why}"
-                    notes.setdefault(why, []).append(f"{manifest.name} {config}")
-                elif chosen.prompts != tuple(usual):
-                    why = f"{group_name(chosen.prompts)}, by which {by_others(chosen.prompts)} asked"
-                    notes.setdefault(why, []).append(f"{manifest.name} {config}")
+                        notes.setdefault(why, []).append(name)
+                    plans.append(replace(question.plan, selection=selection, prompt=prompt).for_backend(backend))
+                if (unusual := question.why(chosen)) is not None:
+                    notes.setdefault(unusual, []).append(name)
     for name in choice.prompts:
         if name not in used:
             raise ConfigError(f"--prompt {name}: no config has it; see biasboard list")
@@ -369,9 +357,59 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
     return Planned(tuple(plans), lines)
 
 
-def _asked_by(others: Mapping[str, frozenset[str]], prompts: Sequence[Prompt]) -> str | None:
-    """Return the first of others that were asked by all of some prompts."""
-    return next((name for name, asked in others.items() if asked.issuperset(prompt.id for prompt in prompts)), None)
+class _Question(NamedTuple):
+    """A config of a dataset, and the prompts that it may be asked with."""
+
+    config: str
+    plan: Plan
+    selected: Callable[[frozenset[str]], Selection]
+    """Function that returns the items without some splits."""
+    groups: Sequence[Sequence[Prompt]]
+    """Prompts that are asked together, the usual ones first."""
+    others: Mapping[str, frozenset[str]]
+    """Prompts by which others were asked, by who they are."""
+
+    def by_others(self, prompts: Sequence[Prompt]) -> str | None:
+        """Return the first of others that were asked by all of some prompts."""
+        ids = {prompt.id for prompt in prompts}
+        return next((name for name, asked in self.others.items() if asked >= ids), None)
+
+    @property
+    def preferred(self) -> list[Sequence[Prompt]]:
+        """The groups in the order in which they are tried."""
+        return sorted(self.groups, key=lambda group: [name != self.by_others(group) for name in self.others])
+
+    def why(self, chosen: PromptChoice) -> str | None:
+        """Return why it is asked with prompts that are not the usual ones; None if it is asked with these."""
+        if not chosen.prompts:
+            return f"not asked: {'; '.join(f'{name} {why}' for name, why in chosen.passed_over)}"
+        name = group_name(chosen.prompts)
+        if chosen.passed_over:
+            return f"{name}, because {chosen.passed_over[0].name} {chosen.passed_over[0].why}"
+        is_usual = chosen.prompts == tuple(self.groups[0])
+        return None if is_usual else f"{name}, by which {self.by_others(chosen.prompts)} asked"
+
+
+def _choices(questions: Sequence[_Question], backend: Backend) -> list[PromptChoice]:
+    """Choose prompts for the configs of a dataset: of one protocol if there is one that fits them all.
+
+    Indices and ranks take the results of one protocol together. A chat, for instance, is asked by the usual prompts of
+    some configs and by other prompts of the others, where the usual ones are texts to continue.
+    """
+    chosen = [choose_prompts(question.plan, question.preferred, backend) for question in questions]
+    protocols = dict.fromkeys(choice.prompts[0].protocol for choice in chosen if choice.prompts)
+    for protocol in protocols if len(protocols) > 1 else ():
+        same = []
+        for question, first in zip(questions, chosen, strict=True):
+            if not first.prompts or first.prompts[0].protocol == protocol:
+                same.append(first)
+                continue
+            groups = [group for group in question.preferred if group[0].protocol == protocol]
+            other = PassedOver(group_name(first.prompts), "has another protocol than the other configs")
+            same.append(choose_prompts(question.plan, groups, backend)._replace(passed_over=(other,)))
+        if protocol is not None and all(choice.prompts for choice in same):
+            return same
+    return chosen
 
 
 def _selection(

@@ -193,6 +193,26 @@ def test_a_dry_run_makes_the_choices_of_the_run_and_reads_no_weights(
 
 
 @pytest.mark.slow
+def test_a_chat_is_asked_all_configs_by_one_protocol(endpoint: FakeEndpoint, tmp_path: Path) -> None:
+    build("gifi", out=tmp_path / "gifi")
+    runs = f"gifi@{read_manifest(tmp_path / 'gifi').version}/acme__other"
+    # The prompts of a base model on the board: only that of the word problems can be a message.
+    for name in (
+        "recognition-sampled-v1",
+        "continuation-sampled-v1",
+        "assignment-sampled-v1",
+        "math-zero-shot-sampled-v1",
+    ):
+        (tmp_path / "accepted" / runs / f"{name}-0123abcd").mkdir(parents=True)
+    folders = ("--datasets", tmp_path, "--out", tmp_path / "runs", "--results", tmp_path / "accepted")
+    asked = ("-m", "biasboard", "score", MODEL, "--base-url", endpoint.url, "--benchmarks", "gifi", *folders)
+    told = json.loads(run(*asked, "--dry-run", "--format", "json", status=0, OPENAI_API_KEY="none").stdout)
+    assert {each["prompt"] for each in told["runs"]} == {"instructed-sampled-v1"}
+    why = "zero-shot-sampled-v1 has another protocol than the other configs"
+    assert f"gifi math: instructed-sampled-v1, because {why}" in told["notes"]
+
+
+@pytest.mark.slow
 def test_what_cannot_be_scored_is_said_in_one_line(datasets: Path, tmp_path: Path) -> None:
     done = run(*command(datasets, tmp_path / "runs", "x/y")[:-8], "--benchmarks", "none", status=EXIT_ERROR)
     assert done.stderr.startswith("error: --benchmarks none: no such benchmark, or it needs data of yours; have: ")
