@@ -30,6 +30,7 @@ PASSING: dict[str, Callable[[Received], Fault]] = {
     "429 with a limit's reset": lambda received: Fault(
         429, {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "200ms"}, error("slow down")
     ),
+    "429 with a wait in ms, and a unit": lambda received: Fault(429, {"retry-after-ms": "200ms"}, error("slow down")),
     "500": lambda received: Fault(500, {}, b"<html>oops</html>"),
     "503": lambda received: Fault(503, {}, error("loading")),
     "408": lambda received: Fault(408),

@@ -585,6 +585,7 @@ STREAMS: dict[str, tuple[Callable[[], Raw], str, str]] = {
         "lost the model",
     ),
     "a filter at the end": (lambda: streamed(*deltas({"content": "B"}, reason="content_filter")), "refused", "filter"),
+    "nothing but its end": (streamed, "failed", "a stream without parts"),
     "no JSON in it": (lambda: streamed(end="data: {oops\n\n"), "failed", "not JSON"),
 }
 

@@ -53,6 +53,8 @@ def whole_reply(content: bytes, read: Callable[[str], dict[str, Any] | str]) -> 
                 known = {**choice, "finish_reason": None if ending in ("", "null") else ending}
                 has_ended |= known["finish_reason"] is not None
                 _join(choices.setdefault(choice.get("index", 0), {}), known)
+    if not reply and not choices:
+        return "a stream without parts"
     return {**reply, "choices": list(choices.values())} if has_ended else "a stream that was cut off"
 
 
