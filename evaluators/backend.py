@@ -367,7 +367,7 @@ def check_model_id(model_id: str) -> str:
     if not _MODEL_ID.fullmatch(model_id) or "__" in model_id:
         cleaned = (re.sub("[^A-Za-z0-9.]+", "-", part).strip("-.") for part in model_id.split("/"))
         parts = [part for part in cleaned if part]
-        name = "/".join(parts if len(parts) == 2 else parts[-1:]) or "my-model"
+        name = "/".join(parts if len(parts) == 2 and parts[0].casefold() != "baseline" else parts[-1:]) or "my-model"
         raise ConfigError(
             f"model id '{model_id}' must be NAME or ORG/NAME of letters, digits, '.', '-' and single '_', as folders "
             f"are named after it; name it in results, as with --name {name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import re
 import threading
@@ -14,7 +15,8 @@ from tokenizers import Tokenizer
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, GenerateRequest
-from evaluators.backends.openai.pacing import Patience
+from evaluators.backends.openai.meanings import NoAnswerError
+from evaluators.backends.openai.pacing import Pacer, Patience
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received
 from tests.evaluators.openai_runs import SERVES, Asked, error, made, number_in, opened
 
@@ -158,6 +160,33 @@ def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tok
         assert asked.statuses() == {"answered": 600}
     # It settles around what the endpoint bears instead of trying 24 every time.
     assert np.mean(under_way[300:]) < 9
+
+
+def test_a_pause_in_which_the_limit_falls_ends_with_one_call_at_a_time() -> None:
+    down, most = NoAnswerError("down", "passing", status=503, overload=True), 64
+    under_way: list[int] = []
+
+    async def call(pacer: Pacer) -> None:
+        await pacer.start()
+        under_way.append(pacer.n_under_way)
+        await asyncio.sleep(0.01)
+        pacer.end()
+
+    async def simulated() -> None:
+        pacer = Pacer(most, Patience(longest_pause=0.05))
+        for _ in range(most):
+            pacer.answered()
+        # All calls wait for a limit that is used up, and meanwhile the endpoint goes down.
+        pacer.answered(0.3)
+        waiting = [asyncio.create_task(call(pacer)) for _ in range(most)]
+        for _ in range(8):
+            await asyncio.sleep(0.01)
+            pacer.failed(down, time.monotonic())
+        await asyncio.gather(*waiting)
+
+    asyncio.run(simulated())
+    assert len(under_way) == most
+    assert max(under_way) == 1
 
 
 @pytest.mark.slow

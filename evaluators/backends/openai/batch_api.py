@@ -235,7 +235,7 @@ class BatchRun:
 
         for n_tries in range(_N_TRIES):
             try:
-                return run_in_thread(once)
+                return run_in_thread(once())
             except NoAnswerError as fault:
                 reason = fault.reason
                 if not fault.passes:

@@ -7,17 +7,15 @@ shared iterator. Calls are built only when they are sent, so memory stays small 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import wait
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, TypeAlias, TypeVar
-
-import anyio
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response
@@ -39,26 +37,64 @@ _FORBIDDEN = "the endpoint forbids every prompt, also a harmless one: ask its pr
 T = TypeVar("T")
 
 
-def event_loop() -> AbstractContextManager[BlockingPortal]:
-    """Start an event loop in a thread of its own, since the caller may be in one itself, as in a notebook.
+class CoroutineThread(Generic[T]):
+    """A coroutine in a thread of its own, since the caller may be in an event loop itself, as in a notebook.
 
-    Leaving the context by an exception cancels what still runs in it.
+    It is a context manager: leaving it cancels the coroutine if it is still running, and waits for it to end.
     """
-    return start_blocking_portal(name="openai-endpoint")
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        """Prepare to run a coroutine."""
+        self.result: Future[T] = Future()
+        self._work = work
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="openai-endpoint")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Only the main task, which cancels its workers: cancelling all tasks of the loop at once would leave calls that
+        # were about to connect never awaited.
+        if self._task is not None:
+            self.call(self._task.cancel)
+        self._thread.join()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function in the event loop's thread; do nothing if the loop has ended."""
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(function)
+
+    def _main(self) -> None:
+        try:
+            self.result.set_result(asyncio.run(self._run()))
+        except BaseException as error:  # The future raises it again.
+            self.result.set_exception(error)
+        finally:
+            self._started.set()
+
+    async def _run(self) -> T:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._started.set()
+        return await self._work
 
 
-def run_in_thread(work: Callable[[], Awaitable[T]], meanwhile: Callable[[], None] = lambda: None) -> T:
-    """Run a coroutine function to its end in a thread of its own, and return its result.
+def run_in_thread(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] = lambda: None) -> T:
+    """Run a coroutine to its end in a thread of its own, and return its result.
 
     Args:
-        work: The function.
-        meanwhile: Function to call several times a second until it ends, in the caller's thread.
+        work: The coroutine.
+        meanwhile: Function to call several times a second until the coroutine ends, in the caller's thread.
     """
-    with event_loop() as portal:
-        future = portal.start_task_soon(work)
-        while not wait([future], _TICK_SECONDS).done:
+    with CoroutineThread(work) as thread:
+        while not wait([thread.result], _TICK_SECONDS).done:
             meanwhile()
-        return future.result()
+        return thread.result.result()
 
 
 class _Arrived(NamedTuple):
@@ -98,9 +134,8 @@ class ConcurrentRun:
         watch = Watch(self.connection, pacer)
         outbox: _Outbox = SimpleQueue()
         n_waiting, since = len(missing), time.perf_counter()
-        with event_loop() as portal:
-            work = portal.start_task_soon(self._work, requests, sorted(missing), pacer, outbox)
-            work.add_done_callback(lambda _: outbox.put(None))
+        with CoroutineThread(self._work(requests, sorted(missing), pacer, outbox)) as thread:
+            thread.result.add_done_callback(lambda _: outbox.put(None))
             more = True
             while more:
                 arrived, more = _next_arrivals(outbox)
@@ -112,18 +147,20 @@ class ConcurrentRun:
                     now = time.perf_counter()
                     yield Answers({index: response for index, response, _ in arrived}, now - since)
                     since = now
-                    portal.start_task_soon(_go_on, arrived)
-            work.result()
+                    thread.call(partial(_go_on, arrived))
+        thread.result.result()
 
     async def _work(self, requests: Sequence[Request], indices: Sequence[int], pacer: Pacer, outbox: _Outbox) -> None:
-        todo = iter(indices)
-        try:
-            async with Client(self.connection) as client, anyio.create_task_group() as workers:
-                caller = Caller(client, pacer, self.ledger)
-                for _ in range(min(self.connection.concurrency, len(indices))):
-                    workers.start_soon(self._worker, caller, requests, todo, outbox)
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        async with Client(self.connection) as client:
+            caller, todo = Caller(client, pacer, self.ledger), iter(indices)
+            n_workers = min(self.connection.concurrency, len(indices))
+            workers = [asyncio.create_task(self._worker(caller, requests, todo, outbox)) for _ in range(n_workers)]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
 
     async def _worker(self, caller: Caller, requests: Sequence[Request], todo: Iterator[int], outbox: _Outbox) -> None:
         # Calls are built here, not ahead, so that a queue of 100,000 requests takes only a few megabytes.
@@ -135,13 +172,13 @@ class ConcurrentRun:
 
     async def _answer(self, caller: Caller, request: Request) -> Response:
         methods, dialect = self.methods, self.methods.generation.dialect
+        is_text = isinstance(request, GenerateRequest)
         # Exact scoring sends what was tried before the run, and nothing that could be left out.
-        is_text, may_learn = isinstance(request, GenerateRequest), methods.api == "chat"
+        may_learn = is_text or methods.api == "chat"
         n_replies, n_empty, n_forbidden = self.ledger.n_replies, 0, 0
         while True:
             try:
-                calls = partial(methods.calls, request)
-                replies = await caller.replies(calls, dialect, may_learn=is_text or may_learn)
+                replies = await caller.replies(partial(methods.calls, request), dialect, may_learn=may_learn)
             except NoAnswerError as error:
                 if error.passes or error.status is None:
                     return response_of(error)
@@ -159,7 +196,7 @@ class ConcurrentRun:
                         ("refused", "content_filter") if error.words else ("failed", None)
                     )
                 return response_of(error)
-            lacks_choice = (is_text or may_learn) and any(reply.get("choices") == [] for reply in replies)
+            lacks_choice = may_learn and any(reply.get("choices") == [] for reply in replies)
             n_empty += lacks_choice
             if lacks_choice and n_empty < _TRIES_WITHOUT_CHOICE:
                 continue

@@ -239,8 +239,11 @@ def _sentence(value: object) -> str:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the endpoint asks to wait, from any of the usual headers; None if it does not ask."""
-    if (milliseconds := _duration(headers.get("retry-after-ms", ""))) is not None:
-        return milliseconds / 1000
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if (
+        seconds := _duration(milliseconds if milliseconds.endswith(("s", "m", "h")) else f"{milliseconds}ms")
+    ) is not None:
+        return seconds
     text = headers.get("retry-after")
     if text is None:
         return rate_limit_pause(headers) or None

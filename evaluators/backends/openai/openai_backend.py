@@ -314,7 +314,9 @@ class OpenAIBackend(Backend):
         return [
             Methods(method, method.generation)
             for api in apis
-            for method in scoring_methods(replace(self.wanted, api=api))[: 1 if api == "chat" else 2]
+            for method in scoring_methods(replace(self.wanted, api=api, dialect=replace(self.wanted.dialect)))[
+                : 1 if api == "chat" else 2
+            ]
         ]
 
 

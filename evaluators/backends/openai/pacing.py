@@ -106,14 +106,15 @@ class Pacer:
 
     async def start(self) -> float:
         """Wait until another call may start, and return the time then; :meth:`end` must follow."""
-        await self._turns.acquire()
-        try:
+        while True:
             while (seconds := self.open_at - time.monotonic()) > 0:
                 await asyncio.sleep(seconds)
-        except asyncio.CancelledError:
+            await self._turns.acquire()
+            now = time.monotonic()
+            # Since it was granted, the limit may have fallen or a pause begun.
+            if now >= self.open_at and self._turns.borrowed_tokens <= self._turns.total_tokens:
+                break
             self._turns.release()
-            raise
-        now = time.monotonic()
         self.waiting_since = now if self.n_under_way == 0 else self.waiting_since
         self.n_under_way += 1
         return now
@@ -286,7 +287,7 @@ class Caller:
             except NoAnswerError as error:
                 is_last = number == _MOST_LESSONS - 1 or not may_learn
                 if is_last or not dialect.learn(error, wanted[len(replies)].body):
-                    if number:
+                    if number and not error.passes:
                         dialect.restore(before)
                     raise
         return replies

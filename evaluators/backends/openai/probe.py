@@ -91,7 +91,7 @@ class Probe:
         pacer = Pacer(2, _PATIENCE)
         watch = Watch(self.connection, pacer)
         try:
-            return run_in_thread(partial(self._run, pacer, api), lambda: watch.look(1))
+            return run_in_thread(self._run(pacer, api), lambda: watch.look(1))
         except RunError as error:
             raise ConfigError(f"{self._where}: {error}") from None
 
@@ -238,9 +238,13 @@ class Probe:
                 raise ConfigError(
                     f"{self._where}: {error.reason}; check --base-url, and that the server runs"
                 ) from None
-            # A test may exceed a short context. Whether the prompts of the run fit is checked when it is planned.
-            was_sent = error.passes or error.status is not None
-            self._reasons[name] = error.reason if was_sent else f"no test call: {error.reason}"
+            self._reasons[name] = error.reason
+            if not error.passes and error.status is None:
+                self._reasons[name] = f"no test call: {error.reason}"
+                if name in ("chat", "completions"):
+                    raise ConfigError(
+                        f"{self._reasons[name]}; name the model's own tokenizer with --tokenizer"
+                    ) from None
             # A route that is missing or forbidden says nothing about the other routes.
             if error.status in (404, 405):
                 self._missing.add(name)
