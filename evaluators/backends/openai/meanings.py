@@ -29,7 +29,7 @@ _FILTERED = frozenset({200, 400, 403, 406, 422, 424, 446, 451})
 _MESSAGES = ("message", "detail", "msg", "error_msg", "status_msg", "error")
 _CODES = ("code", "type", "status", "error_code", "status_code", "provider_code")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(eq=False)
@@ -239,10 +239,7 @@ def _sentence(value: object) -> str:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the endpoint asks to wait, from any of the usual headers; None if it does not ask."""
-    milliseconds = headers.get("retry-after-ms", "").strip()
-    if (
-        seconds := _duration(milliseconds if milliseconds.endswith(("s", "m", "h")) else f"{milliseconds}ms")
-    ) is not None:
+    if (seconds := _duration(headers.get("retry-after-ms", ""), unit="ms")) is not None:
         return seconds
     text = headers.get("retry-after")
     if text is None:
@@ -265,9 +262,14 @@ def rate_limit_pause(headers: Mapping[str, str]) -> float:
     return max((wait for wait in waits if wait is not None), default=0.0)
 
 
-def _duration(text: str) -> float | None:
-    """Convert a duration such as ``6m0s``, ``20ms`` or ``1.5`` to seconds; None if the text is not a duration."""
+def _duration(text: str, unit: str = "s") -> float | None:
+    """Convert a duration such as ``6m0s``, ``20ms`` or ``1.5`` to seconds; None if the text is not a duration.
+
+    Args:
+        text: The duration.
+        unit: Unit of numbers that have none of their own.
+    """
     parts = _DURATION.findall(text.strip())
-    if not parts or "".join(number + unit for number, unit in parts) != text.strip():
+    if not parts or "".join(number + own for number, own in parts) != text.strip():
         return None
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    return sum(float(number) * _SECONDS[own or unit] for number, own in parts)

@@ -90,6 +90,7 @@ class Pacer:
         self._rng = np.random.default_rng(0)
         self._limit = min(self._most, _START_LIMIT)
         """Limit on concurrent calls, rounded down; fractional because of its slow growth above the threshold."""
+        # Unlike asyncio's semaphore, it can be changed while calls wait.
         self._turns = anyio.CapacityLimiter(int(self._limit))
         self._threshold = self._most
         """Limit up to which every reply raises it by one; above, a whole round of replies does."""
@@ -221,8 +222,8 @@ class Watch:
 
     connection: Connection
     pacer: Pacer
-    _line_at: float = 0.0
-    """Time of the last message; 0 if there was none."""
+    _line_at: float | None = None
+    """Time of the last message; None if there was none."""
     _outage_since: float | None = None
     """Start of the outage that was reported; None if none is."""
 
@@ -230,11 +231,11 @@ class Watch:
         """Print a line if the state has changed or the last line is old; ``n_waiting`` requests lack an answer."""
         now, pacer, host = time.monotonic(), self.pacer, self.connection.address.host_and_port
         patience, since, silent_since = pacer.patience, pacer.faults_since, pacer.waiting_since
-        again = self._line_at + patience.repeat_seconds if self._line_at else 0.0
+        again = 0.0 if self._line_at is None else self._line_at + patience.repeat_seconds
         waiting = "1 request waits" if n_waiting == 1 else f"{n_waiting:,} requests wait"
         if self._outage_since is not None and since is None and pacer.n_answered:
             note(f"{host} answers again, after {now - self._outage_since:.0f} s")
-            self._outage_since, self._line_at = None, 0.0
+            self._outage_since = self._line_at = None
         elif since is not None and now >= max(since + patience.fault_seconds, again):
             self._line_at, self._outage_since = now, self._outage_since or since
             soon = pacer.open_at - now
@@ -272,8 +273,8 @@ class Caller:
             may_learn: False to leave the calls as they are.
 
         Raises:
-            NoAnswerError: a call failed too often, or was refused. What was learnt meanwhile is forgotten again: the
-                refusal was about something else.
+            NoAnswerError: a call failed too often, or was refused. After a refusal, what was learnt from those before
+                it is forgotten again: they were about something else.
             RunError: see :meth:`call`.
         """
         replies: list[Mapping[str, Any]] = []
