@@ -56,6 +56,10 @@ class RecordTable(Protocol):
     def crossing(self) -> Crossing | None:
         """The clusters of each cell if two factors are crossed; mostly None."""
 
+    @property
+    def sizes(self) -> FloatArray | None:
+        """Number of rows in each cluster, or in each cell if two factors are crossed; None if it is one."""
+
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the sorted values that occur in a group; none if the table has no such group."""
 
@@ -82,6 +86,10 @@ class StatisticsSource(Protocol):
     @property
     def crossing(self) -> Crossing | None:
         """The clusters of each row of the statistics if two factors are crossed."""
+
+    @property
+    def sizes(self) -> FloatArray | None:
+        """Number of units in each row of the statistics; None if each row is one unit."""
 
     def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
         """Return the facts about a metric."""
@@ -180,7 +188,8 @@ class MetricDefinition(Generic[T]):
         facts = source.facts(self)
         if facts.undefined is not None:
             return facts.undefined
-        return deviations_of(source.statistics(self, group).cluster_sums, self.aggregate, source.crossing)
+        sums = source.statistics(self, group).cluster_sums
+        return deviations_of(sums, self.aggregate, source.crossing, sizes=source.sizes)
 
     def compute(self, source: StatisticsSource, group: Mapping[str, str]) -> Metric:
         """Return the value on a slice with its interval, or null with the reason."""
@@ -313,6 +322,11 @@ class TableSource:
     def crossing(self) -> Crossing | None:
         """The clusters of each row of the statistics if two factors are crossed."""
         return self._table.crossing
+
+    @property
+    def sizes(self) -> FloatArray | None:
+        """Number of rows of the table in each row of the statistics; None if it is one."""
+        return self._table.sizes
 
     def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
         """Return the facts about a metric on this table."""

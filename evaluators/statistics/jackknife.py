@@ -20,7 +20,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -31,11 +31,17 @@ from evaluators.statistics.cluster_sums import ratio
 from schemas.documents.result import Interval, within
 
 LEVEL = 0.95
-WILSON = "cluster jackknife, Wilson"
+MIN_CLUSTERS = 6
+"""Smallest number of clusters that an interval, a comparison or a verdict about a group is computed from.
+
+With six, differences that all have one sign are rarer than 5 % among equals (2 of 64); with five they are not. Below,
+clusters that agree by chance give intervals of no length.
+"""
+WILSON = "cluster jackknife, Wilson, effective clusters"
 """Interval of a value whose ends are reached only if every unit is at that end, such as an accuracy."""
-STUDENT = "cluster jackknife, t"
+STUDENT = "cluster jackknife, t, effective clusters"
 """Interval of any other value, such as 1 minus a mean of absolute differences."""
-SMALLEST = "smallest of cluster jackknife, Wilson"
+SMALLEST = "smallest of cluster jackknife, Wilson, effective clusters"
 """Interval of the smallest of several means, whose sums and numbers alternate in the columns."""
 CROSSED = "crossed "
 """Beginning of the method's name if two factors are crossed."""
@@ -44,6 +50,9 @@ METHODS = frozenset(prefix + method for prefix in ("", CROSSED) for method in (W
 SEED = 20250523
 """Fixed seed, so that anybody draws the same."""
 _CLUSTERS_AT_A_TIME = 1024
+_COLUMNS_OF_MEAN = 2
+_NO_LENGTH = 1e-12
+"""Length below which an interval holds one number, apart from rounding."""
 _MAX_VALUES = 1 << 22
 """Number of sums to aggregate at a time; 32 MB."""
 
@@ -98,7 +107,8 @@ class Deviations:
     """How far a value moves if a cluster is left out, scaled so that the squares add up to a variance.
 
     Results on the same items have deviations of the same clusters, so that the deviations of a difference are the
-    differences of the deviations.
+    differences of the deviations. A mean of values that come from different items has the deviations of all of them in
+    a row, in one block for each.
     """
 
     first: FloatArray
@@ -107,15 +117,11 @@ class Deviations:
     """The same for the second factor; empty if there is one factor."""
     cells: FloatArray
     """The same for the cells in which both factors meet; empty if there is one factor."""
-    n_clusters: int
-    """Number of clusters with data, of the factor that has fewer."""
-
-    @classmethod
-    def of(cls, parts: Iterable[FloatArray], n_clusters: int) -> Deviations:
-        """Make deviations from those for one factor, or for two factors and their cells."""
-        first, *others = parts
-        second, cells = others or (np.zeros(0), np.zeros(0))
-        return cls(first, second, cells, n_clusters)
+    shares: FloatArray
+    """Each cluster's share of the items of its block and factor, of the first factor and then of the second, shape
+    (n_first + n_second,)."""
+    blocks: IntArray
+    """Number of clusters of each factor in each block, shape (2, n_blocks)."""
 
     @property
     def variance(self) -> float:
@@ -127,14 +133,42 @@ class Deviations:
         """True if there are two factors."""
         return bool(len(self.cells))
 
+    @cached_property
+    def n_clusters(self) -> int:
+        """Number of clusters with data, in the block and of the factor that has fewest."""
+        return min(int(n) for block in self._of_blocks(self.shares > 0) for n in block)
+
+    @cached_property
+    def n_effective(self) -> float:
+        """Number of clusters of one size that would say as much, in the block and of the factor for which it is least.
+
+        It is 1 over the sum of the squared shares (Kish 1965, "Survey Sampling").
+        """
+        return 1 / max(float(squares) for block in self._of_blocks(self.shares**2) for squares in block)
+
+    def _of_blocks(self, values: FloatArray | BoolArray) -> list[FloatArray]:
+        """Return sums over the clusters of each block, for each factor."""
+        n_first = len(self.first)
+        return [
+            np.add.reduceat(of_factor, starts_of(lengths), dtype=np.float64)
+            for of_factor, lengths in zip((values[:n_first], values[n_first:]), self.blocks, strict=True)
+            if len(of_factor)
+        ]
+
+    def factor(self, number: int) -> tuple[FloatArray, FloatArray]:
+        """Return the deviations for a factor, 0 or 1, and the shares of its clusters, each of shape (n_clusters,)."""
+        n_first = len(self.first)
+        return (self.second, self.shares[n_first:]) if number else (self.first, self.shares[:n_first])
+
     def __add__(self, other: Deviations) -> Deviations:
         """Return the deviations of the sum of two values that come from the same items."""
-        parts = (a + b for a, b in zip(self.parts, other.parts, strict=True))
-        return Deviations.of(parts, min(self.n_clusters, other.n_clusters))
+        first, second, cells = (a + b for a, b in zip(self.parts, other.parts, strict=True))
+        return Deviations(first, second, cells, (self.shares + other.shares) / 2, self.blocks)
 
     def __mul__(self, factor: float) -> Deviations:
         """Return the deviations of a multiple of the value."""
-        return Deviations.of((factor * part for part in self.parts), self.n_clusters)
+        first, second, cells = (factor * part for part in self.parts)
+        return Deviations(first, second, cells, self.shares, self.blocks)
 
     def __sub__(self, other: Deviations) -> Deviations:
         """Return the deviations of the difference of two values that come from the same items."""
@@ -151,10 +185,29 @@ class Deviations:
         return tuple(len(part) for part in self.parts)
 
 
+def starts_of(lengths: IntArray) -> IntArray:
+    """Return where each of several blocks begins, given their lengths.
+
+    >>> starts_of(np.array([3, 2, 4]))
+    array([0, 3, 5])
+    """
+    starts: IntArray = np.cumsum(lengths) - lengths
+    return starts
+
+
 def joined(parts: Sequence[Deviations]) -> Deviations:
     """Return the deviations of the sum of values that come from different items."""
-    columns = zip(*(part.parts for part in parts), strict=True)
-    return Deviations.of((np.concatenate(column) for column in columns), min(part.n_clusters for part in parts))
+    if any(part.is_crossed for part in parts):
+        # Clusters of an only factor are those of either factor, and of their cells.
+        parts = [part if part.is_crossed else _crossed_with_itself(part) for part in parts]
+    first, second, cells = (np.concatenate(column) for column in zip(*(part.parts for part in parts), strict=True))
+    shares = np.concatenate([part.factor(number)[1] for number in range(2) for part in parts])
+    return Deviations(first, second, cells, shares, np.hstack([part.blocks for part in parts]))
+
+
+def _crossed_with_itself(part: Deviations) -> Deviations:
+    first, lengths = part.first, part.blocks[0]
+    return Deviations(first, first, first, np.tile(part.shares, 2), np.array([lengths, lengths]))
 
 
 def variance_of(first: FloatArray | float, second: FloatArray | float, cells: FloatArray | float) -> FloatArray:
@@ -191,7 +244,9 @@ def draws(values: Sequence[Deviations], n: int) -> FloatArray:
     return scaled
 
 
-def deviations_of(cell_sums: FloatArray, aggregate: Aggregate, crossing: Crossing | None = None) -> Deviations | str:
+def deviations_of(
+    cell_sums: FloatArray, aggregate: Aggregate, crossing: Crossing | None = None, *, sizes: FloatArray | None = None
+) -> Deviations | str:
     """Return the deviations of a value, or the reason why there are none.
 
     Args:
@@ -199,24 +254,32 @@ def deviations_of(cell_sums: FloatArray, aggregate: Aggregate, crossing: Crossin
             (n_cells, n_columns).
         aggregate: Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined.
         crossing: The clusters of each cell; None if each row is a cluster of the only factor.
+        sizes: Number of items of each cell, shape (n_cells,); None if all are alike. A mean has its own: its second
+            column.
     """
     total = cell_sums.sum(axis=0)
-    factors = (cell_sums,) if crossing is None else (*crossing.sums(cell_sums), cell_sums)
-    parts, numbers = [], []
+    if sizes is None or cell_sums.shape[1] == _COLUMNS_OF_MEAN:
+        sizes = cell_sums[:, 1] if cell_sums.shape[1] == _COLUMNS_OF_MEAN else np.ones(len(cell_sums))
     value = aggregate(total)
-    for sums in factors:
+    factors = [cell_sums] if crossing is None else [*crossing.sums(cell_sums), cell_sums]
+    of_sizes = [sizes[:, None]] if crossing is None else [*crossing.sums(sizes[:, None]), sizes[:, None]]
+    parts, shares = [], []
+    for sums, number in zip(factors, of_sizes, strict=True):
         has_data: BoolArray = np.any(sums != 0, axis=1)
         n = int(np.count_nonzero(has_data))
-        if n < 2:
-            return f"an interval needs at least 2 clusters, there are {n}"
+        if n < MIN_CLUSTERS:
+            return f"an interval needs at least {MIN_CLUSTERS} clusters, there are {n}"
         without = _aggregated(total - sums[has_data], aggregate)
         if np.isnan(without).any():
             return "undefined without one of its clusters"
         deviations = np.zeros(len(sums))
         deviations[has_data] = np.sqrt((n - 1) / n) * (value - without)
         parts.append(deviations)
-        numbers.append(n)
-    return Deviations.of(parts, min(numbers))
+        shares.append(np.where(has_data, number[:, 0], 0.0) / number[has_data].sum())
+    if crossing is None:
+        return Deviations(parts[0], np.zeros(0), np.zeros(0), shares[0], np.array([[len(parts[0])], [0]]))
+    first, second, cells = parts
+    return Deviations(first, second, cells, np.concatenate(shares[:2]), np.array([[len(first)], [len(second)]]))
 
 
 def _aggregated(sums: FloatArray, aggregate: Aggregate) -> FloatArray:
@@ -253,10 +316,12 @@ def interval_of(
     if method == WILSON and maximum is not None:
         width = maximum - minimum
         share, error = (value - minimum) / width, deviations.variance / width**2
-        low, high = (minimum + width * end for end in _wilson(share, error, deviations.n_clusters, level))
+        low, high = (minimum + width * end for end in _wilson(share, error, deviations.n_effective, level))
     else:
         half_width = half_width_of(deviations, level)
         low, high = value - half_width, value + half_width
+    if high - low < _NO_LENGTH:
+        return None, "all clusters have the same value, which does not say how much others would differ"
     interval = Interval(
         low=within(low, minimum, maximum),
         high=within(high, minimum, maximum),
@@ -304,18 +369,18 @@ def _mean(sums: FloatArray) -> FloatArray:
 
 def half_width_of(deviations: Deviations, level: float = LEVEL) -> float:
     """Return half the length of the interval of a value or of a difference, by Student's t."""
-    return student(deviations.n_clusters, level) * float(deviations.variance**0.5)
+    return student(deviations.n_effective, level) * float(deviations.variance**0.5)
 
 
-def student(n_clusters: int, level: float = LEVEL) -> float:
-    """Return the quantile of Student's t for an interval, with one degree of freedom less than clusters."""
+def student(n_effective: float, level: float = LEVEL) -> float:
+    """Return the quantile of Student's t for an interval, with one degree of freedom less than effective clusters."""
     # Imported here because scipy takes longer to load than most commands that import this module take in all.
     from scipy.special import stdtrit
 
-    return float(stdtrit(n_clusters - 1, (1 + level) / 2))
+    return float(stdtrit(max(n_effective - 1, 1.0), (1 + level) / 2))
 
 
-def _wilson(share: float, variance: float, n_clusters: int, level: float) -> tuple[float, float]:
+def _wilson(share: float, variance: float, n_effective: float, level: float) -> tuple[float, float]:
     """Return Wilson's interval of a share with a variance.
 
     Near 0 and 1 the interval value ± t · standard error is far too short: of 44 clusters with an accuracy of .998 it
@@ -324,8 +389,8 @@ def _wilson(share: float, variance: float, n_clusters: int, level: float) -> tup
     # The number of independent items that would give the same standard error. If all clusters are at one end of the
     # range there is none, and each cluster counts as one item.
     spread = share * (1 - share)
-    inverse = variance / spread if spread > 0 else 1 / n_clusters
-    weight = student(n_clusters, level) ** 2 * inverse
+    inverse = variance / spread if spread > 0 else 1 / n_effective
+    weight = student(n_effective, level) ** 2 * inverse
     middle = (share + weight / 2) / (1 + weight)
     half = (weight * spread + weight**2 / 4) ** 0.5 / (1 + weight)
     return middle - half, middle + half

@@ -45,6 +45,11 @@ class GroupedTable:
     corrections: ClassVar[tuple[FittedCorrection, ...]] = ()
     """Corrections that the metrics apply: none."""
 
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Number of rows in each cluster, or in each cell if two factors are crossed, shape (n_clusters,)."""
+        return np.bincount(self.clusters, minlength=self.n_clusters).astype(np.float64)
+
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the sorted values that occur in a group; none if the table has no such group."""
         return tuple(value for value in self.coded(key).texts if value)

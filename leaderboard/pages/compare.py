@@ -28,7 +28,7 @@ from leaderboard.pages.tables import IndexView, Section
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.verdicts import Measure, Verdicts, verdicts
 from leaderboard.verify.entries import Entry
-from leaderboard.verify.stored_entries import packed, unpacked
+from leaderboard.verify.stored_entries import packed_deviations, unpacked_deviations
 from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/compare"
@@ -201,16 +201,16 @@ def measured_of(entry: Entry, names: Sequence[str], memory: Memory) -> Measured:
         whole = {one.name: one.deviations for one in slices if not one.group}
         stored = {
             "slices": _drawn([(names.index(one.name), one.group, one.value, one.deviations) for one in slices]),
-            "deviations": {name: [[*map(packed, of.parts)], of.n_clusters] for name, of in whole.items()},
+            "deviations": {name: packed_deviations(of) for name, of in whole.items()},
         }
         memory.put(_KIND, parts, stored)
-    deviations = {name: Deviations.of(map(unpacked, of), n) for name, (of, n) in stored["deviations"].items()}
-    return Measured(stored["slices"], deviations)
+    deviations = stored["deviations"].items()
+    return Measured(stored["slices"], {name: unpacked_deviations(of) for name, of in deviations})
 
 
 def _drawn(slices: Sequence[tuple[int, Mapping[str, str], float, Deviations]]) -> JsonValue:
     # Intervals are by Student's t, and pages multiply by the quantile of the normal distribution.
-    shares = [deviations * (student(deviations.n_clusters) / _NORMAL_95) for *_, deviations in slices]
+    shares = [deviations * (student(deviations.n_effective) / _NORMAL_95) for *_, deviations in slices]
     drawn = draws(shares, N_DRAWS) if shares else np.zeros((0, N_DRAWS))
     scales = np.abs(drawn).max(axis=1, initial=0.0)
     numbers = np.rint(drawn / np.where(scales > 0, scales, 1.0)[:, None] * _LEVELS).astype(np.int8)

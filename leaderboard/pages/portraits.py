@@ -196,9 +196,10 @@ def _group_sentences(profile: Profile, entry: Entry, metric: Metric) -> Iterator
     ends = {key: both for key, of_key in slices.items() if (both := extremes(of_key)) is not None}
     if ends:
         key = max(ends, key=lambda one: abs((ends[one][0][1].value or 0.0) - (ends[one][1][1].value or 0.0)))
-        (best, best_value), (worst, worst_value) = ends[key]
+        (best, best_value), (worst, worst_value), note = ends[key]
         group = names.get(key, key.replace("_", " "))
-        yield f"By {group}, it goes from {_percent(best_value)} for {best} to {_percent(worst_value)} for {worst}."
+        ends_of = f"from {_percent(best_value)} for {best} to {_percent(worst_value)} for {worst}"
+        yield f"By {group}, it goes {ends_of}{note}."
 
 
 def _measures(profile: Profile, identity: str, rows: Sequence[_Placed]) -> Iterator[Standing]:

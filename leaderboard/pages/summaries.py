@@ -59,9 +59,9 @@ def _uneven(section: Section, label: str, name: str, entry: Entry) -> Iterator[s
     names = section.pages.group_names
     for key, slices in slices_by_group(entry, name).items():
         if (ends := extremes(slices)) is not None:
-            (best, best_value), (worst, worst_value) = ends
+            (best, best_value), (worst, worst_value), note = ends
             yield (
-                f"{label} differs by {names.get(key, key.replace('_', ' '))}: best for {best} with "
+                f"{label} differs by {names.get(key, key.replace('_', ' '))}{note}: best for {best} with "
                 f"{value_text(best_value)} and worst for {worst} with {value_text(worst_value)}."
             )
 
@@ -75,14 +75,30 @@ def slices_by_group(entry: Entry, name: str) -> dict[str, list[tuple[str, Metric
     return slices
 
 
-def extremes(slices: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, Metric], tuple[str, Metric]] | None:
-    """Return the slices on which a metric is best and worst; None if their intervals overlap or there are too many."""
-    defined = [(ends, name, metric) for name, metric in slices if (ends := distances(metric)) is not None]
+class Extremes(NamedTuple):
+    """The slices on which a metric is nearest to its ideal and farthest from it."""
+
+    best: tuple[str, Metric]
+    worst: tuple[str, Metric]
+    note: str
+    """Which slices were compared, as the end of a clause; empty if all were."""
+
+
+def extremes(slices: Sequence[tuple[str, Metric]]) -> Extremes | None:
+    """Return the slices on which a metric is best and worst; None if their intervals overlap or there are too many.
+
+    Slices of so few clusters that they have no interval are left out, and the note says so.
+    """
+    valued = [(name, metric) for name, metric in slices if metric.value is not None and metric.ideal is not None]
+    defined = [(ends, name, metric) for name, metric in valued if (ends := distances(metric)) is not None]
     if not 2 <= len(defined) <= _MOST_SLICES:
         return None
-    best = min(defined, key=lambda each: (each[0][1], each[1]))
-    worst = max(defined, key=lambda each: (each[0][0], each[1]))
-    return None if best[0][1] >= worst[0][0] else (best[1:], worst[1:])
+    by_value = sorted(defined, key=lambda each: (abs((each[2].value or 0.0) - (each[2].ideal or 0.0)), each[1]))
+    best, worst = by_value[0], by_value[-1]
+    if best[0][1] >= worst[0][0]:
+        return None
+    known = f", of the {len(defined)} with an interval" if len(defined) < len(valued) else ""
+    return Extremes(best[1:], worst[1:], known)
 
 
 def distances(metric: Metric) -> tuple[float, float] | None:

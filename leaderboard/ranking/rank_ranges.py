@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.statistics.jackknife import SEED, Deviations, draws, variance_of
+from evaluators.statistics.jackknife import SEED, Deviations, draws, starts_of, variance_of
 
 LEVEL = 0.95
 """Confidence level for all comparisons in one table together."""
@@ -115,7 +115,10 @@ class Pairs(NamedTuple):
     """Distance to the ideal of the first minus that of the second; 0 if missing answers could turn the order round."""
     errors: FloatArray
     """Standard error of each difference."""
-    freedom: IntArray
+    freedom: FloatArray
+    """Degrees of freedom of each error: one less than effective clusters, of the model that has fewer."""
+    squares: FloatArray
+    """Squared standard errors by the clusters of either factor alone, shape (2, n_pairs); zeros without a second."""
 
 
 def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
@@ -171,6 +174,9 @@ def compare_pairs(known: Sequence[Candidate], ideal: float) -> Pairs:
         ideal: Best value of the metric.
     """
     first, second = np.triu_indices(len(known), k=1)
+    if not len(first):
+        none = np.zeros(0)
+        return Pairs(first, second, none, none, none, np.zeros((2, 0)))
     at_worst = np.array([abs(candidate.worst - ideal) for candidate in known])
     at_best = np.array([abs(candidate.best - ideal) for candidate in known])
     # A model is nearer only if it is so with its missing answers at their worst and the other's at their best.
@@ -179,67 +185,108 @@ def compare_pairs(known: Sequence[Candidate], ideal: float) -> Pairs:
     differences = np.where(lead_of_second > 0, lead_of_second, np.where(lead_of_first > 0, -lead_of_first, 0.0))
     deviations = [_toward(candidate, ideal) for candidate in known]
     squares = []
-    for factor in zip(*((of.first, of.second, of.cells) for of in deviations), strict=True):
-        stacked = np.array(factor)
+    for number in range(3):
+        stacked = np.array([of.parts[number] for of in deviations])
         products = stacked @ stacked.T
         lengths = np.diag(products)
         squares.append(np.maximum(lengths[first] + lengths[second] - 2 * products[first, second], 0.0))
-    errors = np.sqrt(variance_of(*squares)) if squares else np.zeros(0)
-    n_clusters = np.array([of.n_clusters for of in deviations], dtype=np.int64)
-    return Pairs(first, second, differences, errors, np.minimum(n_clusters[first], n_clusters[second]) - 1)
+    n_effective = np.array([of.n_effective for of in deviations])
+    freedom = np.maximum(np.minimum(n_effective[first], n_effective[second]) - 1, 1.0)
+    return Pairs(first, second, differences, np.sqrt(variance_of(*squares)), freedom, np.array(squares[:2]))
 
 
 class _EqualModels(NamedTuple):
-    """Tables of equal models: the sign of each cluster's deviations is drawn, for all models alike.
+    """Tables of equal models: what each cluster contributes to the differences has its sign drawn.
 
-    Normal deviations of few clusters are too much alike: they lie in a space of few dimensions, and the largest of many
-    is too small. Of 15 equal models, two were told apart in 15 % of tables with 6 clusters, and in 10 % with 10; with
-    signs in 3 and 4 %. If two factors are crossed, the signs are those of the factor with fewer clusters: signs of both
-    would hide how few they are, and two models were told apart in up to 17 % of tables. Signs find a lead that normal
-    deviations found in .82 of tables with 20 clusters, and in .86 with 40, in .76 and .85 (tests/bench/bench_ranks.py).
+    If two models are equal, a cluster's contribution to their difference may as well have the opposite sign, however
+    large the cluster is: its deviation from their difference, and its share of the difference. Without the shares,
+    those of a few large clusters are much alike, as they have to add up to 0, and equal models were told apart in 20 %
+    of tables with 12 clusters where the logarithm of their sizes has a standard deviation of .9, for 4 % with them.
+
+    An index has several blocks of clusters, and two models that are equal on it may differ in each. What they differ by
+    there if they are equal is what they do less a part of their difference, and the parts of all blocks make up the
+    whole, in proportion to the variances of the blocks.
+
+    References:
+        Cameron, Gelbach & Miller 2008, "Bootstrap-Based Improvements for Inference with Clustered Errors", for signs of
+        what is left under the hypothesis that is tested.
     """
 
     drawn: FloatArray
-    """Values of the models in the tables, shape (n_models, _N_DRAWS)."""
-    products: FloatArray
-    """Covariances of these values, shape (n_models, n_models)."""
+    """Sums of each model's deviations from its own distance, with signs, shape (n_models, _N_DRAWS)."""
+    shares: FloatArray
+    """Sum of the parts that the clusters have in a difference, with the same signs, shape (_N_DRAWS,)."""
+    spreads: FloatArray
+    """Standard deviation of the difference of each pair in these tables, shape (n_pairs,)."""
+    scores: FloatArray
+    """How many standard deviations each pair differs by, shape (n_pairs,)."""
     n_clusters: int
 
     @classmethod
-    def of(cls, known: Sequence[Candidate], ideal: float) -> _EqualModels:
-        parts = zip(*(_toward(candidate, ideal).parts[:2] for candidate in known), strict=True)
-        factors = [stacked[:, stacked.any(axis=0)] for stacked in map(np.array, parts)]
-        fewer = min(
-            (factor for factor in factors if factor.shape[1]), key=lambda part: part.shape[1], default=factors[0]
-        )
-        n = max(fewer.shape[1], 2)
-        # Deviations are from each model's own value. Signs are exact for deviations from equality, assumed here.
-        distances = np.array([abs((candidate.worst + candidate.best) / 2 - ideal) for candidate in known])
-        values = fewer + distances[:, None] / math.sqrt(n * (n - 1))
+    def of(cls, known: Sequence[Deviations], pairs: Pairs, number: int) -> _EqualModels:
+        """Draw tables of equal models.
+
+        Args:
+            known: Deviations of each model's distance to the ideal.
+            pairs: All pairs of models.
+            number: Factor whose clusters have their signs drawn, 0 or 1.
+        """
+        own, shares = _contributions(known, number)
         generator = np.random.default_rng(SEED)
-        drawn = np.zeros((len(known), _N_DRAWS))
-        for start in range(0, fewer.shape[1], _CLUSTERS_AT_A_TIME):
-            block = values[:, start : start + _CLUSTERS_AT_A_TIME]
-            drawn += block @ generator.choice(np.array([-1.0, 1.0]), size=(block.shape[1], _N_DRAWS))
-        return cls(drawn, values @ values.T, n)
-
-    def scores(self, tails: FloatArray) -> FloatArray:
-        """Return how many standard deviations of its draws a pair with a tail probability of t differs by."""
-        from scipy.special import stdtrit
-
-        # The sign of its infinity, for the smallest tails, depends on the degrees of freedom.
-        t = np.minimum(np.abs(stdtrit(self.n_clusters - 1, tails)), 1 / _NEGLIGIBLE)
-        scores: FloatArray = t * np.sqrt(self.n_clusters / (self.n_clusters - 1 + t**2))
-        return scores
+        drawn = np.zeros((len(own) + 1, _N_DRAWS))
+        for start in range(0, len(shares), _CLUSTERS_AT_A_TIME):
+            block = slice(start, start + _CLUSTERS_AT_A_TIME)
+            signs = generator.choice(np.array([-1.0, 1.0]), size=(len(shares[block]), _N_DRAWS))
+            drawn += np.vstack([own[:, block], shares[block]]) @ signs
+        products = own @ own.T
+        lengths, mixed = np.diag(products), own @ shares
+        first, second = pairs.first, pairs.second
+        sums = lengths[first] + lengths[second]
+        squares = np.maximum(sums - 2 * products[first, second], 0.0)
+        # Missing answers are at their worst for the model that is nearer, as they are in the difference.
+        squares += pairs.differences * (2 * (mixed[first] - mixed[second]) + pairs.differences * (shares @ shares))
+        squares = np.where(squares > _NEGLIGIBLE * sums, squares, np.inf)
+        # Clusters of one of two factors do not know what the other adds to the error.
+        of_other = np.maximum(pairs.errors**2 - pairs.squares[number], 0.0)
+        # The draw that leaves all signs as they are must not fall short of its own table by rounding.
+        scores = np.abs(pairs.differences) / np.sqrt(squares + of_other) * (1 - 1e-9)
+        return cls(drawn[:-1], drawn[-1], np.sqrt(squares), scores, max(int(np.count_nonzero(shares)), 2))
 
     def tail(self, score: float) -> float:
-        """Return the tail probability of t that gives a score; 0 if none does."""
+        """Return the tail probability of Student's t at which a difference has a score; 0 if none does."""
         from scipy.special import stdtr
 
         left = self.n_clusters - score**2
         if left <= 0:
             return 0.0
         return float(stdtr(self.n_clusters - 1, -score * math.sqrt((self.n_clusters - 1) / left)))
+
+
+def _contributions(known: Sequence[Deviations], number: int) -> tuple[FloatArray, FloatArray]:
+    """Return what clusters contribute to distances beyond their parts of these, and the parts that they have.
+
+    Args:
+        known: Deviations of each model's distance to the ideal.
+        number: Factor, 0 or 1.
+
+    Returns:
+        Shapes (n_models, n_clusters) and (n_clusters,).
+    """
+    starts = starts_of(known[0].blocks[number])
+    lengths = known[0].blocks[number]
+    factors = [of_model.factor(number) for of_model in known]
+    deviations = np.array([of_clusters for of_clusters, _ in factors])
+    shares = np.mean([of_clusters for _, of_clusters in factors], axis=0)
+    # Leaving a cluster out moves a mean by what it contributes beyond its share, over the share of all others.
+    n = np.add.reduceat(shares > 0, starts, dtype=np.int64)
+    own = deviations * (1 - shares) * np.repeat(np.sqrt(n / (n - 1)), lengths)
+    # Other values than means do not quite add up.
+    own -= shares * np.repeat(np.add.reduceat(own, starts, axis=1), lengths, axis=1)
+    # Of the differences of all pairs together.
+    variances = np.add.reduceat(deviations.var(axis=0), starts)
+    total = variances.sum()
+    parts = variances / total if total > 0 else np.full(len(starts), 1 / len(starts))
+    return own, shares * np.repeat(parts, lengths)
 
 
 def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[FloatArray, float]:
@@ -256,28 +303,44 @@ def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[F
     with np.errstate(divide="ignore", invalid="ignore"):
         p_values: FloatArray = np.asarray(2 * stdtr(pairs.freedom, -sizes / pairs.errors))
     # Models that are equal in each cluster up to a constant, such as one that is always right and one that never is.
-    p_values[pairs.errors <= _NEGLIGIBLE] = 0.0
+    is_certain = pairs.errors <= _NEGLIGIBLE
+    p_values[is_certain] = 0.0
     p_values[sizes <= _NEGLIGIBLE] = 1.0
-    equal = _EqualModels.of(known, ideal)
-    # By way of the p-value, since Student's t knows how few the clusters of a part are. The draw that leaves all signs
-    # as they are must not fall short of its own table by rounding.
-    scores = equal.scores(p_values / 2) * (1 - 1e-9)
     counted = np.array([candidate.is_counted for candidate in known])
     in_family = counted[pairs.first] & counted[pairs.second]
+    deviations = [_toward(candidate, ideal) for candidate in known]
+    adjusted, tails = p_values, [(1 - LEVEL) / 2]
+    # If two factors are crossed, a pair has to differ by the clusters of both.
+    for number in range(1 + deviations[0].is_crossed):
+        equal = _EqualModels.of(deviations, pairs, number)
+        by_signs, largest = _step_down(equal, pairs, in_family)
+        # Draws know no p-value below one in their number.
+        adjusted = np.maximum(adjusted, np.where(is_certain, p_values, by_signs))
+        tails.append(equal.tail(largest))
+    return adjusted, min(tails)
+
+
+def _step_down(equal: _EqualModels, pairs: Pairs, in_family: BoolArray) -> tuple[FloatArray, float]:
+    """Return the adjusted p-value of each pair, and the score that the most different pair of a table has to reach.
+
+    Args:
+        equal: Tables of equal models.
+        pairs: All pairs.
+        in_family: Mask of the pairs of counted models, shape (n_pairs,).
+    """
+    scores = equal.scores
     order = np.flatnonzero(in_family)[np.argsort(scores[in_family], kind="stable")]
-    lengths = np.diag(equal.products)
-    sums = lengths[pairs.first] + lengths[pairs.second]
-    squares = sums - 2 * equal.products[pairs.first, pairs.second]
-    spreads = np.sqrt(np.where(squares > _NEGLIGIBLE * sums, squares, np.inf))
-    adjusted = p_values.copy()
-    largest, drawn_scores = np.zeros(_N_DRAWS), np.empty(_N_DRAWS)
+    adjusted = np.ones(len(scores))
+    largest, drawn, of_lead = np.zeros(_N_DRAWS), np.empty(_N_DRAWS), np.empty(_N_DRAWS)
     # From the least different pair on, so that the largest so far is that of the pairs which step-down leaves. Pair by
     # pair, since rows of 4,000 stay in the processor's cache: half a million pairs in blocks took twice as long.
-    columns = (order.tolist(), scores[order].tolist(), spreads[order].tolist())
+    columns = (order.tolist(), scores[order].tolist(), equal.spreads[order].tolist())
     for pair, score, spread in zip(*columns, strict=True):
-        np.subtract(equal.drawn[pairs.first[pair]], equal.drawn[pairs.second[pair]], out=drawn_scores)
-        drawn_scores /= spread
-        np.maximum(largest, np.abs(drawn_scores, out=drawn_scores), out=largest)
+        np.subtract(equal.drawn[pairs.first[pair]], equal.drawn[pairs.second[pair]], out=drawn)
+        np.multiply(equal.shares, pairs.differences[pair], out=of_lead)
+        drawn += of_lead
+        drawn /= spread
+        np.maximum(largest, np.abs(drawn, out=drawn), out=largest)
         adjusted[pair] = (1 + np.count_nonzero(largest >= score)) / (_N_DRAWS + 1)
     # A pair that differs less cannot have a smaller p-value than one that differs more.
     adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
@@ -286,11 +349,7 @@ def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[F
     if len(order):
         n_smaller = np.searchsorted(np.sort(largest), scores[others])
         adjusted[others] = (1 + _N_DRAWS - n_smaller) / (_N_DRAWS + 1)
-    # Draws know no p-value below one in their number.
-    is_certain = pairs.errors <= _NEGLIGIBLE
-    adjusted[is_certain] = p_values[is_certain]
-    tail = equal.tail(float(np.quantile(largest, LEVEL))) if len(order) else (1 - LEVEL) / 2
-    return np.maximum(adjusted, p_values), tail
+    return adjusted, float(np.quantile(largest, LEVEL)) if len(order) else 0.0
 
 
 def _comparisons(
@@ -298,7 +357,7 @@ def _comparisons(
 ) -> tuple[Comparison, ...]:
     from scipy.special import stdtrit
 
-    half_widths = stdtrit(np.maximum(pairs.freedom, 1), (1 + LEVEL) / 2) * pairs.errors
+    half_widths = stdtrit(pairs.freedom, (1 + LEVEL) / 2) * pairs.errors
     columns = zip(
         pairs.first.tolist(),
         pairs.second.tolist(),

@@ -21,6 +21,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.strict_json import JsonValue
 from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, deviations_of, interval_of
+from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.bounds import detectable_note, top_note
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
 from leaderboard.ranking.scores import Columns, Scores, scores_of
@@ -320,7 +321,7 @@ def _measured(
         return f"{lacks}; a rank needs half of them"
     n_cells = int(cells.max()) + 1
     sums = [np.bincount(cells[is_known], weights, n_cells) for weights in (values[is_known], np.ones(n))]
-    deviations = deviations_of(np.stack(sums, axis=1), lambda total: total[..., 0] / total[..., 1], crossing)
+    deviations = deviations_of(np.stack(sums, axis=1), mean, crossing)
     if isinstance(deviations, str) or deviations.n_clusters < MIN_CLUSTERS:
         return f"{lacks}, in too few clusters"
     low = float(values[is_known].sum()) / n_items

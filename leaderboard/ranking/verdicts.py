@@ -63,7 +63,7 @@ class _Lead(NamedTuple):
     largest: float
     """Largest lead that is possible."""
     error: float | None
-    freedom: int
+    freedom: float
     has_ideal: bool
 
 
@@ -112,7 +112,7 @@ def _leads(column: ProfileColumn, measure: int, deviations_of: DeviationsOf) -> 
         pairs = compare_pairs(known, origin)
         errors = {
             (known[first].name, known[second].name): numbers
-            for first, second, *numbers in zip(*(part.tolist() for part in pairs), strict=True)
+            for first, second, *numbers in zip(*(part.tolist() for part in pairs[:5]), strict=True)
         }
         for first, second in itertools.combinations(identities, 2):
             distances = [abs((values[one].value or 0.0) - origin) for one in (first, second)]
@@ -163,7 +163,7 @@ def _judged(leads: list[_Lead]) -> tuple[Verdict, ...]:
         if lead.error is None:
             found.append(Verdict(lead.measure, lead.lead, None, "unknown"))
             continue
-        half_width = -float(stdtrit(max(lead.freedom, 1), (1 - LEVEL) / 2 / n_compared)) * lead.error
+        half_width = -float(stdtrit(lead.freedom, (1 - LEVEL) / 2 / n_compared)) * lead.error
         outcome: Outcome = "same"
         if lead.at_least > max(half_width, TOLERANCE):
             outcome = "differs" if not lead.has_ideal else "first" if lead.lead > 0 else "second"

@@ -31,9 +31,7 @@ def as_json(entry: Entry) -> JsonValue:
     return {
         "metrics": _rows(entry.metrics.values()),
         "n_recomputed": entry.n_recomputed,
-        "deviations": {
-            name: [[packed(part) for part in of.parts], of.n_clusters] for name, of in entry.deviations.items()
-        },
+        "deviations": {name: packed_deviations(of) for name, of in entry.deviations.items()},
         "by_part": {name: packed(values) for name, values in entry.by_part.items()},
         "match": list(entry.match),
         "items_sha256": entry.items_sha256,
@@ -69,10 +67,7 @@ def entry_from(known: JsonValue, result: Result, origin: Origin, place: str, fol
         place=place,
         metrics={metric_key(metric): metric for metric in metrics},
         n_recomputed=stored["n_recomputed"],
-        deviations={
-            name: Deviations.of([unpacked(part) for part in parts], n_clusters)
-            for name, (parts, n_clusters) in stored["deviations"].items()
-        },
+        deviations={name: unpacked_deviations(of) for name, of in stored["deviations"].items()},
         by_part={name: unpacked(values) for name, values in stored["by_part"].items()},
         match=Match(*stored["match"]),
         items_sha256=stored["items_sha256"],
@@ -111,3 +106,15 @@ def packed(values: FloatArray) -> str:
 def unpacked(text: str) -> FloatArray:
     """Return the numbers that :func:`packed` made a text of."""
     return np.frombuffer(base64.b64decode(text), dtype="<f8")
+
+
+def packed_deviations(deviations: Deviations) -> JsonValue:
+    """Return deviations in the form in which the memory holds them."""
+    return [[packed(array) for array in (*deviations.parts, deviations.shares)], deviations.blocks.tolist()]
+
+
+def unpacked_deviations(known: JsonValue) -> Deviations:
+    """Return the deviations that :func:`packed_deviations` packed."""
+    arrays, blocks = cast(tuple[list[str], list[list[int]]], known)
+    first, second, cells, shares = map(unpacked, arrays)
+    return Deviations(first, second, cells, shares, np.array(blocks))

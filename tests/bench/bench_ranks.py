@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.cluster_sums import one_value_each, ratio
 from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, Deviations, deviations_of, interval_of
+from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.rank_ranges import Candidate, Ranking, rank
 
 N_DRAWN = 400
@@ -204,16 +205,11 @@ def bench_few_clusters(kind: str, n_clusters: int, n_models: int) -> None:
             scores = _scores(kind, n_clusters, n_models, rng)
             scores[:, 0] += lead
             values = scores.mean(axis=0)
-            deviations = (values - scores) / np.sqrt(n_clusters * (n_clusters - 1))
-            candidates = [
-                Candidate(
-                    name=str(number),
-                    worst=value,
-                    best=value,
-                    deviations=Deviations.of([of_model], n_clusters),
-                )
-                for number, (value, of_model) in enumerate(zip(values.tolist(), deviations.T, strict=True))
-            ]
+            candidates = []
+            for number, (value, of_model) in enumerate(zip(values.tolist(), scores.T, strict=True)):
+                deviations = deviations_of(one_value_each(of_model), mean)
+                assert isinstance(deviations, Deviations)
+                candidates.append(Candidate(name=str(number), worst=value, best=value, deviations=deviations))
             separable = [one for one in rank(candidates, ideal=100.0).comparisons if one.separable]
             false += bool(separable) and not lead
             found += any("0" in (one.first, one.second) for one in separable) and bool(lead)

@@ -106,7 +106,7 @@ def test_one_cluster_has_a_value_but_no_interval() -> None:
     one = metric(made_records(PAIR), "accuracy")
     assert one.value == 1.0
     assert one.interval is None
-    assert one.interval_reason == "an interval needs at least 2 clusters, there are 1"
+    assert one.interval_reason == "an interval needs at least 6 clusters, there are 1"
 
 
 def test_mixing_ambiguous_and_settled_items_is_an_error() -> None:

@@ -104,8 +104,9 @@ def test_a_factor_within_the_other_is_no_second_factor() -> None:
 @pytest.mark.parametrize(
     ("sums", "reason"),
     [
-        ([[3, 4], [0, 0]], "an interval needs at least 2 clusters, there are 1"),
-        ([[0, 0], [0, 0]], "an interval needs at least 2 clusters, there are 0"),
+        ([[3, 4], [0, 0]], "an interval needs at least 6 clusters, there are 1"),
+        ([[3, 4], [2, 4], [1, 4], [0, 4], [4, 4], [0, 0]], "an interval needs at least 6 clusters, there are 5"),
+        ([[0, 0], [0, 0]], "an interval needs at least 6 clusters, there are 0"),
     ],
 )
 def test_too_few_clusters_give_no_interval(sums: list[list[float]], reason: str) -> None:
@@ -114,7 +115,7 @@ def test_too_few_clusters_give_no_interval(sums: list[list[float]], reason: str)
 
 def test_a_value_that_hangs_on_one_cluster_has_no_interval() -> None:
     # Without the first cluster the second group has no item, so that its share is undefined.
-    sums = np.array([[1.0, 2.0, 1.0, 1.0], [1.0, 2.0, 0.0, 0.0], [2.0, 2.0, 0.0, 0.0]])
+    sums = np.array([[1.0, 2.0, 1.0, 1.0], *[[1.0, 2.0, 0.0, 0.0]] * 5])
     assert interval_of(0.5, deviations_of(sums, smaller_share)) == (None, "undefined without one of its clusters")
 
 
@@ -142,19 +143,24 @@ def test_the_interval_of_a_share_is_wilsons_with_students_t(n_right: int, n_clus
 @pytest.mark.parametrize(
     ("right", "method", "shown"),
     [
-        ([1, 1, 1, 1], STUDENT, "(all alike)"),
-        ([0.5, 0.5, 0.5, 0.5], WILSON, "(all alike)"),
-        ([1, 0, 1, 0], STUDENT, "[0.00, 1.00]"),
-        ([1, 1, 1, 1], WILSON, "[0.28, 1.00]"),
+        ([1] * 6, STUDENT, None),
+        ([0.5] * 6, WILSON, None),
+        ([1, 0] * 3, STUDENT, "[0.00, 1.00]"),
+        # 6 / (6 + t^2) with t of 5 degrees of freedom, 2.570582.
+        ([1] * 6, WILSON, "[0.48, 1.00]"),
     ],
 )
-def test_an_interval_of_one_number_is_shown_as_clusters_that_are_alike(
-    right: list[float], method: str, shown: str
+def test_clusters_that_are_alike_give_no_interval_of_no_length(
+    right: list[float], method: str, shown: str | None
 ) -> None:
     sums = np.column_stack([right, np.ones(len(right))])
-    interval, _ = interval_of(float(np.mean(right)), deviations_of(sums, mean), method=method)
-    assert interval is not None
-    assert interval.shown(lambda end: f"{end:.2f}") == shown
+    interval, reason = interval_of(float(np.mean(right)), deviations_of(sums, mean), method=method)
+    if shown is None:
+        alike = "all clusters have the same value, which does not say how much others would differ"
+        assert (interval, reason) == (None, alike)
+    else:
+        assert interval is not None
+        assert interval.shown(lambda end: f"{end:.2f}") == shown
 
 
 def test_a_wider_range_scales_the_interval() -> None:
@@ -173,7 +179,11 @@ def test_the_other_method_is_the_value_and_its_standard_error() -> None:
     interval, _ = interval_of(value, deviations, maximum=None, method=STUDENT)
     assert interval is not None
     assert interval.method == CROSSED + STUDENT
-    half = stats.t.ppf(0.975, 19) * math.sqrt(deviations.variance)
+    # No sizes are given, so that each cell counts as one item.
+    n_effective = min(300**2 / (np.bincount(factor) ** 2).sum() for factor in (crossing.first, crossing.second))
+    assert deviations.n_effective == pytest.approx(n_effective)
+    assert 15 < n_effective < deviations.n_clusters == 20
+    half = stats.t.ppf(0.975, n_effective - 1) * math.sqrt(deviations.variance)
     assert (interval.low, interval.high) == pytest.approx((value - half, value + half))
     clipped, _ = interval_of(value, deviations * 100, method=STUDENT)
     assert clipped is not None
@@ -200,7 +210,10 @@ def test_values_from_other_items_add_their_variances() -> None:
         known(deviations_of(np.column_stack([np.random.default_rng(seed).random(9), np.ones(9)]), mean))
         for seed in (1, 2)
     )
-    assert joined([first, second]).variance == pytest.approx(first.variance + second.variance)
+    both = joined([first, second])
+    assert both.variance == pytest.approx(first.variance + second.variance)
+    assert both.n_clusters == 9
+    assert both.n_effective == pytest.approx(9)
     assert (first + second).variance != pytest.approx(first.variance + second.variance)
 
 

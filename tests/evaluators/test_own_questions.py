@@ -190,7 +190,7 @@ def test_the_worst_of_tied_groups_is_not_surer_than_each_of_them(n_right: int, l
     # Wilson's ends of 10 items with t for .025 on the left and, since any of 4 groups may be the worst, .00625 right.
     assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-6)
     single = measured([record(PRO, answer="pro", group=group, cluster=group) for group in "ab"])
-    reason = "an interval needs at least 2 clusters, there are 1 with one of the groups"
+    reason = "an interval needs at least 6 clusters, there are 1 with one of the groups"
     assert single["worst_group_accuracy", None].interval_reason == reason
 
 
@@ -210,10 +210,11 @@ def test_the_terminal_says_how_many_items_a_measure_counts_if_not_all(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS")
-    found = measured([record(PRO, answer=answer, cluster=str(answer)) for answer in ("pro", "anti", None)])
-    _print_lines([found["accuracy", None], found["stereotype_rate", None]], 3)
+    keys = ("pro", "anti", None) * 3
+    found = measured([record(PRO, answer=answer, cluster=str(number)) for number, answer in enumerate(keys)])
+    _print_lines([found["accuracy", None], found["stereotype_rate", None]], 9)
     accuracy, stereotype_rate = capsys.readouterr().out.splitlines()
-    assert re.search(r" 0\.5000  \[0\.\d{4}, \d\.\d{4}\]  ideal 1  of 2 items$", accuracy)
+    assert re.search(r" 0\.5000  \[0\.\d{4}, \d\.\d{4}\]  ideal 1  of 6 items$", accuracy)
     assert stereotype_rate.endswith("ideal 0.5")
     _print_table(examples.result(), [replace(found["accuracy", None], name="a_name_longer_than_" * 3)])
     assert "…" not in capsys.readouterr().out

@@ -13,6 +13,7 @@ from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.bounds import bounds_of
 from leaderboard.ranking.rank_ranges import LEVEL, POWER, Candidate, Ranking, rank
 from schemas.documents.result import Metric
+from tests.bench.bench_uneven_clusters import SETTINGS, ranked
 
 N_CLUSTERS, PER_CLUSTER, N_MODELS, N_TABLES = 60, 8, 5, 250
 
@@ -53,6 +54,23 @@ def test_equal_models_are_rarely_told_apart() -> None:
     n_pairs = N_TABLES * (N_MODELS - 1)
     assert n_apart / n_pairs <= 1 - LEVEL
     # Step-down keeps the chance of a single wrong pair in a whole table.
+    assert n_tables <= stats.binom.ppf(0.999, N_TABLES, 1 - LEVEL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("named", "n_models"),
+    [
+        ("12 clusters, sizes 0.9", 15),
+        ("evenness, 12 patterns", 6),
+        ("crossed 60x30, sizes 0.9", 6),
+        ("index of 12 uneven and 200", 6),
+        ("index of 12 uneven and 200, unlike", 6),
+    ],
+)
+def test_equal_models_are_rarely_told_apart_where_clusters_differ_in_size(named: str, n_models: int) -> None:
+    rng = np.random.default_rng(10)
+    n_tables = sum(bool(separable(ranked(SETTINGS[named].draw, rng, np.zeros(n_models)))) for _ in range(N_TABLES))
     assert n_tables <= stats.binom.ppf(0.999, N_TABLES, 1 - LEVEL)
 
 

@@ -21,7 +21,10 @@ SHARED_NOISE = np.random.default_rng(0).normal(0, 0.02 / N_CLUSTERS**0.5, N_CLUS
 
 
 def made(name: str, value: float, deviations: FloatArray | None, best: float | None = None, **fields: Any) -> Candidate:
-    of_clusters = None if deviations is None else Deviations.of([deviations], len(deviations))
+    of_clusters = None
+    if deviations is not None:
+        n, none = len(deviations), np.zeros(0)
+        of_clusters = Deviations(deviations, none, none, np.full(n, 1 / n), np.array([[n], [0]]))
     best = value if best is None else best
     return Candidate(name=name, worst=value, best=best, deviations=of_clusters, **fields)
 

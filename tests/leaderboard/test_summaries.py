@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leaderboard.pages.rendering import generate, make_view
-from leaderboard.pages.summaries import distances, extremes
+from leaderboard.pages.summaries import Extremes, distances, extremes
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from schemas.documents.result import Interval, Metric
@@ -41,10 +42,15 @@ def metric(value: float | None, low: float = 0.0, high: float = 0.0, ideal: floa
 
 def test_groups_differ_only_if_the_intervals_of_the_extremes_do_not_meet() -> None:
     best, middle, worst = metric(0.9, 0.8, 1.0), metric(0.6, 0.4, 0.9), metric(0.3, 0.1, 0.5)
-    assert extremes([("old", worst), ("adult", middle), ("young", best)]) == (("young", best), ("old", worst))
+    found = extremes([("old", worst), ("adult", middle), ("young", best)])
+    assert found == Extremes(("young", best), ("old", worst), "")
     assert extremes([("young", best), ("adult", middle)]) is None
     assert extremes([("old", worst), ("unknown", metric(None))]) is None
     assert extremes([(str(n), best if n else worst) for n in range(40)]) is None
+    # The lowest value is the worst, however long its interval is; a group of too few clusters is left out in words.
+    lowest, of_few = metric(0.0, 0.0, 0.7), replace(metric(0.0), interval=None, interval_reason="too few")
+    found = extremes([("old", worst), ("ill", lowest), ("poor", of_few), ("young", best)])
+    assert found == Extremes(("young", best), ("ill", lowest), ", of the 3 with an interval")
 
 
 def test_an_ideal_inside_the_range_is_missed_on_both_sides() -> None:

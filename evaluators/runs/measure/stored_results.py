@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
@@ -81,7 +82,13 @@ class StoredSums:
     """The statistics of a result, stored when its texts were available."""
 
     def __init__(
-        self, rows: Iterable[ClusterSums], crossing: Crossing | None, baseline: str | None = None, *, is_suite: bool
+        self,
+        rows: Iterable[ClusterSums],
+        crossing: Crossing | None,
+        baseline: str | None = None,
+        *,
+        is_suite: bool,
+        sizes: FloatArray | None = None,
     ) -> None:
         """Index the statistics.
 
@@ -90,8 +97,11 @@ class StoredSums:
             crossing: The clusters of each cell in the records; None if they have one factor.
             baseline: Baseline whose statistics to take; None for those of the model.
             is_suite: True for a suite, False for a single config.
+            sizes: Number of records in each cluster, or in each cell if two factors are crossed; None if unknown, as
+                on a suite, or if nothing reads it.
         """
         self.crossing = crossing
+        self.sizes = sizes
         self._is_suite = is_suite
         self._rows: dict[str, dict[tuple[tuple[str, str], ...], ClusterSums]] = {}
         for row in rows:
@@ -195,7 +205,9 @@ def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns
             raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
         if (problem := extent.problem(row, is_suite=bool(signature.parts))) is not None:
             raise DataError(f"{folder}: sums of {name_with_group(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
-    return Measurement(signature.task, StoredSums(rows, extent.crossing, is_suite=bool(signature.parts)))
+    is_suite = bool(signature.parts)
+    sizes = None if is_suite else extent.sizes
+    return Measurement(signature.task, StoredSums(rows, extent.crossing, is_suite=is_suite, sizes=sizes))
 
 
 class _Extent(NamedTuple):
@@ -203,8 +215,8 @@ class _Extent(NamedTuple):
 
     groups: Mapping[str, set[str]]
     """Values that occur in each group."""
-    n_clusters: int
-    """Number of clusters, or of cells if two factors are crossed."""
+    sizes: FloatArray
+    """Number of records in each cluster, or in each cell if two factors are crossed; of the last part of a suite."""
     n_exchanges: int
     crossing: Crossing | None
 
@@ -212,18 +224,16 @@ class _Extent(NamedTuple):
     def of(cls, parts: Iterable[RecordColumns], crossed_by: str | None) -> _Extent:
         """Gather the extent from the parts, which are checked while they are read."""
         groups: dict[str, set[str]] = {}
-        clusters: set[str] = set()
-        n_exchanges, crossing = 0, None
+        n_exchanges, crossing, sizes = 0, None, np.zeros(0)
         for records in parts:
             _, keys, values = records.columns["groups"].entries
             for key, value in {*zip(keys.texts, values.texts, strict=True)}:
                 groups.setdefault(str(key), set()).add(str(value))
-            clusters.update(records.columns["cluster"].coded.texts)
             n_exchanges += len(records.owners)
             # The sums of a suite are over its parts, so that its clusters are not crossed.
-            crossing = grouped(records, crossed_by=crossed_by)[3]
-        n_clusters = len(clusters) if crossing is None else len(crossing.first)
-        return cls(groups, n_clusters, n_exchanges, crossing)
+            of_records, _, _, crossing = grouped(records, crossed_by=crossed_by)
+            sizes = np.bincount(of_records).astype(np.float64)
+        return cls(groups, sizes, n_exchanges, crossing)
 
     def problem(self, row: ClusterSums, *, is_suite: bool) -> str | None:
         """Return how a row contradicts the records; None if it does not."""
@@ -233,8 +243,8 @@ class _Extent(NamedTuple):
         if strange:
             return "are on a group that no record has"
         n_clusters = len(row.sums) // row.n_columns if row.n_columns else 0
-        if n_clusters > self.n_clusters and not is_suite:
-            return f"are over {n_clusters} clusters, and the records have {self.n_clusters}"
+        if n_clusters not in {0, len(self.sizes)} and not is_suite:
+            return f"are over {n_clusters} clusters, and the records have {len(self.sizes)}"
         if max(row.n, row.n_excluded) > _MOST_UNITS * self.n_exchanges:
             return f"count {max(row.n, row.n_excluded):,} units of {self.n_exchanges:,} answers"
         return None

@@ -69,6 +69,7 @@ class ConfigTable:
     corrections: tuple[FittedCorrection, ...] = ()
     """Corrections that are stored."""
     crossing: ClassVar[None] = None
+    sizes: ClassVar[None] = None
 
     @classmethod
     def of(cls, answers: LabelAnswers, names: Container[str] | None = None, inputs: MetricInputs = NO_INPUTS) -> Self:
@@ -249,6 +250,7 @@ class SuiteTable:
     in_words: bool = False
     """True if the answers to some task are words."""
     crossing: ClassVar[None] = None
+    sizes: ClassVar[None] = None
 
     @classmethod
     def of(
