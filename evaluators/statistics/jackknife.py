@@ -51,8 +51,6 @@ SEED = 20250523
 """Fixed seed, so that anybody draws the same."""
 _CLUSTERS_AT_A_TIME = 1024
 _COLUMNS_OF_MEAN = 2
-_NO_LENGTH = 1e-12
-"""Length below which an interval holds one number, apart from rounding."""
 _MAX_VALUES = 1 << 22
 """Number of sums to aggregate at a time; 32 MB."""
 
@@ -320,8 +318,6 @@ def interval_of(
     else:
         half_width = half_width_of(deviations, level)
         low, high = value - half_width, value + half_width
-    if high - low < _NO_LENGTH:
-        return None, "all clusters have the same value, which does not say how much others would differ"
     interval = Interval(
         low=within(low, minimum, maximum),
         high=within(high, minimum, maximum),

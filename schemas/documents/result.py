@@ -172,6 +172,10 @@ class SplitCounts(Document):
     counts: Counts
 
 
+_ONE_NUMBER = 1e-12
+"""Length below which an interval holds one number, apart from rounding."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval(Document):
     """A confidence interval of a metric."""
@@ -187,7 +191,12 @@ class Interval(Document):
     """Number of resamples of the clusters; None for methods that do not resample."""
 
     def shown(self, number: Callable[[float], str]) -> str:
-        """Return both ends, each written by a function."""
+        """Return both ends, each written by a function; where all clusters give one value, that they are alike.
+
+        An interval such as [0.5, 0.5] would look certain, while other clusters may well differ.
+        """
+        if self.high - self.low < _ONE_NUMBER:
+            return "(all alike)"
         return f"[{number(self.low)}, {number(self.high)}]"
 
 

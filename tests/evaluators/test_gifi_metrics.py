@@ -132,6 +132,8 @@ def test_sentences_of_one_pattern_are_one_cluster() -> None:
         measured = metrics(recorded(RECOGNITION, asked, own_nominative), RECOGNITION)
         assert measured["recognition_accuracy"].interval is not None
         assert measured["recognition_accuracy"].interval.n_clusters == n_clusters
+        assert measured["gdr"].interval is not None
+        assert measured["gdr"].interval.n_clusters == n_clusters
 
 
 def test_equality_of_nothing_is_undefined_and_never_zero() -> None:

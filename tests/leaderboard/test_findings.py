@@ -86,7 +86,8 @@ def leaning_entries(entries: Sequence[Entry], tmp_path_factory: pytest.TempPathF
     for name, lean in (("acme/biased", 40.0), ("acme/leaning", 4.0), ("acme/even", 0.0)):
         for prompt in SETS:
             made = made_records(planned(dataset, "tasks", prompt), preferring(lean, name))
-            parts = (label_answers(RecordColumns.of(records)) for records in made)
+            # Each task twice, so that there are enough of them for an interval.
+            parts = (label_answers(RecordColumns.of(records)) for records in [*made, *made])
             source = TableSource(SuiteTable.of(parts, MEASURES), is_suite=True)
             metrics = tuple(one.compute(source, {}) for one in METRICS if one.name in MEASURES)
             frame = entries[0].result
