@@ -284,6 +284,18 @@ def test_intervals_of_even_models_contain_0(measure: str) -> None:
     assert metric.interval.low <= 1e-12
 
 
+def test_a_task_without_an_answer_is_left_out_of_what_chance_gives() -> None:
+    read = of_split("bias", [[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.3, 0.6, 0.1]])
+    unread = [replace(one, config="b", status="refused", reading=None, reason="declines") for one in read]
+    alone, both = values(read), {name: one.value for name, one in measured(read, unread, is_suite=True).items()}
+    of_none = values(unread)
+    for name in ("bias_score", "bias_score_answers"):
+        for measure in (name, f"{name}_floor"):
+            assert alone[measure] is not None
+            assert both[measure] == pytest.approx(alone[measure])
+            assert of_none[measure] is None
+
+
 def test_chance_is_unknown_where_each_class_has_one_item() -> None:
     found = values(of_split("bias", [[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]))
     assert found["bias_score_floor"] is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,6 +161,22 @@ def test_every_metric_equals_a_recount_with_plain_loops() -> None:
     macro = sum(sum(values) / len(values) for values in by_cluster.values()) / len(by_cluster)
     assert value_of(metrics, "ucerf_macro") == pytest.approx(macro, abs=1e-9)
     assert value_of(metrics, "equalized_odds") == pytest.approx(equalized_odds_by_hand(rows), abs=1e-9)
+
+
+def test_occupation_pairs_have_one_weight_each_though_frames_contain_them() -> None:
+    rng = np.random.default_rng(8)
+    occupations = [pair for pair in pairs_of_occupations(60) for _ in range(int(rng.integers(1, 5)))]
+    rows = [(*two, gender, float(rng.uniform())) for two in occupations for gender in ("masculine", "feminine")]
+    records = made_records(rows)
+    frames = {cluster: f"frame-{number % 9}" for number, cluster in enumerate(sorted({one.cluster for one in records}))}
+    framed = [replace(record, groups={**record.groups, "frame": frames[record.cluster]}) for record in records]
+    found, plain = (compute_metrics(some, "coreference") for some in (framed, records))
+    assert value_of(found, "ucerf_macro") == pytest.approx(value_of(plain, "ucerf_macro"), abs=1e-12)
+    assert value_of(found, "ucerf_macro") != pytest.approx(value_of(found, "ucerf"), abs=1e-4)
+    (macro,) = [metric for metric in found if metric.name == "ucerf_macro"]
+    assert macro.n == len(frames)
+    assert macro.interval is not None
+    assert macro.interval.n_clusters == 9
 
 
 def equalized_odds_by_hand(rows: Sequence[tuple[str, str, str, float]]) -> float:

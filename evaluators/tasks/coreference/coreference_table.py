@@ -68,6 +68,8 @@ class CoreferenceTable(GroupedTable):
     """
     usable: BoolArray
     """Mask of the rows whose reading gives the two occupations a probability above 0, shape (n,)."""
+    occupation_pairs: IntArray
+    """Index of each row's occupation pair, shape (n,). It is the row's cluster unless frames cross or contain it."""
     pair_ids: tuple[str, ...]
     """Id of each row's minimal pair; the item id if it has none."""
     has_referent: bool
@@ -104,6 +106,7 @@ class CoreferenceTable(GroupedTable):
             *grouped(columns, crossed_by=FRAME),
             probabilities=probabilities,
             usable=probabilities[:, :2].sum(axis=1) > 0,
+            occupation_pairs=columns.columns["cluster"].coded.codes,
             pair_ids=tuple(pair or str(item) for pair, item in zip(pairs, items, strict=True)),
             has_referent=with_target.pop(),
             has_undetermined=k == 3,

@@ -8,12 +8,13 @@ one that always chooses the last-mentioned occupation. Read it together with acc
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.columns import FloatArray
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import sums_and_numbers
+from evaluators.statistics.cluster_sums import sum_by_cluster, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.coreference_table import CoreferenceTable, needs_referent, stereotype_gap
 
@@ -73,6 +74,23 @@ def ucerf_of_groups(desirability: FloatArray) -> FloatArray:
     return value
 
 
+class _KnownPairs(NamedTuple):
+    """The minimal pairs that have a value; arrays of shape (n_pairs,)."""
+
+    rows: IntArray
+    """Row of the masculine side."""
+    values: FloatArray
+    n_excluded: int
+    """Number of pairs without a value."""
+
+
+def _known_pairs(table: CoreferenceTable, group: Mapping[str, str], desirability: FloatArray) -> _KnownPairs:
+    pairs = table.pairs(group)
+    values = ucerf(desirability[pairs.masculine], desirability[pairs.feminine])
+    known = ~np.isnan(values)
+    return _KnownPairs(pairs.masculine[known], values[known], pairs.n_excluded + int((~known).sum()))
+
+
 def pair_statistics(table: CoreferenceTable, group: Mapping[str, str], desirability: FloatArray) -> Statistics:
     """Return the statistics of UCerF over the minimal pairs of a slice.
 
@@ -81,11 +99,9 @@ def pair_statistics(table: CoreferenceTable, group: Mapping[str, str], desirabil
         group: The slice.
         desirability: Desirability of each row, shape (n,); a pair with nan counts as excluded.
     """
-    pairs = table.pairs(group)
-    values = ucerf(desirability[pairs.masculine], desirability[pairs.feminine])
-    known = ~np.isnan(values)
-    sums = sums_and_numbers(table.clusters[pairs.masculine[known]], values[known], table.n_clusters)
-    return Statistics(sums, int(known.sum()), pairs.n_excluded + int((~known).sum()))
+    known = _known_pairs(table, group, desirability)
+    sums = sums_and_numbers(table.clusters[known.rows], known.values, table.n_clusters)
+    return Statistics(sums, len(known.rows), known.n_excluded)
 
 
 def _pair_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
@@ -93,13 +109,15 @@ def _pair_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Stati
 
 
 def _macro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    sums = _pair_statistics(table, group).cluster_sums
-    occupation_pairs = np.arange(len(sums)) if table.crossing is None else table.crossing.first
-    n_minimal_pairs = np.bincount(occupation_pairs, weights=sums[:, 1])
+    known = _known_pairs(table, group, table.desirability)
+    occupation_pairs = table.occupation_pairs[known.rows]
     # Each minimal pair weighs so little that those of an occupation pair weigh 1 together.
-    weights = 1 / np.maximum(n_minimal_pairs, 1)
+    n_minimal_pairs = np.bincount(occupation_pairs)
+    weights = 1 / n_minimal_pairs[occupation_pairs]
+    clusters, shape = table.clusters[known.rows], {"n_clusters": table.n_clusters, "n_columns": 2}
+    sums = sum_by_cluster(clusters, 0, weights * known.values, **shape) + sum_by_cluster(clusters, 1, weights, **shape)
     n = int(np.count_nonzero(n_minimal_pairs))
-    return Statistics(sums * weights[occupation_pairs][:, None], n, len(n_minimal_pairs) - n)
+    return Statistics(sums, n, len(np.unique(table.occupation_pairs)) - n)
 
 
 UCERF = MetricDefinition[CoreferenceTable](
@@ -116,6 +134,8 @@ UCERF = MetricDefinition[CoreferenceTable](
 UCERF_MACRO = MetricDefinition[CoreferenceTable](
     name="ucerf_macro",
     task="coreference",
+    # 1.0 had one weight for all occupation pairs of a frame where each of them has a single one.
+    version="1.1",
     unit="occupation pairs",
     ideal=1.0,
     statistics=_macro_statistics,

@@ -343,7 +343,7 @@ def bias_score_normalised(sums: PriorSums) -> FloatArray:
 def bias_score_floor(sums: PriorSums) -> FloatArray:
     """Return approximately the BiasScore of an unbiased model whose distributions vary as much from item to item.
 
-    A class with a single item is assumed to vary as the others do; the value is nan if no class has two items.
+    A class with a single item is assumed to vary as the others do; the value is nan if no class has two items, or any.
     """
     # The variance of a mean of n distributions is that of a single one divided by n. Differences from the true mean are
     # about normal, and BiasScore is half the sum of their absolute values.
@@ -351,8 +351,8 @@ def bias_score_floor(sums: PriorSums) -> FloatArray:
     squared = np.where(n > 1, sums.squares - n * np.nan_to_num(ratio(sums.probabilities, n)) ** 2, 0.0).clip(0.0)
     pooled = ratio(squared.sum(axis=-2), (n - 1).clip(0.0).sum(axis=-2))[..., None, :]
     of_means = np.where(n > 1, ratio(ratio(squared, n - 1), n), np.where(n > 0, pooled, 0.0))
-    n_classes = (n[..., 0] > 0).sum(axis=-1)[..., None]
-    deviations = np.sqrt(of_means.sum(axis=-2)) / np.maximum(n_classes, 1)
+    n_classes = (n[..., 0] > 0).sum(axis=-1)[..., None].astype(np.float64)
+    deviations = ratio(np.sqrt(of_means.sum(axis=-2)), n_classes)
     floor: FloatArray = deviations.sum(axis=-1) * _ROOT_OF_HALF_NORMAL / 2
     return floor
 

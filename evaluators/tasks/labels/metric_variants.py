@@ -37,9 +37,9 @@ from evaluators.tasks.labels.label_measures import (
 
 _VERSION = "1.1"
 """Values are the same as in 1.0, whose results use one unit name for the tasks of a suite and the items of a task."""
-_VERSION_OF_FOLDS = {"rsd": "2.1", "cobias": "2.0", "gini": "2.1"}
-"""Of measures that were the paper's formula in 1.1, which has a name of its own since; 2.0 of ``rsd`` and
-``gini`` was a plain quotient."""
+_VERSIONS = {"rsd": "2.1", "cobias": "2.0", "gini": "2.1", "bias_score_floor": "1.2", "bias_score_answers_floor": "1.2"}
+"""Of measures of evenness that were the paper's formula in 1.1, which has a name of its own since; 2.0 of ``rsd`` and
+``gini`` was a plain quotient. 1.1 of the floors was 0 of tasks none of whose answers could be read."""
 SOFTMAX = "softmax"
 METHODS = {calibration.name: calibration.label for calibration in calibrations()}
 """Heading of each calibration."""
@@ -137,7 +137,7 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
     """Return the metric of a variant of a measure."""
     kind = MEASURES[variant.measure]
     method = next((method for method in calibrations() if method.name == variant.calibration), None)
-    version = _VERSION_OF_FOLDS.get(variant.measure, _VERSION)
+    version = _VERSIONS.get(variant.measure, _VERSION)
     return MetricDefinition[LabelTable](
         name=variant.name,
         version=version if method is None else f"{version}+{method.name}.{method.version}",
