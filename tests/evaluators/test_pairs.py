@@ -41,6 +41,7 @@ def made_table(seed: int, n: int) -> CoreferenceTable:
         },
         probabilities=probabilities,
         usable=probabilities.sum(axis=1) > 0,
+        occupation_pairs=np.zeros(n, dtype=np.int64),
         pair_ids=tuple(f"pair-{number}" for number in rng.integers(0, max(1, n // 2), n)),
         has_referent=bool(seed % 2),
         has_undetermined=False,
