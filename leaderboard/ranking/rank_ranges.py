@@ -126,8 +126,9 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
 
     Both models of a pair are compared on the same items, so that variation which affects both alike cancels. The
     difference is divided by its standard error, and compared with the largest quotient of all pairs in tables of equal
-    models: in these what each cluster contributes to a difference has its sign drawn. Then the most different pair is left out
-    of those tables, and so on (step-down). A pair is *separable* if its adjusted p-value is below 1 - ``LEVEL``.
+    models: in these what each cluster contributes to a difference has its sign drawn. Then the most different pair is
+    left out of those tables, and so on (step-down). A pair is *separable* if its adjusted p-value is below 1 -
+    ``LEVEL``.
 
     Args:
         candidates: Models with unique names; their deviations must be of the same items.
