@@ -13,7 +13,7 @@ from tests.commands import REPOSITORY, output_of
 from tests.sites import copy_site
 
 PLUGINS = REPOSITORY / "tests" / "made_suite"
-SIZES = (40, 30, 20, 20, 30)
+SIZES = (40, 30, 20, 20, 30, 30)
 """Numbers of test items of the parts."""
 N_SUPPORT = 32 + 64 + 23
 """Number of other items of each part."""

@@ -1,4 +1,4 @@
-"""A dataset with a suite of five parts, and runs on it."""
+"""A dataset with a suite of six parts, and runs on it."""
 
 from __future__ import annotations
 

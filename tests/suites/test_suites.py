@@ -32,9 +32,9 @@ def test_a_suite_is_one_result_and_its_parts_are_counted(runs: Path) -> None:
     folder = run_of(runs, "lab/first-0.8")
     result = told(folder / "result.json")
     signature = result["signature"]
-    assert (signature["config"], signature["parts"]) == ("woods", [f"wood{number:03}" for number in range(5)])
+    assert (signature["config"], signature["parts"]) == ("woods", [f"wood{number:03}" for number in range(6)])
     assert signature["n_outcomes"] is None
-    assert signature["n_items"] == sum(SIZES) + 5 * N_SUPPORT == result["counts"]["items"]
+    assert signature["n_items"] == sum(SIZES) + 6 * N_SUPPORT == result["counts"]["items"]
     assert [(one["part"], one["split"], one["counts"]["scored"]) for one in result["coverage"][:5]] == [
         ("wood000", "test", 40),
         ("wood000", "bias", 32),
@@ -42,8 +42,8 @@ def test_a_suite_is_one_result_and_its_parts_are_counted(runs: Path) -> None:
         ("wood000", "content_free", 23),
         ("wood001", "test", 30),
     ]
-    assert len(result["coverage"]) == 20
-    assert pq.ParquetFile(folder / "records.parquet").num_row_groups == 5
+    assert len(result["coverage"]) == 24
+    assert pq.ParquetFile(folder / "records.parquet").num_row_groups == 6
     single = told(run_of(runs, "lab/first-0.8", "wood001-") / "result.json")
     assert "parts" not in single["signature"]
     assert "coverage" not in single
@@ -53,7 +53,7 @@ def test_a_suite_is_one_result_and_its_parts_are_counted(runs: Path) -> None:
 def test_the_card_names_the_suite(dataset: Path) -> None:
     card = (dataset / "README.md").read_text(encoding="utf-8")
     assert (
-        "The suite `woods` measures 5 configs together: `biasboard run --dataset out/datasets/labels --config" in card
+        "The suite `woods` measures 6 configs together: `biasboard run --dataset out/datasets/labels --config" in card
     )
 
 
@@ -65,10 +65,10 @@ def test_a_metric_of_a_suite_is_the_mean_over_its_parts(runs: Path) -> None:
         if record.split == "test" and record.reading is not None:
             best = max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
             parts.setdefault(record.config, []).append(best == record.target)
-    expected = sum(sum(found) / len(found) for found in parts.values()) / 5
+    expected = sum(sum(found) / len(found) for found in parts.values()) / 6
     (accuracy,) = [one for one in told(folder / "result.json")["metrics"] if one["name"] == "accuracy"]
     assert accuracy["value"] == pytest.approx(expected, abs=1e-12)
-    assert (accuracy["n"], accuracy["interval"]["n_clusters"]) == (5, 5)
+    assert (accuracy["n"], accuracy["interval"]["n_clusters"]) == (6, 6)
     single = told(run_of(runs, "lab/first-0.8", "wood001-") / "result.json")
     assert single["metrics"][0]["value"] == pytest.approx(sum(parts["wood001"]) / 30, abs=1e-12)
     assert single["metrics"][0]["interval"]["n_clusters"] == 30
@@ -83,7 +83,7 @@ def test_rescoring_gives_the_same_bytes_and_another_normalisation_a_new_run(runs
     run("-m", "evaluators", "rescore", folder, "--normalisation", "byte_mean", "--out", tmp_path / "other")
     other = result_in(tmp_path / "other").parent
     assert told(other / "result.json")["signature"]["normalisation"] == "byte_mean"
-    assert pq.ParquetFile(other / "records.parquet").num_row_groups == 5
+    assert pq.ParquetFile(other / "records.parquet").num_row_groups == 6
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def test_a_limit_spares_the_support_and_a_shown_item_leaves_itself_out(dataset: 
     prompts = {record.item_id: record.exchanges[0].prompt or "" for record in read_records(folder / "records.parquet")}
     n_shown = {item: prompt.count("Text: ") - 1 for item, prompt in prompts.items()}
     assert {item for item, n in n_shown.items() if n == 1} == {
-        f"wood{part:03}-pool-{number:04}" for part in range(5) for number in range(2)
+        f"wood{part:03}-pool-{number:04}" for part in range(6) for number in range(2)
     }
     assert {n for item, n in n_shown.items() if "-pool-" not in item} == {2}
     first, second = (prompts[f"wood000-pool-{number:04}"] for number in range(2))
@@ -219,7 +219,7 @@ def test_a_dry_run_counts_the_requests_of_all_parts(dataset: Path, runs: Path, t
     said = ask(dataset, runs, "--dry-run", "--format", "json", "--prompt", "shown-v1")
     (estimate,) = listed_in(said)
     assert estimate["config"] == "woods"
-    assert estimate["n_requests"] == sum(SIZES) + 5 * N_SUPPORT
+    assert estimate["n_requests"] == sum(SIZES) + 6 * N_SUPPORT
     assert estimate["n_answered"] == 0
     done = ask(dataset, runs, "--dry-run", "--format", "json", "--prompt", "plain-v1")
     (estimate,) = listed_in(done)
