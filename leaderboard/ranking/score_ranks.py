@@ -30,7 +30,7 @@ from leaderboard.ranking.unranked import MIN_ANSWERED
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_CLUSTERS = 10
+MIN_TO_RANK = 10
 """Smallest number of items, or of clusters, that rank models. Of tables of 15 equal models, 3 % have a false difference
 with 6 clusters and 4 % with 10. But a lead of 4.5 standard deviations of a score over the root of the number, which 120
 clusters show in .88 of such tables, is found in .58 with 10 and in .24 with 6 (400 tables each, tests/bench)."""
@@ -218,9 +218,9 @@ def rank_scores(
     if common:
         scores, whole = scores.on(np.asarray(~np.isnan(scores.values).any(axis=0))), scores
         counts = f"{len(scores.items):,} of {len(whole.items):,} items"
-        if len(scores.items) < MIN_CLUSTERS:
+        if len(scores.items) < MIN_TO_RANK:
             raise DataError(
-                f"{counts} have a score of every model, and ranks need at least {MIN_CLUSTERS}; --ignore models with "
+                f"{counts} have a score of every model, and ranks need at least {MIN_TO_RANK}; --ignore models with "
                 f"few scores, such as '{_fewest(whole)}'"
             )
         notes += [f"Compared on the {counts} that have a score of every model."]
@@ -289,10 +289,10 @@ def _limits(scores: Scores, limits: tuple[float, float]) -> tuple[float, float]:
 def _cells(scores: Scores) -> tuple[IntArray, Crossing | None]:
     """Return the cluster of each item, or its cell if two factors are crossed, and the clusters of each cell."""
     for name, clusters in scores.clusterings.items() or [("", np.arange(len(scores.items)))]:
-        if (n := len(np.unique(clusters))) < MIN_CLUSTERS:
+        if (n := len(np.unique(clusters))) < MIN_TO_RANK:
             of_column = f"column '{name}' has {n} clusters" if name else f"there are {n} items with scores"
             remedy = "name another one" if name else "give scores of single items rather than of categories"
-            raise DataError(f"{of_column}, and ranks need at least {MIN_CLUSTERS}; {remedy}")
+            raise DataError(f"{of_column}, and ranks need at least {MIN_TO_RANK}; {remedy}")
     factors = [*scores.clusterings.values()]
     if len(factors) == 2:
         return Crossing.of(factors[0], factors[1])
@@ -322,7 +322,7 @@ def _measured(
     n_cells = int(cells.max()) + 1
     sums = [np.bincount(cells[is_known], weights, n_cells) for weights in (values[is_known], np.ones(n))]
     deviations = deviations_of(np.stack(sums, axis=1), mean, crossing)
-    if isinstance(deviations, str) or deviations.n_clusters < MIN_CLUSTERS:
+    if isinstance(deviations, str) or deviations.n_clusters < MIN_TO_RANK:
         return f"{lacks}, in too few clusters"
     low = float(values[is_known].sum()) / n_items
     high = low + (n_items - n) / n_items

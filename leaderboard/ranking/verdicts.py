@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from evaluators.statistics.jackknife import LEVEL, Deviations
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import Bounds, bounds_of
@@ -110,9 +112,10 @@ def _leads(column: ProfileColumn, measure: int, deviations_of: DeviationsOf) -> 
         ]
         known = [candidate for candidate in candidates if candidate.deviations is not None]
         pairs = compare_pairs(known, origin)
+        columns = (pairs.first, pairs.second, pairs.differences, pairs.errors, pairs.freedom)
         errors = {
             (known[first].name, known[second].name): numbers
-            for first, second, *numbers in zip(*(part.tolist() for part in pairs[:5]), strict=True)
+            for first, second, *numbers in zip(*map(np.ndarray.tolist, columns), strict=True)
         }
         for first, second in itertools.combinations(identities, 2):
             distances = [abs((values[one].value or 0.0) - origin) for one in (first, second)]
