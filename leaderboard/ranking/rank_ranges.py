@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,21 @@ class Candidate:
     """Name that rows of one model share, such as its revisions; None if it has only this row."""
     is_counted: bool = True
     """False for all rows of a model but one: they have ranks among the other models, and change none."""
+    is_ranked: bool = True
+    """False for a model that has no rank: it is compared with the others, and changes none of their ranks."""
+    value: float | None = None
+    """Value of the given answers alone; None for the middle of ``worst`` and ``best``."""
+
+    @property
+    def is_in_family(self) -> bool:
+        """True if the model counts among the ranks of others."""
+        return self.is_ranked and self.is_counted
+
+    def lead_over(self, other: Candidate, ideal: float) -> float:
+        """Return how much nearer to the ideal the value of the given answers is than that of another model."""
+        values = ((one.worst + one.best) / 2 if one.value is None else one.value for one in (self, other))
+        own, of_other = (abs(value - ideal) for value in values)
+        return of_other - own
 
 
 class RankRange(NamedTuple):
@@ -67,27 +82,47 @@ def by_rank(rank: RankRange | None) -> tuple[bool, tuple[int, ...]]:
     return rank is None, rank or ()
 
 
+Outcome: TypeAlias = Literal["first", "second", "tied", "unknown"]
+"""The model that is separably nearer to the ideal; *tied* if the data do not tell, *unknown* if the value of one has
+no interval."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A comparison of two models on the same items."""
+    """A comparison of two models on the same items: the one verdict that tables, pages, cards and files show."""
 
     first: str
     second: str
-    difference: float
-    """Distance of the first model to the ideal minus that of the second; negative if the first is nearer. If answers
-    are missing, that of the nearer model at its worst and of the other at its best."""
+    lead: float
+    """How much nearer to the ideal the first model is by the given answers; negative if it is farther."""
     low: float | None
-    """Lower end of the interval of this difference at ``LEVEL``, not adjusted for other pairs; None if unknown."""
+    """Lower end of the interval of the lead at ``LEVEL``, of this pair alone; None if it is unknown."""
     high: float | None
     """Upper end of the same interval."""
+    lead_at_worst: float
+    """The lead with all missing answers of the first model at their worst, and those of the second at their best."""
+    lead_at_best: float
+    """The lead with those of the first at their best, and those of the second at their worst."""
     p_adjusted: float | None
     """Two-sided p-value, adjusted for all comparisons in the table; None if unknown."""
-    separable: bool
-    """True if the adjusted p-value is below 1 - ``LEVEL``, so that the data distinguish the two models."""
+    outcome: Outcome
+    """What the data say at ``LEVEL``, adjusted for all pairs of the table and whatever the missing answers are."""
+    is_ranked: bool = True
+    """True if both models have a rank."""
 
-    def named(self, labels: Mapping[str, str]) -> Comparison:
-        """Return the comparison with other names for the two models."""
-        return replace(self, first=labels[self.first], second=labels[self.second])
+    @property
+    def separable(self) -> bool:
+        """True if the data distinguish the two models."""
+        return self.outcome in ("first", "second")
+
+    def scaled(self, factor: float) -> Comparison:
+        """Return the comparison with all leads multiplied by a factor above 0."""
+        leads = (self.lead, self.low, self.high, self.lead_at_worst, self.lead_at_best)
+        lead, low, high, at_worst, at_best = (None if one is None else one * factor for one in leads)
+        assert lead is not None
+        assert at_worst is not None
+        assert at_best is not None
+        return replace(self, lead=lead, low=low, high=high, lead_at_worst=at_worst, lead_at_best=at_best)
 
 
 class Ranking(NamedTuple):
@@ -135,9 +170,9 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
         ideal: Best value of the metric.
 
     Returns:
-        The ranges and comparisons. The best rank of a model is 1 + the number of counted models that are separable from
-        it and nearer to the ideal. The worst rank is the number of counted models minus those that are separable from
-        it and farther away. The order of ``candidates`` does not matter.
+        The ranges of ranked models and the comparisons of all. The best rank of a model is 1 + the number of counted
+        models that are separable from it and nearer to the ideal. The worst rank is the number of counted models minus
+        those that are separable from it and farther away. The order of ``candidates`` does not matter.
 
     References:
         Romano & Wolf 2005, "Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing", JASA 100, for the
@@ -147,14 +182,15 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
     ordered = sorted(candidates, key=lambda candidate: candidate.name)
     known = [candidate for candidate in ordered if candidate.deviations is not None]
     pairs = compare_pairs(known, ideal)
-    adjusted, tail = _adjusted(pairs, known, ideal)
-    separable = adjusted < 1 - LEVEL
-    comparisons = _comparisons(ordered, known, pairs, adjusted, ideal)
+    in_family = np.array([candidate.is_in_family for candidate in known], dtype=np.bool_)
+    of_family = in_family[pairs.first] & in_family[pairs.second]
+    adjusted, tail = _adjusted(pairs, known, of_family, ideal)
+    ranked = [candidate for candidate in ordered if candidate.is_ranked]
     return Ranking(
-        ranges=_ranges(ordered, known, pairs, separable),
-        comparisons=comparisons,
-        chances=_chances(known, ideal) if len(known) == len(ordered) else {},
-        detectable=_detectable(pairs, tail),
+        ranges=_ranges(ranked, known, pairs, adjusted < 1 - LEVEL),
+        comparisons=_comparisons(ordered, known, pairs, adjusted, ideal),
+        chances=_chances(ranked, ideal) if all(one.deviations is not None for one in ranked) else {},
+        detectable=_detectable(pairs, of_family, tail),
     )
 
 
@@ -225,15 +261,16 @@ class _EqualModels(NamedTuple):
     n_clusters: int
 
     @classmethod
-    def of(cls, known: Sequence[Deviations], pairs: Pairs, number: int) -> _EqualModels:
+    def of(cls, known: Sequence[Deviations], in_family: BoolArray, pairs: Pairs, number: int) -> _EqualModels:
         """Draw tables of equal models.
 
         Args:
             known: Deviations of each model's distance to the ideal.
+            in_family: Mask of the models whose variances count, shape (n_models,).
             pairs: All pairs of models.
             number: Factor whose clusters have their signs drawn, 0 or 1.
         """
-        own, shares = _contributions(known, number)
+        own, shares = _contributions(known, in_family, number)
         generator = np.random.default_rng(SEED)
         drawn = np.zeros((len(own) + 1, _N_DRAWS))
         for start in range(0, len(shares), _CLUSTERS_AT_A_TIME):
@@ -264,11 +301,12 @@ class _EqualModels(NamedTuple):
         return float(stdtr(self.n_clusters - 1, -score * math.sqrt((self.n_clusters - 1) / left)))
 
 
-def _contributions(known: Sequence[Deviations], number: int) -> tuple[FloatArray, FloatArray]:
+def _contributions(known: Sequence[Deviations], in_family: BoolArray, number: int) -> tuple[FloatArray, FloatArray]:
     """Return what clusters contribute to distances beyond their parts of these, and the parts that they have.
 
     Args:
         known: Deviations of each model's distance to the ideal.
+        in_family: Mask of the models whose variances say how large the parts are, shape (n_models,).
         number: Factor, 0 or 1.
 
     Returns:
@@ -278,24 +316,27 @@ def _contributions(known: Sequence[Deviations], number: int) -> tuple[FloatArray
     lengths = known[0].blocks[number]
     factors = [of_model.factor(number) for of_model in known]
     deviations = np.array([of_clusters for of_clusters, _ in factors])
-    shares = np.mean([of_clusters for _, of_clusters in factors], axis=0)
+    shares = np.mean(
+        [of_clusters for (_, of_clusters), counts in zip(factors, in_family, strict=True) if counts], axis=0
+    )
     # Leaving a cluster out moves a mean by what it contributes beyond its share, over the share of all others.
     n = np.add.reduceat(shares > 0, starts, dtype=np.int64)
     own = deviations * (1 - shares) * np.repeat(np.sqrt(n / (n - 1)), lengths)
     # Other values than means do not quite add up.
     own -= shares * np.repeat(np.add.reduceat(own, starts, axis=1), lengths, axis=1)
     # Of the differences of all pairs together.
-    variances = np.add.reduceat(deviations.var(axis=0), starts)
+    variances = np.add.reduceat(deviations[in_family].var(axis=0), starts)
     total = variances.sum()
     parts = variances / total if total > 0 else np.full(len(starts), 1 / len(starts))
     return own, shares * np.repeat(parts, lengths)
 
 
-def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[FloatArray, float]:
-    """Return the p-value of each pair, adjusted for all pairs of counted models, shape (n_pairs,).
+def _adjusted(pairs: Pairs, known: Sequence[Candidate], of_family: BoolArray, ideal: float) -> tuple[FloatArray, float]:
+    """Return the p-value of each pair, shape (n_pairs,), adjusted for all pairs of models that count.
 
-    The second value is the tail probability, by Student's t for one pair, that the first pair has to reach; 0 if the
-    clusters are so few that no pair can.
+    That of a pair with another model is adjusted for all pairs of all models, which can only make it larger. The second
+    value is the tail probability, by Student's t for one pair, that the first pair has to reach; 0 if the clusters are
+    so few that no pair can.
     """
     if not len(pairs.first):
         return np.zeros(0), 0.0
@@ -308,14 +349,16 @@ def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[F
     is_certain = pairs.errors <= _NEGLIGIBLE
     p_values[is_certain] = 0.0
     p_values[sizes <= _NEGLIGIBLE] = 1.0
-    counted = np.array([candidate.is_counted for candidate in known])
-    in_family = counted[pairs.first] & counted[pairs.second]
+    in_family = np.array([candidate.is_in_family for candidate in known], dtype=np.bool_)
     deviations = [_toward(candidate, ideal) for candidate in known]
     adjusted, tails = p_values, [(1 - LEVEL) / 2]
     # If two factors are crossed, a pair has to differ by the clusters of both.
     for number in range(1 + deviations[0].is_crossed):
-        equal = _EqualModels.of(deviations, pairs, number)
-        by_signs, largest = _step_down(equal, pairs, in_family)
+        equal = _EqualModels.of(deviations, in_family if in_family.any() else ~in_family, pairs, number)
+        by_signs, largest = _step_down(equal, pairs, of_family)
+        if not of_family.all():
+            among_all, _ = _step_down(equal, pairs, np.ones_like(of_family))
+            by_signs = np.where(of_family, by_signs, among_all)
         # Draws know no p-value below one in their number.
         adjusted = np.maximum(adjusted, np.where(is_certain, p_values, by_signs))
         tails.append(equal.tail(largest))
@@ -328,7 +371,7 @@ def _step_down(equal: _EqualModels, pairs: Pairs, in_family: BoolArray) -> tuple
     Args:
         equal: Tables of equal models.
         pairs: All pairs.
-        in_family: Mask of the pairs of counted models, shape (n_pairs,).
+        in_family: Mask of the pairs to adjust for, shape (n_pairs,); the others have a p-value of 1.
     """
     scores = equal.scores
     order = np.flatnonzero(in_family)[np.argsort(scores[in_family], kind="stable")]
@@ -346,11 +389,6 @@ def _step_down(equal: _EqualModels, pairs: Pairs, in_family: BoolArray) -> tuple
         adjusted[pair] = (1 + np.count_nonzero(largest >= score)) / (_N_DRAWS + 1)
     # A pair that differs less cannot have a smaller p-value than one that differs more.
     adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
-    # Pairs with a second row of a model are not in the family, and are judged by its largest.
-    others = np.flatnonzero(~in_family)
-    if len(order):
-        n_smaller = np.searchsorted(np.sort(largest), scores[others])
-        adjusted[others] = (1 + _N_DRAWS - n_smaller) / (_N_DRAWS + 1)
     return adjusted, float(np.quantile(largest, LEVEL)) if len(order) else 0.0
 
 
@@ -360,40 +398,53 @@ def _comparisons(
     from scipy.special import stdtrit
 
     half_widths = stdtrit(pairs.freedom, (1 + LEVEL) / 2) * pairs.errors
-    columns = zip(
-        pairs.first.tolist(),
-        pairs.second.tolist(),
-        pairs.differences.tolist(),
-        half_widths.tolist(),
-        adjusted.tolist(),
-        strict=True,
-    )
-    compared = {
-        (known[first].name, known[second].name): Comparison(
-            first=known[first].name,
-            second=known[second].name,
-            difference=difference,
-            low=difference - half_width,
-            high=difference + half_width,
-            p_adjusted=p_value,
-            separable=p_value < 1 - LEVEL,
-        )
-        for first, second, difference, half_width, p_value in columns
+    numbers = zip(pairs.differences.tolist(), half_widths.tolist(), adjusted.tolist(), strict=True)
+    places = zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
+    judged = {
+        (known[one].name, known[other].name): of_pair for (one, other), of_pair in zip(places, numbers, strict=True)
     }
     return tuple(
-        compared.get((first.name, second.name)) or _unknown(first, second, ideal)
+        _comparison(first, second, ideal, judged.get((first.name, second.name)))
         for first, second in itertools.combinations(ordered, 2)
     )
 
 
-def _unknown(first: Candidate, second: Candidate, ideal: float) -> Comparison:
-    difference = abs(first.worst - ideal) - abs(second.worst - ideal)
-    limits = {"low": None, "high": None, "p_adjusted": None}
-    return Comparison(first=first.name, second=second.name, difference=difference, separable=False, **limits)
+def _comparison(
+    first: Candidate, second: Candidate, ideal: float, judged: tuple[float, float, float] | None
+) -> Comparison:
+    """Return a comparison.
+
+    Args:
+        first: A model.
+        second: The other model.
+        ideal: Best value of the metric.
+        judged: Difference of the distances whatever the missing answers are, half the width of its interval, and the
+            adjusted p-value; None if they are unknown.
+    """
+    difference, half_width, p_value = judged or (0.0, None, None)
+    lead = first.lead_over(second, ideal)
+    at_worst, at_best = (
+        [abs(end - ideal) for end in ends] for ends in ((first.worst, second.worst), (first.best, second.best))
+    )
+    outcome: Outcome = "unknown" if p_value is None else "tied"
+    if p_value is not None and p_value < 1 - LEVEL:
+        outcome = "first" if difference < 0 else "second"
+    return Comparison(
+        first=first.name,
+        second=second.name,
+        lead=lead,
+        low=None if half_width is None else lead - half_width,
+        high=None if half_width is None else lead + half_width,
+        lead_at_worst=at_best[1] - at_worst[0],
+        lead_at_best=at_worst[1] - at_best[0],
+        p_adjusted=p_value,
+        outcome=outcome,
+        is_ranked=first.is_ranked and second.is_ranked,
+    )
 
 
 def _ranges(
-    ordered: Sequence[Candidate], known: Sequence[Candidate], pairs: Pairs, separable: BoolArray
+    ranked: Sequence[Candidate], known: Sequence[Candidate], pairs: Pairs, separable: BoolArray
 ) -> dict[str, RankRange]:
     models = [candidate.model or candidate.name for candidate in known]
     nearer, farther = (set[tuple[int, str]](), set[tuple[int, str]]())
@@ -401,13 +452,13 @@ def _ranges(
     for first, second, first_is_nearer in zip(*(values.tolist() for values in chosen), strict=True):
         winner, loser = (first, second) if first_is_nearer else (second, first)
         if models[winner] != models[loser]:
-            if known[winner].is_counted:
+            if known[winner].is_in_family:
                 nearer.add((loser, models[winner]))
-            if known[loser].is_counted:
+            if known[loser].is_in_family:
                 farther.add((winner, models[loser]))
     n_nearer, n_farther = (Counter(index for index, _ in pairs_of) for pairs_of in (nearer, farther))
     indices = {candidate.name: index for index, candidate in enumerate(known)}
-    n_ranked = len({candidate.model or candidate.name for candidate in ordered})
+    n_ranked = len({candidate.model or candidate.name for candidate in ranked})
     # A model without deviations is in no pair, so that it may have any rank.
     return {
         candidate.name: RankRange(
@@ -415,7 +466,7 @@ def _ranges(
             n_ranked - n_farther[indices.get(candidate.name, -1)],
             n_ranked,
         )
-        for candidate in ordered
+        for candidate in ranked
     }
 
 
@@ -430,13 +481,13 @@ def _chances(known: Sequence[Candidate], ideal: float) -> dict[str, float]:
     return {candidate.name: float(share) for candidate, share in zip(known, shares, strict=True)}
 
 
-def _detectable(pairs: Pairs, tail: float) -> float | None:
+def _detectable(pairs: Pairs, of_family: BoolArray, tail: float) -> float | None:
     """Return the difference that is detected with ``POWER`` at the first step by a pair of typical precision."""
-    if not len(pairs.errors) or not tail:
+    if not of_family.any() or not tail:
         return None
     from scipy.special import stdtrit
 
-    error, freedom = float(np.median(pairs.errors)), float(np.median(pairs.freedom))
+    error, freedom = float(np.median(pairs.errors[of_family])), float(np.median(pairs.freedom[of_family]))
     return float(error * (stdtrit(freedom, POWER) - stdtrit(freedom, tail)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -92,16 +92,8 @@ class ScoreRanks:
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """All pairs of ranked models; their differences are negative if the first model is better."""
-        return tuple(
-            replace(
-                pair,
-                difference=pair.difference * self.width,
-                low=None if pair.low is None else pair.low * self.width,
-                high=None if pair.high is None else pair.high * self.width,
-            )
-            for pair in self.ranking.comparisons
-        )
+        """All pairs of ranked models, with leads in scores."""
+        return tuple(pair.scaled(self.width) for pair in self.ranking.comparisons)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -351,7 +343,7 @@ def _tiers(best_first: Sequence[Candidate], ranking: Ranking) -> dict[str, int]:
     better: dict[str, list[str]] = {}
     for pair in ranking.comparisons:
         if pair.separable:
-            winner, loser = (pair.first, pair.second) if pair.difference < 0 else (pair.second, pair.first)
+            winner, loser = (pair.first, pair.second) if pair.outcome == "first" else (pair.second, pair.first)
             better.setdefault(loser, []).append(winner)
     tiers: dict[str, int] = {}
     for model in best_first:  # Whoever is separably better comes before.

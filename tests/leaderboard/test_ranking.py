@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,9 +102,10 @@ def test_the_interval_is_the_difference_with_its_standard_error() -> None:
     assert second.deviations is not None
     error = math.sqrt(sum((first.deviations.first - second.deviations.first) ** 2))
     # 1.98422 is the 97.5 % quantile of Student's t with 99 degrees of freedom.
-    assert comparison.difference == pytest.approx(-0.1)
-    assert comparison.low == pytest.approx(-0.1 - 1.98422 * error, abs=1e-6)
-    assert comparison.high == pytest.approx(-0.1 + 1.98422 * error, abs=1e-6)
+    assert comparison.lead == pytest.approx(0.1)
+    assert comparison.low == pytest.approx(0.1 - 1.98422 * error, abs=1e-6)
+    assert comparison.high == pytest.approx(0.1 + 1.98422 * error, abs=1e-6)
+    assert comparison.outcome == "first"
 
 
 def test_p_values_of_independent_models_are_nearly_those_of_sidak() -> None:
@@ -140,6 +142,31 @@ def test_missing_answers_widen_ranks() -> None:
         "2\N{EN DASH}3",
         "4",
     ]
+
+
+def test_a_lead_is_that_of_the_given_answers_and_its_range_that_of_the_missing_ones() -> None:
+    refusing = replace(candidate("a", 0.70, best=0.90), value=0.875)
+    (pair,) = rank([refusing, candidate("b", 0.80)], ideal=1.0).comparisons
+    assert (pair.lead, pair.lead_at_worst, pair.lead_at_best) == pytest.approx((0.075, -0.1, 0.1))
+    # Its own interval leaves out 0, but the missing answers could turn the order.
+    assert pair.low is not None
+    assert pair.low > 0
+    assert (pair.outcome, pair.p_adjusted) == ("tied", 1.0)
+
+
+def test_a_model_without_a_rank_is_compared_and_changes_no_rank() -> None:
+    ranked = [candidate("above", 0.9), candidate("middle", 0.81, own_noise=0.03), candidate("below", 0.8)]
+    unranked = [replace(candidate(f"z{number}", 0.5 + number / 50), is_ranked=False) for number in range(20)]
+    alone, together = rank(ranked, ideal=1.0), rank([*ranked, *unranked], ideal=1.0)
+    assert together.ranges == alone.ranges
+    assert together.detectable == alone.detectable
+    assert together.chances == alone.chances
+    assert [one for one in together.comparisons if one.is_ranked] == list(alone.comparisons)
+    with_others = {(one.first, one.second): one for one in together.comparisons if not one.is_ranked}
+    assert len(with_others) == 20 * 3 + 190
+    assert with_others["above", "z0"].outcome == "first"
+    # Pairs that do not rank are judged among all pairs, so that many of them do not make false verdicts.
+    assert rank(unranked, ideal=1.0).ranges == {}
 
 
 def test_rows_of_one_model_count_as_one() -> None:

@@ -58,8 +58,9 @@ def test_means_intervals_and_comparisons_are_those_of_plain_loops() -> None:
         differences = [b - a for a, b in zip(scores[pair.first], scores[pair.second], strict=True)]
         mean = sum(differences) / 12
         error = math.sqrt(sum((value - mean) ** 2 for value in differences) / 11 / 12)
-        assert pair.difference == pytest.approx(mean)
-        assert pair.low == pytest.approx(mean - 2.200985 * error, abs=1e-6)
+        assert pair.lead == pytest.approx(-mean)
+        assert pair.low == pytest.approx(-mean - 2.200985 * error, abs=1e-6)
+        assert (pair.lead_at_worst, pair.lead_at_best) == pytest.approx((-mean, -mean))
         # Never smaller than the p-value of the pair alone, nor larger than Bonferroni's, but for what draws vary.
         alone = 2 * stats.t.sf(abs(mean) / error, 11)
         assert pair.p_adjusted is not None
@@ -104,7 +105,7 @@ def test_no_two_models_of_a_tier_are_told_apart_and_the_first_tier_is_tied_for_t
     tiers = {row.model: row.tier or 0 for row in ranked.models}
     assert 2 < max(tiers.values()) < 15
     for pair in ranked.comparisons:
-        winner, loser = (pair.first, pair.second) if pair.difference < 0 else (pair.second, pair.first)
+        winner, loser = (pair.first, pair.second) if pair.outcome == "first" else (pair.second, pair.first)
         assert not pair.separable or tiers[winner] < tiers[loser]
     for row in ranked.models:
         assert row.rank is not None
