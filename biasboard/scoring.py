@@ -492,7 +492,7 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     keys = open_book(choice.keys or keys_folder(), choice.datasets, None)
     with _results(choice) as roots:
         found = load_comparable(roots, keys, memory, own.__contains__)
-    return summarise(found.board, backend.model, memory, against=choice.against)
+    return summarise(found.board, backend.model, against=choice.against)
 
 
 def _next(choice: ScoreChoice, scored: Score) -> Iterator[str]:

@@ -260,6 +260,11 @@ class Benchmark:
             return (own,)
         return tuple(gate for gate in self.gates if not gate.own_task_only)
 
+    @property
+    def compared_metrics(self) -> tuple[str, ...]:
+        """The names of the metrics by which each pair of models is compared: those that rank, and the headline ones."""
+        return tuple(dict.fromkeys([*(ranking.metric for ranking in self.rankings), *self.headline_metrics]))
+
     def index_metrics(self, task: str) -> tuple[str, ...]:
         """Return the names of a task's metrics that are part of any index."""
         metrics = (part.metric for index in self.indices for part in index.parts if part.task == task)

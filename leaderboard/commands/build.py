@@ -175,7 +175,7 @@ def _counted(board: Board) -> Iterator[BenchmarkCounts]:
     """Yield the numbers of tables, models and ranked models of each benchmark."""
     for benchmark in board.benchmarks:
         tables = [table for table in board.tables if table.signature.benchmark == benchmark]
-        indices = [table for table in board.indices.tables if table.benchmark == benchmark]
+        indices = [table for table in board.indices.tables if table.signature.benchmark == benchmark]
         entries = [row.entry for table in tables for row in table.rows]
         ranked = {row.entry.result.model.id for table in tables for row in table.ranked}
         ranked |= {row.model.id for table in indices for row in table.rows if row.rank is not None}

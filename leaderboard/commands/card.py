@@ -106,7 +106,7 @@ def _summary(
     nearest = [entry.result.model for entry in found.own if entry.origin == found.own[0].origin]
     results_of = Counter(model.identity_sha256 for model in nearest)
     model = max(nearest, key=lambda each: results_of[each.identity_sha256])
-    summary = summarise(found.board, model, memory, against=against)
+    summary = summarise(found.board, model, against=against)
     others = {label_of(entry.result.model) for entry in found.own} - {label_of(model)}
     if others:
         told = f"only the results of {label_of(model)} count here; there are others, of {', '.join(sorted(others))}"

@@ -6,8 +6,7 @@ import hashlib
 import re
 
 from leaderboard.pages.markup import slug
-from leaderboard.ranking.boards import ResultTable
-from leaderboard.ranking.index_tables import IndexTable
+from leaderboard.ranking.rows import Table
 from schemas.documents.result import Model, Result, Signature
 
 
@@ -23,17 +22,12 @@ def table_anchor(signature: Signature, signature_sha256: str) -> str:
     )
 
 
-def index_anchor(table: IndexTable) -> str:
-    """Return the anchor of the table of an index."""
-    digest = hashlib.sha256("\n".join((table.version, *table.signatures)).encode()).hexdigest()[:8]
-    return plain(f"{table.dataset}-index-{table.protocol}-{digest}")
-
-
-def anchor_of(table: ResultTable | IndexTable) -> str:
-    """Return the anchor of a table of either kind."""
-    if isinstance(table, IndexTable):
-        return index_anchor(table)
-    return table_anchor(table.signature, table.signature_sha256)
+def anchor_of(table: Table) -> str:
+    """Return the anchor of a table."""
+    if table.version is None:
+        return table_anchor(table.signature, table.signature_sha256)
+    digest = hashlib.sha256("\n".join((table.version, *map(str, table.signatures))).encode()).hexdigest()[:8]
+    return plain(f"{table.signature.dataset}-index-{table.protocol}-{digest}")
 
 
 def row_anchor(table: str, model: Model) -> str:

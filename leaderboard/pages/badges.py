@@ -12,8 +12,7 @@ from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
 from leaderboard.pages.markup import slug, value_text
 from leaderboard.pages.summary_forms import conditions, value_of
-from leaderboard.pages.tables import AnyView, IndexView, Section, TableRow
-from leaderboard.ranking.index_tables import IndexRow, IndexTable
+from leaderboard.pages.tables import TableRow, TableView
 from leaderboard.ranking.rank_ranges import RankRange
 from schemas.documents.model_summary import BenchmarkSummary
 
@@ -57,7 +56,7 @@ class Badge(NamedTuple):
         return f"[![{_plain(self.alt)}]({address}{self.path})]({address}{self.page})"
 
 
-def make_badges(sections: Sequence[Section], indices: Sequence[IndexView]) -> dict[str, tuple[Badge, ...]]:
+def make_badges(sections: Sequence[TableView], indices: Sequence[TableView]) -> dict[str, tuple[Badge, ...]]:
     """Return the badges of each model, by its id: one for each benchmark in which it has a result.
 
     Baselines have no badge. The table that a badge is about does not depend on how well the model does: it is that of
@@ -68,8 +67,8 @@ def make_badges(sections: Sequence[Section], indices: Sequence[IndexView]) -> di
         sections: All tables of results, in the board's order.
         indices: The tables of all indices.
     """
-    views: list[AnyView] = [*indices, *sorted(sections, key=lambda section: not section.table.is_whole)]
-    firsts: dict[tuple[str, str], tuple[AnyView, TableRow]] = {}
+    views: list[TableView] = [*indices, *sorted(sections, key=lambda section: not section.table.is_whole)]
+    firsts: dict[tuple[str, str], tuple[TableView, TableRow]] = {}
     for view in views:
         # Of results that contradict each other, the one that a maintainer preferred represents the model.
         for row in sorted(view.rows, key=lambda row: row.row.rank is None):
@@ -85,12 +84,11 @@ def make_badges(sections: Sequence[Section], indices: Sequence[IndexView]) -> di
     return {model_id: tuple(badges) for model_id, badges in found.items()}
 
 
-def _badge(view: AnyView, row: TableRow, *, is_alone: bool) -> Badge:
+def _badge(view: TableView, row: TableRow, *, is_alone: bool) -> Badge:
     table, model, reason = view.table, row.model, row.row.unranked
-    primary = table.rows[0].primary.name if isinstance(table, IndexTable) else table.primary
     metric = None
-    if primary is not None:
-        metric = row.row.primary if isinstance(row.row, IndexRow) else row.row.entry.metric(primary)
+    if table.primary is not None:
+        metric = row.row.metric(table.primary)
     elif load_benchmark(view.benchmark).indices:
         reason = "the index of all configs ranks the models, and this model has none"
     value = None if metric is None else f"{view.primary_label} {value_text(metric)}"

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import plain, result_anchor, table_anchor
 from leaderboard.pages.model_views import ModelView
-from leaderboard.pages.tables import Section
+from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.entries import Entry, label_of
@@ -63,20 +63,20 @@ def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
     )
 
 
-def in_order(board: Board, sections: Sequence[Section]) -> list[Section]:
+def in_order(board: Board, sections: Sequence[TableView]) -> list[TableView]:
     """Return tables in the order in which the pages of their benchmarks show them."""
     shown = itertools.chain.from_iterable(tables_of(board, benchmark) for benchmark in board.benchmarks)
     order = {id(table): number for number, table in enumerate(shown)}
     return sorted(sections, key=lambda section: order[id(section.table)])
 
 
-def table_names(sections: Sequence[Section]) -> dict[str, str]:
+def table_names(sections: Sequence[TableView]) -> dict[str, str]:
     """Return a name of each table for readers who choose among them, by its anchor.
 
     It is the title, and says more only where two tables would have the same name.
     """
 
-    def levels(section: Section) -> tuple[str, ...]:
+    def levels(section: TableView) -> tuple[str, ...]:
         signature = section.table.signature
         version = f"{section.title}, {signature.dataset} {signature.dataset_version}"
         return section.title, version, f"{version}, {signature.prompt}", section.name

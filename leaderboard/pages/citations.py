@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from leaderboard.benchmark_pages import BenchmarkPages, Paper
 from leaderboard.pages.latex import escape
-from leaderboard.pages.tables import AnyView
-from leaderboard.ranking.profiles import entries_of
+from leaderboard.pages.tables import TableView
 
 _DISTRIBUTION = "biasboard"
 _MOST = 2_000
 
 
-def bibtex(view: AnyView, rows: str, address: str | None) -> str:
+def bibtex(view: TableView, rows: str, address: str | None) -> str:
     """Return an entry of a table and one of each paper that belongs to it.
 
     Args:
@@ -38,10 +37,10 @@ def bibtex_of_benchmarks(pages: Sequence[BenchmarkPages]) -> str:
     return "\n".join([_entry("software", _DISTRIBUTION, software), *map(_paper_entry, papers)]) + "\n"
 
 
-def _table_entry(view: AnyView, rows: str, address: str | None) -> str:
+def _table_entry(view: TableView, rows: str, address: str | None) -> str:
     sha256 = hashlib.sha256(rows.encode()).hexdigest()
     version = importlib.metadata.version(_DISTRIBUTION)
-    entries = [entry for row in view.table.rows for entry in entries_of(row)]
+    entries = [entry for row in view.table.rows for entry in row.entries]
     accepted = max((entry.acceptance.accepted for entry in entries if entry.acceptance is not None), default=None)
     fields = {
         "title": f"{{{_escaped(f'{_DISTRIBUTION} leaderboard: {view.name}')}}}",

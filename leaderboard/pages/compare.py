@@ -1,7 +1,7 @@
-"""Prepares the comparison of two models: a verdict over all headline measures, and each metric by group.
+"""Prepares the comparison of models: the verdicts of tables on their headline measures, and each metric by group.
 
-Verdicts are computed here for each pair. The values of a table by group are drawn alike for all its results, so that
-the page gives the difference of any two of them an interval, without a file for each pair.
+Verdicts are those of the tables. The values of a table by group are drawn alike for all its results, so that the page
+gives the difference of any two of them an interval, without a file for each pair.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.choice_keys import in_order, model_choices, model_key, result_id, table_id, table_names
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView
-from leaderboard.pages.tables import IndexView, Section
+from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.verdicts import Measure, Verdicts, verdicts
+from leaderboard.ranking.profiles import Profile, ProfileColumn, Scope, profiles_of
+from leaderboard.ranking.rank_ranges import Comparison
 from leaderboard.verify.entries import Entry
-from leaderboard.verify.stored_entries import packed_deviations, unpacked_deviations
 from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/compare"
@@ -36,7 +36,7 @@ N_DRAWS = 200
 """Number of draws that pages get; the standard deviation of a difference is then known to about 5 %."""
 _MOST_METRICS = 4
 _MOST_SLICES = 75
-_KIND = "compare"
+_KIND = "slices to compare"
 _LEVELS = 127
 _DIGITS = 6
 _NORMAL_95 = 1.959964
@@ -45,14 +45,14 @@ _NORMAL_95 = 1.959964
 def compare_files(
     board: Board,
     models: Sequence[ModelView],
-    sections: Sequence[Section],
-    indices: Sequence[IndexView],
+    sections: Sequence[TableView],
+    indices: Sequence[TableView],
     report: Report = silent,
 ) -> dict[str, str]:
     """Return the files of the comparison, by path relative to the root of the site.
 
     ``models.json`` lists the models, the headline measures with everybody's values, and the tables with at least two
-    models. ``pairs/MODEL.json`` has the verdicts on a model and each one that follows it in that list. Each result has
+    models. ``pairs/MODEL.json`` has the comparisons of a model with each one that follows it by name. Each result has
     a file with its values on all items and on each slice, and 200 draws of its deviation from the true value, as
     integers of 8 bits: 127 is the slice's ``scale``. 1.96 of their standard deviations are half an interval.
 
@@ -74,30 +74,41 @@ def compare_files(
     files: dict[str, str] = {}
     tables: dict[str, dict[str, JsonValue]] = {}
     results: dict[str, list[JsonValue]] = {}
-    deviations: dict[int, Mapping[str, Deviations]] = {}
     for number, placement in enumerate(shared):
         report("writing comparisons", number, len(shared))
         entry, table, name = placement.row.entry, table_id(placement.row.entry), result_id(placement.row.entry)
-        measured = measured_of(entry, _metrics(placement.section), memory)
-        deviations[id(entry)] = measured.deviations
         tables.setdefault(table, _about(placement.section, names[placement.section.anchor]))
-        files[f"{FOLDER}/{table}/{name}.json"] = json_text(measured.slices)
+        files[f"{FOLDER}/{table}/{name}.json"] = json_text(_slices(entry, _metrics(placement.section), memory))
         results.setdefault(table, []).append({"id": name, "model": model_key(entry.result.model.identity_sha256)})
 
-    def deviations_of(entry: Entry, metric: str) -> Deviations | None:
-        return deviations.get(id(entry), {}).get(metric) or entry.deviations.get(metric)
-
-    found = verdicts(board, deviations_of)
-    addresses = {id(section.table): f"{section.page}#{section.anchor}" for section in sections}
-    addresses |= {id(index.table): f"{index.page}#{index.anchor}" for index in indices}
+    measures = list(_measures(board))
+    addresses = {id(view.table): f"{view.page}#{view.anchor}" for view in (*sections, *indices)}
     listed: dict[str, JsonValue] = {
         "n_draws": N_DRAWS,
         "models": _listed(models),
-        "measures": [_measure(measure, addresses[id(measure.column.table)]) for measure in found.measures],
+        "measures": [_about_measure(measure, addresses[id(measure.column.table)]) for measure in measures],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     files[f"{FOLDER}/models.json"] = json_text(listed)
-    return files | _pairs(found)
+    return files | _pairs(measures)
+
+
+class _Measure(NamedTuple):
+    """A headline measure under the conditions of one scope."""
+
+    profile: Profile
+    column: ProfileColumn
+
+    @property
+    def pairs(self) -> tuple[Comparison, ...]:
+        """The comparisons of the models that have a value of it."""
+        return self.column.table.pairs.get(self.column.headline.name, ())
+
+
+def _measures(board: Board) -> Iterator[_Measure]:
+    for benchmark in board.benchmarks:
+        for profile in profiles_of(board, benchmark):
+            yield from (_Measure(profile, column) for column in profile.columns)
 
 
 def _listed(models: Sequence[ModelView]) -> JsonValue:
@@ -109,7 +120,7 @@ def _listed(models: Sequence[ModelView]) -> JsonValue:
     return [{**one._asdict(), "benchmarks": list(benchmarks[one.key])} for one in model_choices(models)]
 
 
-def _measure(measure: Measure, address: str) -> JsonValue:
+def _about_measure(measure: _Measure, address: str) -> JsonValue:
     headline, scope = measure.column.headline, measure.profile.scope
     values = {
         model_key(identity): cell.metric
@@ -130,21 +141,26 @@ def _measure(measure: Measure, address: str) -> JsonValue:
     }
 
 
-def _pairs(found: Verdicts) -> dict[str, str]:
-    pairs: dict[str, dict[str, JsonValue]] = {}
-    for (first, second), of_pair in found.pairs.items():
-        pairs.setdefault(model_key(first), {})[model_key(second)] = [
-            [
-                *(one.measure, _rounded(one.lead)),
-                *((None, None) if one.interval is None else map(_rounded, one.interval)),
-                one.outcome,
-            ]
-            for one in of_pair
-        ]
-    return {f"{FOLDER}/pairs/{key}.json": json_text(dict(of_model)) for key, of_model in pairs.items()}
+def _pairs(measures: Sequence[_Measure]) -> dict[str, str]:
+    """Return the comparisons of each model.
+
+    Of several conditions of a benchmark, those count that its page shows first among those that both models share.
+    """
+    pairs: dict[str, dict[str, list[JsonValue]]] = {}
+    scopes: dict[tuple[str, str, str], Scope] = {}
+    for place, measure in enumerate(measures):
+        scope = measure.profile.scope
+        for pair in measure.pairs:
+            if scopes.setdefault((scope.benchmark, pair.first, pair.second), scope) != scope:
+                continue
+            ends = (pair.low, pair.high, pair.lead_at_worst, pair.lead_at_best)
+            pairs.setdefault(model_key(pair.first), {}).setdefault(model_key(pair.second), []).append(
+                [place, _rounded(pair.lead), *(None if end is None else _rounded(end) for end in ends), pair.outcome]
+            )
+    return {f"{FOLDER}/pairs/{key}.json": json_text(cast(JsonValue, of_model)) for key, of_model in pairs.items()}
 
 
-def _about(section: Section, name: str) -> dict[str, JsonValue]:
+def _about(section: TableView, name: str) -> dict[str, JsonValue]:
     described = {one.name: one for one in metric_definitions(section.table.signature.task)}
     return {
         "name": name,
@@ -161,22 +177,15 @@ def _about(section: Section, name: str) -> dict[str, JsonValue]:
     }
 
 
-def _metrics(section: Section) -> list[str]:
+def _metrics(section: TableView) -> list[str]:
     """Return the metrics that are compared by group: the headline measures first, then the table's first columns."""
     columns = [column.metric for column in section.columns if not column.group]
     headlines = [one.name for one in section.pages.headlines if one.name in columns]
     return list(dict.fromkeys([*headlines, *columns]))[:_MOST_METRICS]
 
 
-class Measured(NamedTuple):
-    """A result's values by slice with draws, and the exact deviations of those on all items."""
-
-    slices: JsonValue
-    deviations: Mapping[str, Deviations]
-
-
-def measured_of(entry: Entry, names: Sequence[str], memory: Memory) -> Measured:
-    """Measure a result for comparisons, unless this machine has done so before.
+def _slices(entry: Entry, names: Sequence[str], memory: Memory) -> JsonValue:
+    """Return the values of a result by slice with draws, measured unless this machine has done so before.
 
     Args:
         entry: The result, whose records must be in its folder.
@@ -191,21 +200,16 @@ def measured_of(entry: Entry, names: Sequence[str], memory: Memory) -> Measured:
         "task": result.signature.task,
         "metrics": list(names),
     }
-    stored = cast(Any, memory.get(_KIND, parts))
+    stored = memory.get(_KIND, parts)
     if stored is None:
         assert entry.folder is not None
         measurement = measurement_of(entry.folder, result, verified_parts(entry.folder, result))
         # Combinations of groups, such as who is called what, would drown the groups themselves.
         simple = ((one for one in measurement.sliced([name]) if len(one.group) <= 1) for name in names)
         slices = [one for of_metric in simple for one in itertools.islice(of_metric, _MOST_SLICES)]
-        whole = {one.name: one.deviations for one in slices if not one.group}
-        stored = {
-            "slices": _drawn([(names.index(one.name), one.group, one.value, one.deviations) for one in slices]),
-            "deviations": {name: packed_deviations(of) for name, of in whole.items()},
-        }
+        stored = _drawn([(names.index(one.name), one.group, one.value, one.deviations) for one in slices])
         memory.put(_KIND, parts, stored)
-    deviations = stored["deviations"].items()
-    return Measured(stored["slices"], {name: unpacked_deviations(of) for name, of in deviations})
+    return stored
 
 
 def _drawn(slices: Sequence[tuple[int, Mapping[str, str], float, Deviations]]) -> JsonValue:

@@ -21,7 +21,7 @@ from biasboard.ground.plain_text import visible
 from leaderboard.benchmark_pages import CountTable, load_pages
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.exports import Fields, Files, T, Table
-from leaderboard.pages.tables import Section
+from leaderboard.pages.tables import TableView
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
 from schemas.files import contract
@@ -113,7 +113,7 @@ class DatasetView:
     """Known limits by its card; None if there are none."""
     keys: tuple[AnswerKey, ...]
     """Answer keys that the board keeps of it."""
-    sections: tuple[Section, ...]
+    sections: tuple[TableView, ...]
     """Tables with results on it."""
     count_tables: tuple[CountTable, ...] = ()
     """What its benchmark counts in it; empty if it is not on this machine."""
@@ -257,7 +257,7 @@ def kept_keys(folder: Path) -> tuple[AnswerKey, ...]:
 
 
 def make_datasets(
-    sections: Sequence[Section], built: Sequence[BuiltDataset], keys: Sequence[AnswerKey]
+    sections: Sequence[TableView], built: Sequence[BuiltDataset], keys: Sequence[AnswerKey]
 ) -> tuple[DatasetView, ...]:
     """Return a view of each dataset that is built here or has results, sorted by name and version.
 
@@ -303,7 +303,7 @@ def _fields_of(counted: CountTable) -> Fields[tuple[str | int, ...]]:
     return {heading.lower(): (int if number else str, reader(number)) for number, heading in enumerate(counted.columns)}
 
 
-def _named(section: Section) -> tuple[str, str]:
+def _named(section: TableView) -> tuple[str, str]:
     return section.table.signature.dataset, section.table.signature.dataset_version
 
 

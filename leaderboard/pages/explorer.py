@@ -29,7 +29,7 @@ from leaderboard.pages.choice_keys import (
 )
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.pages.tables import Section
+from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.documents.record import RequestKind
@@ -48,7 +48,7 @@ _DIGITS = 3
 
 
 def explorer_files(
-    board: Board, models: Sequence[ModelView], sections: Sequence[Section], report: Report = silent
+    board: Board, models: Sequence[ModelView], sections: Sequence[TableView], report: Report = silent
 ) -> dict[str, str]:
     """Return the files of the explorer, by path relative to the root of the site.
 

@@ -36,8 +36,8 @@ from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.pages.strips import strips
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.index_tables import IndexRow
-from leaderboard.ranking.profiles import AnyTable, Scope, entries_of, scope_of, tables_of
+from leaderboard.ranking.profiles import Scope, scope_of, tables_of
+from leaderboard.ranking.rows import Table
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
@@ -108,7 +108,7 @@ class Subject(NamedTuple):
 
 def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:
     """Return the figures of the models that were asked alike, for each way to ask."""
-    tables: dict[Scope, list[AnyTable]] = {}
+    tables: dict[Scope, list[Table]] = {}
     for benchmark in board.benchmarks:
         for table in tables_of(board, benchmark):
             tables.setdefault(scope_of(table), []).append(table)
@@ -134,7 +134,7 @@ def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
     return tuple(_pictures(of_config, [subject], stem))
 
 
-def subjects_of(tables: Sequence[AnyTable]) -> list[Subject]:
+def subjects_of(tables: Sequence[Table]) -> list[Subject]:
     """Return the models and baselines of some tables, in the order of the first table that has them."""
     entries: dict[str, list[Entry]] = {}
     indices: dict[str, dict[str, Metric]] = {}
@@ -142,11 +142,11 @@ def subjects_of(tables: Sequence[AnyTable]) -> list[Subject]:
     below: set[str] = set()
     for table in tables:
         for row in table.rows:
-            identity = entries_of(row)[0].result.model.identity_sha256
-            entries.setdefault(identity, []).extend(entries_of(row))
+            identity = row.identity
+            entries.setdefault(identity, []).extend(row.entries)
             if row.is_below:
                 below.add(identity)
-            if isinstance(row, IndexRow):
+            if row.indices:
                 of_row = {index.metric.name: index.metric for index in row.indices}
                 indices[identity] = of_row | indices.get(identity, {})
     # The first table decides, as about the order.

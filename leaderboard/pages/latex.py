@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 from biasboard.ground.plain_text import printable
 from leaderboard.pages.markup import value_text
-from leaderboard.pages.tables import AnyView, TableRow
-from leaderboard.ranking.index_tables import IndexTable
-from leaderboard.ranking.profiles import entries_of
+from leaderboard.pages.tables import TableRow, TableView
 from schemas.documents.result import Metric, Signature
 
 _SPECIAL = {
@@ -51,7 +49,7 @@ def escape(text: str, *, most: int = 400) -> str:
     return _SPECIALS.sub(lambda match: _SPECIAL.get(match[0], f"{match[0]}{{}}"), printable(text, most=most))
 
 
-def paper_latex(view: AnyView) -> str:
+def paper_latex(view: TableView) -> str:
     """Return the headline columns of a table for a paper as LaTeX, with rank ranges and reasons as footnotes."""
     notes = _Notes()
     body = [
@@ -92,7 +90,7 @@ def paper_latex(view: AnyView) -> str:
     return "\n".join(lines)
 
 
-def paper_markdown(view: AnyView) -> str:
+def paper_markdown(view: TableView) -> str:
     """Return the same table as Markdown, with the conditions as a line below it."""
     headings = ["Model", *(view.all_columns[number].heading for number in _shown(view)), "Rank"]
     lines = [headings, ["---"] * len(headings)]
@@ -109,19 +107,19 @@ def _markdown(text: str) -> str:
     return re.sub(r"[\\`*_{}\[\]<>|#!]", lambda match: f"\\{match[0]}", printable(text, most=20_000))
 
 
-def _shown(view: AnyView) -> list[int]:
+def _shown(view: TableView) -> list[int]:
     """Return the numbers of the columns of a table for a paper."""
     return [number for number, column in enumerate(view.all_columns) if column.is_headline]
 
 
-def _caption(view: AnyView) -> str:
+def _caption(view: TableView) -> str:
     """Return everything that the numbers of a table depend on, in words."""
     table = view.table
-    entries = entries_of(table.rows[0])
+    entries = table.rows[0].entries
     columns = [view.all_columns[number] for number in _shown(view)]
     versions = [f"{column.heading} {column.example.version}" for column in columns if column.example is not None]
     sentences = [f"{view.title}."]
-    if isinstance(table, IndexTable):
+    if table.is_index:
         sentences.append(f"The index is the mean of the metrics beside it, version {table.version}.")
     sentences += [_in_words(entry.result.signature) for entry in entries]
     if versions:
@@ -177,11 +175,11 @@ def _letters(index: int) -> str:
     return first + chr(ord("a") + index % 26)
 
 
-def _name(view: AnyView, row: TableRow) -> str:
+def _name(view: TableView, row: TableRow) -> str:
     return rf"\texttt{{{escape(_named(view, row), most=120)}}}" + (" (baseline)" if row.is_baseline else "")
 
 
-def _named(view: AnyView, row: TableRow) -> str:
+def _named(view: TableView, row: TableRow) -> str:
     """Return the id of a model with its backend, precision and revision: a paper has no page to look them up on."""
     detail = view.detail(row.row)
     return f"{row.model.id} ({detail})" if detail else row.model.id

@@ -19,7 +19,7 @@ from leaderboard.pages.badges import summary_badge
 from leaderboard.pages.citations import bibtex_of_benchmarks
 from leaderboard.pages.markup import number, source_markdown
 from leaderboard.pages.summary_figure import summary_figure
-from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, placing_text
+from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, placing_text, why_tied
 from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary, Outcome
 
 CARD, METADATA = "card.md", "model-index.yaml"
@@ -168,9 +168,8 @@ def _comparison(measure: MeasureValue, other: str, benchmark: BenchmarkSummary) 
     if difference.outcome == "worse":
         return f"**Worse than {other}** in {label} by {size_of_other}."
     lead = f"{number(difference.lead, signed=True)} [{number(low, signed=True)}, {number(high, signed=True)}]"
-    if difference.outcome == "differs":
-        return f"Differs from {other} in {label}, which has no ideal, by {lead}."
-    why = "" if low <= 0 <= high else ", as missing answers could turn it"
+    why = why_tied(difference)
+    why = f", {why}" if why else ""
     return f"Cannot be told apart from {other} in {label}: nearer to the ideal by {lead}{why}."
 
 
@@ -266,8 +265,7 @@ def _counted(summary: ModelSummary, benchmark: BenchmarkSummary) -> str:
     words: dict[Outcome, str] = {
         "better": "better",
         "worse": "worse",
-        "differs": "different",
-        "same": "not separable",
+        "tied": "not separable",
         "unknown": "unknown",
     }
     counts = Counter(measure.difference.outcome for measure in benchmark.measures if measure.difference is not None)

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages.compare import measured_of
 from leaderboard.pages.profile import best_useless_of
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.duplicates import renamed_identity
 from leaderboard.ranking.placings import placing, ranked_row
-from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, entries_of, profiles_of, scope_of
-from leaderboard.ranking.verdicts import DeviationsOf, Verdict, verdicts
-from leaderboard.ranking.verdicts import Outcome as Judged
+from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, profiles_of, scope_of
+from leaderboard.ranking.rank_ranges import Outcome as Judged
 from leaderboard.verify.entries import Entry
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.model_summary import (
@@ -31,6 +26,8 @@ from schemas.documents.model_summary import (
 )
 from schemas.documents.result import Model
 
+_OUTCOMES: Mapping[Judged, Outcome] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
+
 
 class _Pair(NamedTuple):
     """Two models of a board, by their identities."""
@@ -39,7 +36,7 @@ class _Pair(NamedTuple):
     against: str | None
 
 
-def summarise(board: Board, model: Model, memory: Memory, *, against: str | None = None) -> ModelSummary:
+def summarise(board: Board, model: Model, *, against: str | None = None) -> ModelSummary:
     """Summarise a model.
 
     Of several conditions under which it was asked, those count that the benchmark shows first, among those that the
@@ -48,14 +45,12 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
     Args:
         board: All tables.
         model: The model.
-        memory: Memory of this machine, which holds values that take long to compute.
         against: Id of the model to compare with; None for none. It may be on no table of the board, which need not hold
             all results.
     """
     other = None if against is None else _identity(board, against)
     # A board gives a local run its own identity if its weights are there under another name, whose results come first.
     identities = model.identity_sha256, renamed_identity(model)
-    found = None if against is None else verdicts(board, _deviations((*identities, other), memory))
     summaries, names = [], set[str]()
     for benchmark in board.benchmarks:
         of_benchmark = profiles_of(board, benchmark)
@@ -64,15 +59,7 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
         profiles = [profile for profile in of_benchmark if pair.model in _identities(profile)]
         shared = [profile for profile in profiles if pair.against in _identities(profile)]
         for profile in (shared or profiles)[:1]:
-            judged = {}
-            if found is not None and shared:
-                of_pair = found.pairs.get(_ordered(pair), ())
-                judged = {
-                    measure.column.headline.name: each
-                    for each in of_pair
-                    if (measure := found.measures[each.measure]).profile.scope == profile.scope
-                }
-            summaries.append(_of_benchmark(board, profile, pair, judged, against))
+            summaries.append(_of_benchmark(board, profile, pair, against))
             names |= {entry.result.model.id for entry in _entries(profile, pair.model)}
     return ModelSummary(
         schema_version=SCHEMA_VERSION,
@@ -114,7 +101,7 @@ def _entries(profile: Profile, identity: str) -> list[Entry]:
     """Return the results of a model that the values of a profile come from, each once."""
     cells = (column.cells.get(identity) for column in profile.columns)
     rows = [cell.row for cell in cells if cell is not None and cell.row is not None]
-    return list({id(entry): entry for row in rows for entry in entries_of(row)}.values())
+    return list({id(entry): entry for row in rows for entry in row.entries}.values())
 
 
 def _of_scope(board: Board, profile: Profile, identity: str, shown: Sequence[Entry]) -> list[Entry]:
@@ -125,18 +112,7 @@ def _of_scope(board: Board, profile: Profile, identity: str, shown: Sequence[Ent
     return list({id(entry): entry for entry in (*shown, *own) if entry.match.extent in extents}.values())
 
 
-def _ordered(pair: _Pair) -> tuple[str, str]:
-    first, second = sorted((pair.model, pair.against or ""))
-    return first, second
-
-
-def _of_benchmark(
-    board: Board,
-    profile: Profile,
-    pair: _Pair,
-    judged: Mapping[str, Verdict],
-    against: str | None,
-) -> BenchmarkSummary:
+def _of_benchmark(board: Board, profile: Profile, pair: _Pair, against: str | None) -> BenchmarkSummary:
     cells = [(column, cell) for column in profile.columns if (cell := column.cells.get(pair.model)) is not None]
     shown = _entries(profile, pair.model)
     model_id = shown[0].result.model.id
@@ -144,6 +120,8 @@ def _of_benchmark(
     rank = None if row is None else row.rank
     entries = _of_scope(board, profile, pair.model, shown)
     counts = [entry.result.counts for entry in entries]
+    measures = tuple(_measure(column, cell, profile, pair) for column, cell in cells if cell.metric)
+    is_compared = any(measure.difference is not None for measure in measures)
     return BenchmarkSummary(
         benchmark=profile.benchmark,
         heading=load_pages(profile.benchmark).heading,
@@ -154,8 +132,8 @@ def _of_benchmark(
         why_unranked=placing(board, profile, model_id, row).removeprefix("no rank: ") if rank is None else None,
         is_below=row is not None and row.is_below and row.unranked == row.shut,
         is_other_below=pair.against in profile.below,
-        why_not_compared=None if judged or against is None else _why_not_compared(board, profile, pair, against),
-        measures=tuple(_measure(column, cell, profile, pair, judged) for column, cell in cells if cell.metric),
+        why_not_compared=None if is_compared or against is None else _why_not_compared(board, profile, pair, against),
+        measures=measures,
         results=tuple(sorted({entry.result.signature_sha256 for entry in entries})),
         is_whole=all(entry.match.extent == "whole" for entry in entries),
         claims=tuple(dict.fromkeys(entry.claim for entry in entries if entry.claim is not None)),
@@ -177,21 +155,13 @@ def _why_not_compared(board: Board, profile: Profile, pair: _Pair, against: str)
     return f"{against} was asked otherwise ({scope.dataset} {scope.dataset_version}, {scope.protocol})"
 
 
-def _measure(
-    column: ProfileColumn, cell: ProfileCell, profile: Profile, pair: _Pair, judged: Mapping[str, Verdict]
-) -> MeasureValue:
+def _measure(column: ProfileColumn, cell: ProfileCell, profile: Profile, pair: _Pair) -> MeasureValue:
     metric, headline = cell.metric, column.headline
     assert metric is not None
     assert cell.row is not None
     useless = best_useless_of(column, load_benchmark(profile.benchmark))
-    entries = entries_of(cell.row)
+    entries = cell.row.entries
     signature = entries[0].result.signature if len(entries) == 1 else None
-    difference = None
-    verdict = judged.get(headline.name)
-    if verdict is not None and pair.against is not None:
-        other = column.cells[pair.against].metric
-        assert other is not None
-        difference = _difference(verdict, other.value or 0.0, is_first=_ordered(pair)[0] == pair.model)
     return MeasureValue(
         name=headline.name,
         label=headline.label,
@@ -207,36 +177,24 @@ def _measure(
         maximum=metric.maximum,
         ranks=column.ranks,
         useless=None if useless is None else NamedValue(name=useless.name, value=useless.metric.value or 0.0),
-        difference=difference,
+        difference=_difference(column, pair),
     )
 
 
-def _difference(verdict: Verdict, value: float, *, is_first: bool) -> Difference:
-    lead = verdict.lead if is_first else -verdict.lead
-    low, high = verdict.interval or (None, None)
-    if low is not None and high is not None and not is_first:
-        low, high = -high, -low
-    outcomes: Mapping[Judged, Outcome] = {
-        "first": "better" if is_first else "worse",
-        "second": "worse" if is_first else "better",
-        "same": "same",
-        "differs": "differs",
-        "unknown": "unknown",
-    }
-    return Difference(value=value, lead=lead, low=low, high=high, outcome=outcomes[verdict.outcome])
-
-
-def _deviations(identities: Sequence[str | None], memory: Memory) -> DeviationsOf:
-    """Return a source of the deviations of the models to compare; those of others are not needed."""
-
-    def deviations_of(entry: Entry, metric: str) -> Deviations | None:
-        if entry.result.model.identity_sha256 not in identities:
-            return None
-        if metric in entry.deviations or entry.folder is None:
-            return entry.deviations.get(metric)
-        headlines = [headline.name for headline in load_pages(entry.result.signature.benchmark).headlines]
-        own = {definition.name for definition in metric_definitions(entry.result.signature.task)}
-        names = [name for name in dict.fromkeys(headlines) if name in own]
-        return measured_of(entry, names, memory).deviations.get(metric)
-
-    return deviations_of
+def _difference(column: ProfileColumn, pair: _Pair) -> Difference | None:
+    """Return what the table of a measure says of two models; None if it does not compare them."""
+    compared = column.table.pairs.get(column.headline.name, ())
+    found = next((one for one in compared if {one.first, one.second} == {pair.model, pair.against}), None)
+    other = None if pair.against is None else column.cells.get(pair.against)
+    if found is None or other is None or other.metric is None or other.metric.value is None:
+        return None
+    seen = found.seen_from(pair.model)
+    return Difference(
+        value=other.metric.value,
+        lead=seen.lead,
+        low=seen.low,
+        high=seen.high,
+        lead_at_worst=seen.lead_at_worst,
+        lead_at_best=seen.lead_at_best,
+        outcome=_OUTCOMES[seen.outcome],
+    )

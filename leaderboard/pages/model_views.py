@@ -20,8 +20,8 @@ from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.pages.summaries import Summary, summary_of
-from leaderboard.pages.tables import Section
-from leaderboard.ranking.boards import Row
+from leaderboard.pages.tables import TableView
+from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric
@@ -42,7 +42,7 @@ class Slice(NamedTuple):
 class Placement:
     """One result of a model and the table that contains it."""
 
-    section: Section
+    section: TableView
     row: Row
     detail: str
     """Revision and precision of the model, if the table has several of its id; else empty."""
@@ -116,7 +116,7 @@ class ModelView:
 
 
 def make_models(
-    sections: Sequence[Section], manifests: Sequence[Manifest] = (), report: Report = silent
+    sections: Sequence[TableView], manifests: Sequence[Manifest] = (), report: Report = silent
 ) -> tuple[ModelView, ...]:
     """Return a view of each model that has a result in the sections, sorted by id; baselines come last.
 
@@ -142,7 +142,7 @@ def make_models(
     return tuple(sorted(views, key=lambda view: view.is_baseline))
 
 
-def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placement:
+def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Placement:
     entry, pages = row.entry, section.pages
     same_id = [other for other in section.table.rows if other.entry.result.model.id == entry.result.model.id]
     detail = section.detail(row) if len(same_id) > 1 else ""
@@ -172,14 +172,14 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
     )
 
 
-def _overall(section: Section, entry: Entry) -> tuple[Metric, ...]:
+def _overall(section: TableView, entry: Entry) -> tuple[Metric, ...]:
     """Return the metrics on all items: in the order of the table's columns, then the others, unknown values last."""
     order = {column.metric: index for index, column in reversed(list(enumerate(section.table.columns)))}
     metrics = [metric for (_, group), metric in entry.metrics.items() if not group]
     return tuple(sorted(metrics, key=lambda metric: (metric.value is None, order.get(metric.name, len(order)))))
 
 
-def _slices(section: Section, entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
+def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
     fact = section.pages.slice_fact
     groups = dict.fromkeys(group for _, group in entry.metrics if len(group) == 1)
     slices = []
@@ -190,7 +190,7 @@ def _slices(section: Section, entry: Entry, slice_metrics: Sequence[str]) -> tup
     return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
 
 
-def _pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
+def _pictures(section: TableView, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
     """Draw the first two metrics of the table by group, then the charts that the benchmark describes."""
     columns = [column for column in section.columns if not column.group and _is_shown(column, entry)]
     pictures = [_groups_picture(section, entry, column, slices, stem) for column in columns[:2]]
@@ -208,7 +208,7 @@ def _is_shown(column: Column, entry: Entry) -> bool:
 
 
 def _groups_picture(
-    section: Section, entry: Entry, column: Column, slices: Sequence[Slice], stem: str
+    section: TableView, entry: Entry, column: Column, slices: Sequence[Slice], stem: str
 ) -> Picture | None:
     """Draw a metric on all items and on the slices of all groups without a separate chart."""
     own = {chart.group for chart in section.pages.slice_charts}

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 from biasboard.ground.plain_text import printable
 from leaderboard.pages.exports import Fields, Files, Table
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.ranking.boards import Board, Row
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.rows import Row
 from leaderboard.ranking.unranked import BY_INDEX
 from leaderboard.verify.entries import LeftOut
 from schemas.documents.board import Acceptance, Register

@@ -15,9 +15,8 @@ from leaderboard.pages.addresses import permalink
 from leaderboard.pages.bumps import Order, bump_chart
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
-from leaderboard.pages.tables import IndexView
+from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import Scope, scope_of, tables_of
 from leaderboard.ranking.reproduced import (
     ComparedPart,
@@ -136,11 +135,11 @@ class PaperView:
 
     def address(self, ours: Ours) -> str:
         """Return the page behind one of our values."""
-        return self.of_index[id(ours.row)] if isinstance(ours.row, IndexRow) else permalink(ours.entry.result)
+        return self.of_index[id(ours.row)] if ours.row.indices else permalink(ours.entry.result)
 
 
 def paper_views(
-    board: Board, indices: Sequence[IndexView], figures: Mapping[Scope, tuple[Picture, ...]]
+    board: Board, indices: Sequence[TableView], figures: Mapping[Scope, tuple[Picture, ...]]
 ) -> tuple[PaperView, ...]:
     """Return the page of each paper, sorted by name.
 

@@ -16,7 +16,7 @@ from leaderboard.pages.exports import json_text
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import Placement
 from leaderboard.pages.part_values import Labels, PartOfResult, PartValue, floors
-from leaderboard.pages.tables import Section
+from leaderboard.pages.tables import TableView
 from schemas.documents.dataset import SplitEntry
 from schemas.folders.dataset_folder import read_split
 
@@ -51,7 +51,7 @@ class Suite(NamedTuple):
 class Measured(NamedTuple):
     """A table of results on a suite, with the parts of each result."""
 
-    section: Section
+    section: TableView
     page: str
     """Path of the page with the table of parts."""
     metrics: tuple[str, ...]
@@ -59,7 +59,7 @@ class Measured(NamedTuple):
     """Parts of each result, or the reason why they could not be measured."""
 
 
-def context_id(section: Section) -> str:
+def context_id(section: TableView) -> str:
     """Return the name of the table of a section in the addresses of parts."""
     return section.table.signature_sha256[:12]
 
@@ -179,7 +179,7 @@ def _of_context(measured: Measured) -> Iterator[tuple[str, JsonValue]]:
         )
 
 
-def _splits(section: Section) -> dict[str, dict[str, JsonValue]]:
+def _splits(section: TableView) -> dict[str, dict[str, JsonValue]]:
     """Return the number of items of each split, by part."""
     found: dict[str, dict[str, JsonValue]] = {}
     for one in section.table.rows[0].entry.coverage:
@@ -228,7 +228,7 @@ def _round(value: float | None) -> float | None:
     return None if value is None else round(value, _DIGITS)
 
 
-def part_texts(section: Section, local: BuiltDataset | None, memory: Memory) -> PartTexts:
+def part_texts(section: TableView, local: BuiltDataset | None, memory: Memory) -> PartTexts:
     """Return the text of each part of a suite.
 
     Args:

@@ -11,7 +11,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.metric import MetricInputs, Value
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
 from evaluators.task import load_task
-from leaderboard.pages.tables import Section
+from leaderboard.pages.tables import TableView
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 from schemas.files.record_columns import RecordColumns
@@ -56,7 +56,7 @@ class PartOfResult(NamedTuple):
     """Labels of the part; None if the task reports none."""
 
 
-def part_metrics(section: Section) -> tuple[str, ...]:
+def part_metrics(section: TableView) -> tuple[str, ...]:
     """Return the metrics that are computed on each part: those that the terminal shows, and those of summaries."""
     signature = section.table.signature
     benchmark = load_benchmark(signature.benchmark)
@@ -66,7 +66,7 @@ def part_metrics(section: Section) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*shown_metrics(section), *printed, *(name for name in known if name in wanted)]))
 
 
-def shown_metrics(section: Section) -> tuple[str, ...]:
+def shown_metrics(section: TableView) -> tuple[str, ...]:
     """Return the metrics that tables of parts show: the ranking one, and those of summaries."""
     known = {one.name for one in metric_definitions(section.table.signature.task)}
     primary = load_benchmark(section.table.signature.benchmark).primary_metric

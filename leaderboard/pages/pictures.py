@@ -11,9 +11,8 @@ from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages import plots
 from leaderboard.pages.drawing import Chart
-from leaderboard.ranking.boards import ResultTable, Row
 from leaderboard.ranking.gates import best_baselines
-from leaderboard.ranking.index_tables import IndexTable
+from leaderboard.ranking.rows import Row, Table
 
 
 class Picture(NamedTuple):
@@ -48,7 +47,7 @@ def make_picture(chart: Chart, stem: str, caption: str) -> Picture:
 _MARKS = "Filled circles are models, hollow diamonds are useless predictors, and lines are 95 % intervals."
 
 
-def results_pictures(table: ResultTable, stem: str) -> tuple[Picture, ...]:
+def results_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
     """Return the charts of a table of results: the plane that its benchmark names, or else its first column."""
     pages = load_pages(table.signature.benchmark)
     lines = tuple(_baseline_lines(table, pages))
@@ -58,18 +57,18 @@ def results_pictures(table: ResultTable, stem: str) -> tuple[Picture, ...]:
     return () if chart is None else (make_picture(chart, stem, caption),)
 
 
-def index_pictures(table: IndexTable, stem: str) -> tuple[Picture, ...]:
+def index_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
     """Return the chart of the table of an index: the index of each model."""
     dots = [plots.Dot(display_name(row.model.id), row.primary, row.is_baseline) for row in table.rows]
-    chart = plots.dots(dots, title=load_pages(table.benchmark).label(table.rows[0].primary.name))
+    chart = plots.dots(dots, title=load_pages(table.signature.benchmark).label(table.rows[0].primary.name))
     return () if chart is None else (make_picture(chart, stem, f"The index of each model. {_MARKS}"),)
 
 
-def _has(table: ResultTable) -> Callable[[str], bool]:
+def _has(table: Table) -> Callable[[str], bool]:
     return lambda name: any(column.metric == name for column in table.columns)
 
 
-def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] | None:
+def _plane(table: Table, pages: BenchmarkPages) -> tuple[Column, Column] | None:
     """Return the columns on the vertical and the horizontal axis, if the benchmark names two for a plane."""
     columns = {column.key: column for column in table.columns}
     plane = pages.layout(_has(table)).plane
@@ -79,7 +78,7 @@ def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] |
     return columns[y], columns[x]
 
 
-def _scatter(table: ResultTable, pages: BenchmarkPages, lines: Sequence[plots.BaselineLine]) -> Chart | None:
+def _scatter(table: Table, pages: BenchmarkPages, lines: Sequence[plots.BaselineLine]) -> Chart | None:
     """Draw two columns against each other."""
     plane = _plane(table, pages)
     if plane is None:
@@ -93,7 +92,7 @@ def _scatter(table: ResultTable, pages: BenchmarkPages, lines: Sequence[plots.Ba
     return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading, lines=lines)
 
 
-def _baseline_lines(table: ResultTable, pages: BenchmarkPages) -> Iterator[plots.BaselineLine]:
+def _baseline_lines(table: Table, pages: BenchmarkPages) -> Iterator[plots.BaselineLine]:
     """Yield the lines of the best baselines if an axis shows what a model must achieve before it is ranked.
 
     One is that of the best baseline that models must lead, another that of the best one that solves the items.
@@ -114,7 +113,7 @@ def _baseline_lines(table: ResultTable, pages: BenchmarkPages) -> Iterator[plots
             yield plots.BaselineLine(axis, solver.value, caption, is_solver=True)
 
 
-def _dots(table: ResultTable, pages: BenchmarkPages) -> Chart | None:
+def _dots(table: Table, pages: BenchmarkPages) -> Chart | None:
     """Draw the first column of a table, one dot for each row."""
     column = next((column for column in table.columns if column.metric not in pages.variants), None)
     if column is None or len(table.rows) < 2:

@@ -15,12 +15,12 @@ from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
 from leaderboard.pages.profile import best_useless_of
 from leaderboard.pages.summaries import extremes, slices_by_group
-from leaderboard.pages.tables import AnyView
+from leaderboard.pages.tables import TableView
 from leaderboard.pages.useless_predictors import Named
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.placings import identities_of, placing, ranked_row
-from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, entries_of, profiles_of, scope_of
+from leaderboard.ranking.profiles import Profile, ProfileCell, profiles_of, scope_of
+from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
@@ -79,7 +79,7 @@ def facts_sentence(model_id: str) -> str:
     return f"{display_name(model_id)} is a {kind}model{maker}{size}{weights}{licence}{released}."
 
 
-def portraits(board: Board, views: Sequence[AnyView]) -> dict[str, tuple[Portrait, ...]]:
+def portraits(board: Board, views: Sequence[TableView]) -> dict[str, tuple[Portrait, ...]]:
     """Return what each benchmark says of each language model, by its id.
 
     Of several conditions, those count that the benchmark shows first among those under which the model was asked.
@@ -106,8 +106,8 @@ def portraits(board: Board, views: Sequence[AnyView]) -> dict[str, tuple[Portrai
 class _Placed(NamedTuple):
     """A row of a model and its table."""
 
-    view: AnyView
-    row: AnyRow
+    view: TableView
+    row: Row
 
 
 def _portrait(board: Board, profiles: Sequence[Profile], page: str, model_id: str, rows: Sequence[_Placed]) -> Portrait:
@@ -140,22 +140,22 @@ def _portrait(board: Board, profiles: Sequence[Profile], page: str, model_id: st
     )
 
 
-def _link(view: AnyView, row: AnyRow) -> ResultLink:
-    model = entries_of(row)[0].result.model
+def _link(view: TableView, row: Row) -> ResultLink:
+    model = row.model
     anchor = row_anchor(view.anchor, model)
     page = result_page(model.id, anchor)
     return ResultLink(view.words[:1].upper() + view.words[1:], view.conditions, page, anchor)
 
 
-def _rank_sentences(pages: BenchmarkPages, model_id: str, row: AnyRow | None) -> Iterator[str]:
+def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> Iterator[str]:
     """Yield where a model stands; numbers that explain a missing rank belong to the table, not to a quotation."""
     subject = f"On {pages.heading[:1].lower()}{pages.heading[1:]}, {display_name(model_id)}"
     if row is None or row.rank is None:
         if row is None or not row.is_below:
             yield f"{subject} has no rank: see the table."
             return
-        parts = row.indices[0].definition.parts if isinstance(row, IndexRow) else ()
-        shut = [pages.label(part.metric) for part in parts if part.key in row.shut_parts]  # type: ignore[union-attr]
+        parts = row.indices[0].definition.parts if row.indices else ()
+        shut = [pages.label(part.metric) for part in parts if part.key in row.shut_parts]
         where = f" in {listed(shut, most=3)}" if shut else ""
         yield f"{subject} has no rank: it is not shown to do better than a useless predictor{where}."
         return
@@ -185,7 +185,7 @@ def _share_sentences(profile: Profile, identity: str, measures: Sequence[Standin
         in_brackets = f" ({', '.join(notes)})" if notes else ""
         yield f"{headline.label}: {_percent(metric)} of {headline.unit.removeprefix(_SHARE)}{in_brackets}."
         row = rows[headline.name]
-        if row is not None and not isinstance(row, IndexRow):
+        if row is not None and not row.indices:
             yield from _group_sentences(profile, row.entry, metric)
 
 
@@ -207,8 +207,8 @@ def _measures(profile: Profile, identity: str, rows: Sequence[_Placed]) -> Itera
         cell = column.cells.get(identity)
         if cell is None or cell.row is None or cell.metric is None or cell.metric.value is None:
             continue
-        entry = entries_of(cell.row)[0]
-        behind = (each for each in rows if each.view.table is column.table and entries_of(each.row)[0] is entry)
+        entry = cell.row.entry
+        behind = (each for each in rows if each.view.table is column.table and each.row.entry is entry)
         models = [
             other
             for one, other in column.cells.items()
@@ -226,7 +226,7 @@ def _is_comparable(cell: ProfileCell, metric: Metric) -> bool:
 def _nearest(cells: Sequence[ProfileCell]) -> Named | None:
     """Return the value nearest to the ideal; None if there is none, or if the measure has no ideal."""
     known = [
-        (abs(cell.metric.value - cell.metric.ideal), entries_of(cell.row)[0].result.model.id, cell.metric)
+        (abs(cell.metric.value - cell.metric.ideal), cell.row.model.id, cell.metric)
         for cell in cells
         if cell.metric is not None
         and cell.row is not None

@@ -11,27 +11,16 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
-from leaderboard.pages.addresses import anchor_of, index_anchor, model_page, permalink, result_page, row_anchor
+from leaderboard.pages.addresses import anchor_of, model_page, permalink, result_page, row_anchor
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.markup import slug
-from leaderboard.pages.summaries import distances
 from leaderboard.pages.useless_predictors import Named, baselines_of, best_useless
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
-from leaderboard.ranking.index_tables import IndexTable
-from leaderboard.ranking.profiles import (
-    AnyRow,
-    AnyTable,
-    Profile,
-    ProfileCell,
-    ProfileColumn,
-    entries_of,
-    profile_of,
-    profiles_of,
-)
+from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, profile_of, profiles_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.revisions import model_rows
-from leaderboard.ranking.unranked import why_unranked
+from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Provenance
 from schemas.documents.result import Metric
 
@@ -228,7 +217,7 @@ class Part:
         self.heading = " ".join(profile.scope.data) if is_own else self.pages.heading
         self.page = f"benchmarks/{slug(profile.benchmark)}.html{f'#{anchor_of(profile.table)}' if is_own else ''}"
         rows = [cell.row for column in profile.columns for cell in column.cells.values() if cell.row is not None]
-        found = {id(entry): entry for row in (*profile.table.rows, *rows) for entry in entries_of(row)}
+        found = {id(entry): entry for row in (*profile.table.rows, *rows) for entry in row.entries}
         entries = [entry for entry in found.values() if not entry.is_baseline]
         self.models = {row.model: name for name, row in model_rows(entries).items() if row.is_counted}
         """Identity of the newest version of each model, by the model's id."""
@@ -244,7 +233,7 @@ class Part:
         return any(entry.origin == "local" for entry in self.entries)
 
     @property
-    def rows(self) -> tuple[AnyRow, ...]:
+    def rows(self) -> tuple[Row, ...]:
         """The rows of these versions in the default table."""
         newest = frozenset(self.models.values())
         return tuple(row for identity, row in self.profile.rows.items() if identity in newest)
@@ -320,12 +309,12 @@ class Part:
         return (entry.provenance for entry in self.entries if entry.result.model.id == model_id)
 
 
-def _address(table: AnyTable, row: AnyRow, explored: frozenset[str]) -> str:
+def _address(table: Table, row: Row, explored: frozenset[str]) -> str:
     """Return the address of an index, of the answers behind another value, or of its result if they are not shown."""
-    if isinstance(table, IndexTable):
-        model = entries_of(row)[0].result.model
-        return result_page(model.id, row_anchor(index_anchor(table), model))
-    entry = entries_of(row)[0]
+    if table.is_index:
+        model = row.model
+        return result_page(model.id, row_anchor(anchor_of(table), model))
+    entry = row.entry
     link = permalink(entry.result)
     return answers_link(entry) if link in explored else link
 
@@ -350,7 +339,7 @@ def best_useless_of(column: ProfileColumn, benchmark: Benchmark) -> Named | None
 
 def _gate_of(column: ProfileColumn, benchmark: Benchmark) -> Gate | None:
     """Return the gate whose metric a column shows; None if it shows none."""
-    gate = None if isinstance(column.table, IndexTable) else benchmark.gate(column.table.signature.task)
+    gate = None if column.table.is_index else benchmark.gate(column.table.signature.task)
     return gate if gate is not None and gate.metric == column.headline.name else None
 
 
@@ -358,55 +347,29 @@ def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Named]:
     metric = next(_metrics(column), None)
     if metric is None or _gate_of(column, benchmark) is None:
         return
-    entries = (entry for row in column.table.rows for entry in entries_of(row))
+    entries = (entry for row in column.table.rows for entry in row.entries)
     for lead in best_baselines(entries):
         yield Named(lead.baseline, replace(metric, value=lead.value, interval=None, interval_reason="not computed"))
 
 
-def _distance(metric: Metric) -> float:
-    return abs((metric.value or 0.0) - (metric.ideal or 0.0))
-
-
 def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) -> Mapping[str, Tint]:
-    """Return the tints of the models of a column, by identity.
-
-    The measure that ranks has those that follow from the comparisons of its table. Of any other measure, two models
-    are separable if their intervals do not overlap. A measure that a useless predictor brings to its ideal cannot tell
-    a model from it, so the model's gate alone says whether it is better.
+    """Return the tints of the models of a column, by identity: what the comparisons of its table say.
 
     Args:
         column: Column to tint.
         shown: Identities of the models with a row.
         below: Identities of those that are below the line of the default table.
     """
-    compared = {
-        identity: (cell.metric, row, ends)
-        for identity, cell in column.cells.items()
-        if identity in shown
-        and (row := cell.row) is not None
-        and cell.metric is not None
-        and (ends := distances(cell.metric)) is not None
-    }
-    if column.ranks:
-        return {
-            identity: "useless" if identity in below else "best" if row.rank and row.rank.best == 1 else "worse"
-            for identity, (_, row, _) in compared.items()
-            if identity in below or (row.rank is not None and row.rank.n_ranked > 1)
-        }
-    baselines = baselines_of(column.cells.values())
-    useless = [ends for baseline in baselines if (ends := distances(baseline.metric)) is not None]
-    telling = [] if any(low == 0 for low, _ in useless) else useless
-    tints: dict[str, Tint] = {
+    useless: dict[str, Tint] = {
         identity: "useless"
-        for identity, (_, row, ends) in compared.items()
-        if identity in below or row.is_below or any(ends[1] >= low for low, _ in telling)
+        for identity, (metric, row) in column.cells.items()
+        if identity in shown and metric is not None and (identity in below or (row is not None and row.is_below))
     }
-    others = {
-        identity: (_distance(metric), ends)
-        for identity, (metric, row, ends) in compared.items()
-        if identity not in tints and not any(map(why_unranked, entries_of(row)))
-    }
-    if len(others) + len(tints) < 2 or not others:
-        return tints
-    _, best = min(others.values())
-    return tints | {identity: "best" if ends[0] <= best[1] else "worse" for identity, (_, ends) in others.items()}
+    pairs = [
+        pair
+        for pair in column.table.pairs.get(column.headline.name, ())
+        if pair.is_ranked and {pair.first, pair.second} <= shown
+    ]
+    losers = {pair.second if pair.outcome == "first" else pair.first for pair in pairs if pair.separable}
+    compared = {name for pair in pairs for name in (pair.first, pair.second)}
+    return useless | {identity: "worse" if identity in losers else "best" for identity in compared}

@@ -39,17 +39,10 @@ from leaderboard.pages.portraits import facts_sentence, portraits
 from leaderboard.pages.set_aside import ApartGroup, make_apart
 from leaderboard.pages.size_charts import size_pictures
 from leaderboard.pages.suites import Suites, make_suites, suite_page
-from leaderboard.pages.tables import (
-    AnyView,
-    IndexView,
-    Section,
-    index_placements,
-    index_views,
-    make_sections,
-)
+from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
 from leaderboard.pages.useless_predictors import useless_predictors
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.index_tables import Incomplete, IndexTable
+from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import Scope, scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
 from leaderboard.reported_tables import reported_tables
@@ -64,8 +57,8 @@ class View(NamedTuple):
     """The data that the pages are made from."""
 
     board: Board
-    sections: tuple[Section, ...]
-    indices: tuple[IndexView, ...]
+    sections: tuple[TableView, ...]
+    indices: tuple[TableView, ...]
     models: tuple[ModelView, ...]
     left_out: tuple[LeftOut, ...]
     manifests: tuple[Manifest, ...]
@@ -94,11 +87,11 @@ class View(NamedTuple):
         return by_benchmark(self.news)
 
     @property
-    def tables(self) -> tuple[AnyView, ...]:
+    def tables(self) -> tuple[TableView, ...]:
         """All tables that compare models."""
         return (*self.sections, *self.indices)
 
-    def tables_of(self, benchmark: str) -> tuple[AnyView, ...]:
+    def tables_of(self, benchmark: str) -> tuple[TableView, ...]:
         """Return the tables of a benchmark, the default one first."""
         of_table = {id(one.table): one for one in self.tables}
         return tuple(of_table[id(table)] for table in tables_of_benchmark(self.board, benchmark))
@@ -307,7 +300,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     return pages
 
 
-def _shown(table: AnyView, tables: Sequence[AnyView]) -> tuple[AnyView, ...]:
+def _shown(table: TableView, tables: Sequence[TableView]) -> tuple[TableView, ...]:
     """Return the tables that a page shows: its own, and before that of a benchmark the first one of all own data."""
     if not table.is_default:
         return (table,)
@@ -372,11 +365,11 @@ def _described(board: Board) -> list[BenchmarkPages]:
     return [load_pages(name) for name in names]
 
 
-def _incomplete(board: Board, table: AnyView) -> list[Incomplete]:
+def _incomplete(board: Board, table: TableView) -> list[Incomplete]:
     """Return the models without an index, for its table; for each table of results if no model has an index."""
     scope = scope_of(table.table)
     has_index = any(scope_of(index) == scope for index in board.indices.tables)
-    if has_index and not isinstance(table.table, IndexTable):
+    if has_index and not table.table.is_index:
         return []
     return [entry for place, entries in board.indices.incomplete.items() if (*place,) == scope for entry in entries]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.ranking.boards import Board, Row
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry
 
 Kind: TypeAlias = Literal["unknown", "texts", "identity", "items", "slice", "disputed", "repeated", "withdrawn"]

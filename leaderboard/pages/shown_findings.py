@@ -11,7 +11,6 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
 from leaderboard.pages.profile import Part
 from leaderboard.ranking.bounds import top_note
-from leaderboard.ranking.profiles import entries_of, tied_for_first
 from leaderboard.verify.entries import Entry
 
 _MOST_OWN = 4
@@ -75,7 +74,7 @@ def leaders(parts: Sequence[Part]) -> tuple[Leaders, ...]:
 
 
 def _leading(part: Part) -> Leaders:
-    first, pairs = tied_for_first(part.profile.table), part.profile.table.comparisons
+    first, pairs = part.profile.table.tied_for_first, part.profile.table.comparisons
     top = top_note([*map(display_name, first)])
     n_apart = sum(pair.separable for pair in pairs)
     sentences = [
@@ -93,7 +92,7 @@ def _below(parts: Sequence[Part]) -> Iterator[ShownFinding]:
     below = {part: [row for row in part.rows if row.is_below] for part in parts if len(part.rows) >= LEAST_MODELS}
     if any(below.values()):
         counts = [f"{len(rows)} of {len(part.rows)} models on “{part.heading}”" for part, rows in below.items()]
-        entries = (entry for rows in below.values() for row in rows for entry in entries_of(row)[:1])
+        entries = (entry for rows in below.values() for row in rows for entry in row.entries[:1])
         text = f"Not separably better than a predictor that reads nothing: {', '.join(counts)}."
         yield _shown(Finding(text, tuple(entries)), list(below))
 

@@ -25,7 +25,7 @@ from leaderboard.pages.drawing import (
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import ProfileColumn, entries_of, profile_of
+from leaderboard.ranking.profiles import ProfileColumn, profile_of
 from leaderboard.ranking.revisions import model_rows
 from schemas.documents.result import Metric
 
@@ -151,7 +151,7 @@ def size_pictures(board: Board) -> tuple[Picture, ...]:
 
 def _values(column: ProfileColumn) -> Iterator[tuple[str, Metric]]:
     """Yield the id and the value of each language model, of its newest version."""
-    found = [(entries_of(cell.row)[0], cell.metric) for cell in column.cells.values() if cell.row is not None]
+    found = [(cell.row.entry, cell.metric) for cell in column.cells.values() if cell.row is not None]
     newest = model_rows([entry for entry, _ in found])
     for entry, metric in found:
         if metric is not None and not entry.is_baseline and newest[entry.result.model.identity_sha256].is_counted:

@@ -22,8 +22,8 @@ from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.part_files import Measured, Suite, context_id, part_texts, suite_files
 from leaderboard.pages.part_values import PartOfResult, part_metrics, parts_of, shown_metrics, why_unmeasured
-from leaderboard.pages.tables import Section
-from leaderboard.ranking.boards import Row
+from leaderboard.pages.tables import TableView
+from leaderboard.ranking.rows import Row
 
 FOLDER = "files/parts"
 
@@ -62,7 +62,7 @@ class PartLine(NamedTuple):
 class SuiteView:
     """The parts of a suite under one prompt."""
 
-    section: Section
+    section: TableView
     """Table of the results whose parts these are."""
     suite_id: str
     """Name of the folder with the files of the suite."""
@@ -77,7 +77,7 @@ class SuiteView:
     lines: tuple[PartLine, ...]
     left_out: tuple[tuple[str, str], ...]
     """Ids of the models whose parts could not be measured, each with the reason."""
-    others: tuple[Section, ...] = ()
+    others: tuple[TableView, ...] = ()
     """Other tables of results on the suite."""
 
     @property
@@ -156,17 +156,17 @@ class Suites(NamedTuple):
         }
 
 
-def suite_page(section: Section) -> str | None:
+def suite_page(section: TableView) -> str | None:
     """Return the path of the page with the parts of a table; None if its results have no parts."""
     return _page(section) if section.table.signature.parts else None
 
 
-def _page(section: Section) -> str:
+def _page(section: TableView) -> str:
     return f"suites/{section.anchor}.html"
 
 
 def make_suites(
-    sections: Sequence[Section],
+    sections: Sequence[TableView],
     models: Sequence[ModelView],
     built: Sequence[BuiltDataset],
     report: Report = silent,
@@ -182,7 +182,7 @@ def make_suites(
     memory = machine_memory()
     local_builds = {dataset.name: dataset for dataset in built}
     placements = {(one.row.entry.origin, one.row.entry.place): one for model in models for one in model.placements}
-    of_suites: dict[tuple[str, str, str], list[Section]] = {}
+    of_suites: dict[tuple[str, str, str], list[TableView]] = {}
     for section in sections:
         signature = section.table.signature
         if signature.parts:
@@ -221,13 +221,13 @@ def make_suites(
     return Suites(tuple(views), files)
 
 
-def _parts(row: Row, section: Section, memory: Memory) -> Sequence[PartOfResult] | str:
+def _parts(row: Row, section: TableView, memory: Memory) -> Sequence[PartOfResult] | str:
     """Return the parts of a result, or the reason why they cannot be measured one by one."""
     reason = why_unmeasured(row.entry)
     return parts_of(row.entry, part_metrics(section), memory) if reason is None else reason
 
 
-def _view(measured: Measured, suite: Suite, sections: Sequence[Section]) -> SuiteView:
+def _view(measured: Measured, suite: Suite, sections: Sequence[TableView]) -> SuiteView:
     section = measured.section
     rows = [placement.row for placement, _ in measured.results]
     # A baseline is no model, and models without a rank count only where there are no others.
@@ -281,13 +281,13 @@ def _is_of_model(row: Row) -> bool:
     return not entry.is_baseline and is_own and not is_withdrawn and entry.folder is not None
 
 
-def part_link(suite: Suite, section: Section, part: str) -> str:
+def part_link(suite: Suite, section: TableView, part: str) -> str:
     """Return the address of the page of a part, relative to the root of the site."""
     chosen = {"suite": suite.id, "part": slug(part), "context": context_id(section)}
     return f"part.html#{urlencode(chosen)}"
 
 
-def _column(section: Section, metric: str) -> Column:
+def _column(section: TableView, metric: str) -> Column:
     named = (column for column in section.table.columns if column.metric == metric and not column.group)
     return next(named, Column(key=metric, label=section.pages.label(metric), metric=metric))
 
@@ -296,7 +296,7 @@ def _n_labels(part: PartOfResult | None) -> int | None:
     return None if part is None or part.labels is None else len(part.labels.names)
 
 
-def _n_items(section: Section, part: str) -> int:
+def _n_items(section: TableView, part: str) -> int:
     """Return the number of items of a part, without those that support the measurement."""
     support = load_task(section.table.signature.task).support_splits
     coverage = section.table.rows[0].entry.coverage

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from leaderboard.pages.markup import number, value_text
-from leaderboard.pages.tables import Section
+from leaderboard.pages.tables import TableView
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
@@ -28,7 +28,7 @@ class Summary(NamedTuple):
     """Sentences on groups of items that differ separably, one for each metric and group."""
 
 
-def summary_of(section: Section, entry: Entry) -> Summary:
+def summary_of(section: TableView, entry: Entry) -> Summary:
     """Summarise a result by the metrics that summaries of its table are about."""
     uneven = (text for column in section.summarised for text in _uneven(section, column.heading, column.metric, entry))
     return Summary(tuple(_doubts(entry)), tuple(uneven))
@@ -55,7 +55,7 @@ def _doubts(entry: Entry) -> Iterator[str]:
         yield f"Its answers look corrupted: {reason}."
 
 
-def _uneven(section: Section, label: str, name: str, entry: Entry) -> Iterator[str]:
+def _uneven(section: TableView, label: str, name: str, entry: Entry) -> Iterator[str]:
     names = section.pages.group_names
     for key, slices in slices_by_group(entry, name).items():
         if (ends := extremes(slices)) is not None:

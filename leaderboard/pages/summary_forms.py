@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from leaderboard.model_facts import display_name
 from leaderboard.pages.latex import escape
 from leaderboard.pages.markup import number, source_markdown
-from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary
+from schemas.documents.model_summary import BenchmarkSummary, Difference, MeasureValue, ModelSummary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,11 +116,22 @@ def difference_of(measure: MeasureValue) -> str:
         return ""
     if difference.low is None or difference.high is None:
         return f"{number(difference.lead, signed=True)} (no interval)"
-    words = {"better": "better", "worse": "worse", "same": "not separable", "differs": "differs"}[difference.outcome]
-    if difference.outcome == "same" and not difference.low <= 0 <= difference.high:
-        words = "not separable, as missing answers could turn it"
+    words: str = difference.outcome
+    if difference.outcome == "tied":
+        words = ", ".join(filter(None, ("not separable", why_tied(difference))))
     low, high = number(difference.low, signed=True), number(difference.high, signed=True)
     return f"{number(difference.lead, signed=True)} [{low}, {high}] {words}"
+
+
+def why_tied(difference: Difference) -> str:
+    """Return why two models are not told apart although the interval of their difference leaves out 0; empty if not."""
+    if difference.outcome != "tied" or difference.low is None or difference.high is None:
+        return ""
+    if difference.low <= 0 <= difference.high:
+        return ""
+    if difference.lead_at_worst <= 0 <= difference.lead_at_best:
+        return "as missing answers could turn it"
+    return "as some of so many pairs differ that much by chance"
 
 
 def markdown(summary: ModelSummary) -> str:
@@ -151,8 +162,8 @@ def latex(summary: ModelSummary) -> str:
         ]
     against = "" if summary.against is None else f", compared with {summary.against}"
     caption = (
-        f"Headline measures of {summary.model}{against}. Brackets: 95% intervals; those of differences are widened for "
-        "the number of measures."
+        f"Headline measures of {summary.model}{against}. Brackets: 95% intervals; verdicts on differences are adjusted "
+        "for all pairs of models."
     )
     lines = [
         r"% Needs \usepackage{booktabs}. Compile names in other scripts than Latin with LuaLaTeX or XeLaTeX.",
@@ -198,6 +209,8 @@ def frame(summary: ModelSummary) -> pd.DataFrame:
             "lead": None if measure.difference is None else measure.difference.lead,
             "lead_low": None if measure.difference is None else measure.difference.low,
             "lead_high": None if measure.difference is None else measure.difference.high,
+            "lead_at_worst": None if measure.difference is None else measure.difference.lead_at_worst,
+            "lead_at_best": None if measure.difference is None else measure.difference.lead_at_best,
             "outcome": None if measure.difference is None else measure.difference.outcome,
         }
         for benchmark, measure in _measures(summary)

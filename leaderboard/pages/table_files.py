@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import Fields, Files, Table, json_text, kinds, line, of_part
-from leaderboard.pages.tables import AnyView, Section, TableRow
+from leaderboard.pages.exports import Field, Fields, Files, Table, json_text, kinds, line, of_part
+from leaderboard.pages.tables import TableRow, TableView
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import AnyRow, entries_of
 from leaderboard.ranking.rank_ranges import Comparison
+from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric, Model, Signature
@@ -23,7 +23,7 @@ _MODEL: Fields[Model] = {
     "backend": (str, lambda model: model.backend),
     "endpoint": (str, lambda model: model.endpoint),
 }
-_RANKED: Fields[AnyRow] = {
+_RANKED: Fields[Row] = {
     "rank_best": (int, lambda row: None if row.rank is None else row.rank.best),
     "rank_worst": (int, lambda row: None if row.rank is None else row.rank.worst),
     "n_ranked": (int, lambda row: None if row.rank is None else row.rank.n_ranked),
@@ -60,13 +60,14 @@ _COUNTED: Fields[Entry] = {
     "records_sha256": (str, lambda entry: None if entry.is_computed else entry.result.records.sha256),
 }
 _COMPARED: Fields[Comparison] = {
-    "first": (str, lambda comparison: comparison.first),
-    "second": (str, lambda comparison: comparison.second),
-    "difference": (float, lambda comparison: comparison.difference),
-    "difference_low": (float, lambda comparison: comparison.low),
-    "difference_high": (float, lambda comparison: comparison.high),
-    "p_adjusted": (float, lambda comparison: comparison.p_adjusted),
-    "separable": (bool, lambda comparison: comparison.separable),
+    "lead": (float, lambda pair: pair.lead),
+    "lead_low": (float, lambda pair: pair.low),
+    "lead_high": (float, lambda pair: pair.high),
+    "lead_at_worst": (float, lambda pair: pair.lead_at_worst),
+    "lead_at_best": (float, lambda pair: pair.lead_at_best),
+    "p_adjusted": (float, lambda pair: pair.p_adjusted),
+    "outcome": (str, lambda pair: pair.outcome),
+    "both_ranked": (bool, lambda pair: pair.is_ranked),
 }
 _MEASURED: Fields[Metric] = {
     "metric": (str, lambda metric: metric.name),
@@ -96,7 +97,7 @@ _AUDITED: Fields[Entry] = {
     "records_sha256": (str, lambda entry: entry.result.records.sha256),
     "biasboard": (str, lambda entry: entry.result.environment.biasboard),
 }
-_TABLED: Fields[Section] = {
+_TABLED: Fields[TableView] = {
     "benchmark": (str, lambda section: section.benchmark),
     "dataset": (str, lambda section: section.table.signature.dataset),
     "dataset_version": (str, lambda section: section.table.signature.dataset_version),
@@ -112,20 +113,37 @@ Manifests = Mapping[tuple[str, str], Manifest]
 """Manifests of the datasets that were built here, by name and version."""
 
 
-def view_tables(view: AnyView, manifests: Manifests) -> Iterator[Table]:
+def view_tables(view: TableView, manifests: Manifests) -> Iterator[Table]:
     """Yield the table of a view, and the comparisons behind its ranks if there are any."""
     signatures = " ".join(view.signatures)
-    about = _about([entry.result.signature for entry in entries_of(view.table.rows[0])], manifests)
+    about = _about([entry.result.signature for entry in view.table.rows[0].entries], manifests)
     metrics: dict[str, JsonValue] = {
         column.key: _about_metric(column.example) for column in view.all_columns if column.example is not None
     }
     described = about | {"metrics": json_text(metrics)}
     yield Table.of(view.files, _fields(view), view.rows, signature=signatures, about=described)
-    if view.table.comparisons:
-        yield Table.of(view.comparisons, _COMPARED, view.table.comparisons, signature=signatures, about=about)
+    if any(view.table.pairs.values()):
+        yield Table.of(view.comparisons, _pair_fields(view), _pairs(view), signature=signatures, about=about)
 
 
-def _fields(view: AnyView) -> Fields[TableRow]:
+def _pairs(view: TableView) -> Iterator[tuple[str, Comparison]]:
+    """Yield each comparison with its metric, those by which the table ranks its models first."""
+    return ((name, pair) for name, of_metric in view.table.pairs.items() for pair in of_metric)
+
+
+def _pair_fields(view: TableView) -> Fields[tuple[str, Comparison]]:
+    labels = {row.identity: row.label for row in view.table.rows}
+    fields: dict[str, Field[tuple[str, Comparison]]] = {
+        "metric": (str, lambda one: one[0]),
+        "first": (str, lambda one: labels[one[1].first]),
+        "second": (str, lambda one: labels[one[1].second]),
+        "first_identity_sha256": (str, lambda one: one[1].first),
+        "second_identity_sha256": (str, lambda one: one[1].second),
+    }
+    return fields | of_part(_COMPARED, itemgetter(1))
+
+
+def _fields(view: TableView) -> Fields[TableRow]:
     """Return the columns of a table: the model, its ranks, its values and the results behind them."""
     fields = of_part(_MODEL, attrgetter("model"))
     fields |= of_part(_RANKED, partial(_placed, 0))
@@ -146,7 +164,7 @@ def _fields(view: AnyView) -> Fields[TableRow]:
     return fields
 
 
-def _placed(number: int, row: TableRow) -> AnyRow:
+def _placed(number: int, row: TableRow) -> Row:
     return row.placings[number].row
 
 
@@ -189,27 +207,27 @@ def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
     return Table(Files("files/audit"), kinds(_AUDITED), lines)
 
 
-def benchmarks_table(sections: Sequence[Section]) -> Table:
+def benchmarks_table(sections: Sequence[TableView]) -> Table:
     """Return one row for each table of results."""
     return Table.of(Files("files/benchmarks"), _TABLED, sections)
 
 
-def data_table(sections: Sequence[Section], manifests: Sequence[Manifest]) -> Table:
+def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> Table:
     """Return one row for each set of items that has results, with facts from the manifest if it is available."""
     built = {(manifest.name, manifest.version): manifest for manifest in manifests}
-    of_items: dict[tuple[str, str, str, str, str], list[Section]] = {}
+    of_items: dict[tuple[str, str, str, str, str], list[TableView]] = {}
     for section in sections:
         asked = section.table.signature
         key = (asked.dataset, asked.dataset_version, asked.config, "+".join(asked.splits), asked.items_sha256)
         of_items.setdefault(key, []).append(section)
 
-    def manifest(own: Sequence[Section]) -> Manifest | None:
+    def manifest(own: Sequence[TableView]) -> Manifest | None:
         return built.get((signature(own).dataset, signature(own).dataset_version))
 
-    def signature(own: Sequence[Section]) -> Signature:
+    def signature(own: Sequence[TableView]) -> Signature:
         return own[-1].table.signature
 
-    fields: Fields[Sequence[Section]] = {
+    fields: Fields[Sequence[TableView]] = {
         "dataset": (str, lambda own: signature(own).dataset),
         "version": (str, lambda own: signature(own).dataset_version),
         "config": (str, lambda own: signature(own).config),

@@ -1,7 +1,7 @@
 """Prepares every table for its page: columns, rows, cells and the sentences around them.
 
-A table compares models on the results with one signature (a :data:`Section`), or by an index over several of them (an
-:data:`IndexView`). Both are one :class:`TableView`, so that one template draws them and one set of files exports them.
+A table compares models on the results with one signature, or by an index over several of them. Both are one
+:class:`TableView`, so that one template draws them and one set of files exports them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import NamedTuple
 
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
@@ -20,17 +20,17 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.scorer import KINDS
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import index_anchor, model_page, plain, result_page, row_anchor, table_anchor
+from leaderboard.pages.addresses import anchor_of, model_page, plain, result_page, row_anchor
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, number, slug
 from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
 from leaderboard.pages.useless_predictors import Named, best_useless
-from leaderboard.ranking.boards import Board, ResultTable, table_title
+from leaderboard.ranking.boards import Board, table_title
 from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note, top_note
 from leaderboard.ranking.gates import solved_note
-from leaderboard.ranking.index_tables import IndexRow, IndexTable
-from leaderboard.ranking.profiles import AnyRow, AnyTable, entries_of, scope_of, tables_of, tied_for_first
+from leaderboard.ranking.profiles import scope_of, tables_of
+from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Entry, adapters_of
 from schemas.documents.result import Metric, Model
 
@@ -46,8 +46,6 @@ _MOST_MISSING, _MOST_REASONS = 3, 3
 _LIMITS = re.compile(r" --(?:limit|part|split) \S+")
 """Options of a command that decide which items of a config are asked."""
 _TOGETHER, _DEMO = "all parts together", ", texts judged by word lists"
-
-TableT = TypeVar("TableT", bound=AnyTable, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +81,13 @@ class Placing(NamedTuple):
     """Name of the metric; None if none ranks."""
     place: int
     """Number of the row, from 0."""
-    row: AnyRow
+    row: Row
 
 
 class TableRow(NamedTuple):
     """A row of a table: a model, its place and its values."""
 
-    row: AnyRow
+    row: Row
     placings: tuple[Placing, ...]
     """Where every choice of ranking metric places the model, the headline's first."""
     cells: tuple[Cell, ...]
@@ -100,7 +98,7 @@ class TableRow(NamedTuple):
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The results that the row stands for."""
-        return entries_of(self.row)
+        return self.row.entries
 
     @property
     def model(self) -> Model:
@@ -149,10 +147,10 @@ class TableRow(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableView(Generic[TableT]):
+class TableView:
     """A table and its page."""
 
-    table: TableT
+    table: Table
     benchmark: str
     words: str
     """What distinguishes the table from others of its benchmark, for readers, as in ``solving word problems``."""
@@ -196,24 +194,27 @@ class TableView(Generic[TableT]):
         return tuple(column for column in self.all_columns if column.is_headline)
 
     @property
-    def choices(self) -> tuple[TableView[TableT], ...]:
+    def choices(self) -> tuple[TableView, ...]:
         """This view, and the same one ranked by each other metric that readers can choose."""
-        return (self, *(replace(self, table=cast(TableT, other)) for other in _others(self.table)))
+        return (self, *(replace(self, table=other) for other in self.table.others))
 
     @cached_property
     def rows(self) -> tuple[TableRow, ...]:
         """The rows, the best ones first."""
-        placings: dict[int, list[Placing]] = {}
-        for table in (self.table, *_others(self.table)):
+        placings: dict[tuple[str, str], list[Placing]] = {}
+        for table in (self.table, *self.table.others):
             for place, row in enumerate(table.rows):
-                placings.setdefault(id(entries_of(row)[0]), []).append(Placing(_primary(table), place, row))
-        ids = [entries_of(row)[0].result.model.id for row in _rows(self.table)]
-        rows: list[TableRow] = []
-        for row, model_id in zip(_rows(self.table), ids, strict=True):
-            placed = tuple(placings[id(entries_of(row)[0])])
-            detail = _detail(row) if ids.count(model_id) > 1 else ""
-            rows.append(TableRow(row, placed, tuple(_cells(row, placed, self.all_columns)), detail))
-        return tuple(rows)
+                placings.setdefault((row.entry.origin, row.entry.place), []).append(Placing(table.primary, place, row))
+        n_rows = Counter(row.model.id for row in self.table.rows)
+        return tuple(
+            TableRow(
+                row,
+                placed := tuple(placings[row.entry.origin, row.entry.place]),
+                tuple(_cells(row, placed, self.all_columns)),
+                self.detail(row) if n_rows[row.model.id] > 1 else "",
+            )
+            for row in self.table.rows
+        )
 
     @property
     def above(self) -> tuple[TableRow, ...]:
@@ -248,25 +249,24 @@ class TableView(Generic[TableT]):
     @property
     def signatures(self) -> tuple[str, ...]:
         """The signatures of the results behind each row."""
-        return self.table.signatures if isinstance(self.table, IndexTable) else (str(self.table.signature),)
+        return tuple(map(str, self.table.signatures))
 
     @property
     def datasets(self) -> tuple[tuple[str, str], ...]:
         """The name and version of each dataset that was asked."""
-        signatures = (entry.result.signature for entry in entries_of(self.table.rows[0]))
-        return tuple(dict.fromkeys((one.dataset, one.dataset_version) for one in signatures))
+        return tuple(dict.fromkeys((one.dataset, one.dataset_version) for one in self.table.signatures))
 
     @property
     def primary_label(self) -> str:
         """The heading of the metric that ranks the rows, or ``none``."""
-        primary = _primary(self.table)
+        primary = self.table.primary
         labels = {column.key: column.heading for column in self.all_columns}
         return "none" if primary is None else labels.get(primary, self.pages.label(primary))
 
     @property
     def solved_note(self) -> str:
         """The sentences on the baselines that solve the items by themselves; empty if none does."""
-        if not isinstance(self.table, IndexTable):
+        if not self.table.is_index:
             return solved_note(row.entry for row in self.table.rows)
         of_configs = zip(*(row.entries for row in self.table.rows), strict=True)
         noted = ((entries[0].result.signature.config, solved_note(entries)) for entries in of_configs)
@@ -277,11 +277,11 @@ class TableView(Generic[TableT]):
         """The sentences above the table that hold for every choice of ranking metric."""
         models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
         sentences = [f"{models} ({len(self.table.ranked)} ranked), {self._asked()}."]
-        if isinstance(self.table, ResultTable) and self.table.primary is None:
-            sentences.append(self._unranked_order(self.table))
+        if self.table.primary is None:
+            sentences.append(self._unranked_order())
         if self.is_imported:
             sentences.append("All answers were published elsewhere and imported.")
-        sentences += [self._judges(self.table)] if isinstance(self.table, IndexTable) else []
+        sentences += [self._judges()] if self.table.is_index else []
         return tuple(sentence for sentence in (*sentences, self.solved_note, self.baseline_command) if sentence)
 
     @property
@@ -293,14 +293,14 @@ class TableView(Generic[TableT]):
         if not self.table.ranked:
             return ""
         n_apart = sum(comparison.separable for comparison in self.table.comparisons)
-        top = top_note([display_name(model_id) for model_id in tied_for_first(self.table)])
+        top = top_note([display_name(model_id) for model_id in self.table.tied_for_first])
         apart = f"{n_apart} of {n_pairs} pairs of ranked models can be told apart."
         detectable = detectable_note(self.table.detectable, self.primary_label)
         return f"By {self.primary_label}, {top}; {apart} {detectable}".strip()
 
     def _asked(self) -> str:
         """Return the words on what the models were asked."""
-        entries = entries_of(self.table.rows[0])
+        entries = self.table.rows[0].entries
         n_items = sum(entry.result.signature.n_items for entry in entries)
         parts = sum(len(entry.result.signature.parts) for entry in entries[:1])
         if len(entries) > 1:
@@ -309,19 +309,19 @@ class TableView(Generic[TableT]):
             return f"{n_items:,} answers of each under {len(entries)} {each}"
         return f"{n_items:,} items{f' in {parts} parts' if parts else ''}"
 
-    def _judges(self, table: IndexTable) -> str:
+    def _judges(self) -> str:
         """Return who judged the texts that the models wrote; empty if nobody had to."""
-        judges = listed([f"{scorer.kind} by {scorer.label}" for scorer in table.scorers], most=len(KINDS))
-        if table.is_demo:
+        judges = listed([f"{scorer.kind} by {scorer.label}" for scorer in self.table.scorers], most=len(KINDS))
+        if self.table.is_demo:
             return (
                 f"Texts are judged by lists of words, which do for a demonstration ({judges}). An index by trained "
                 "scorers (--scorer reference) has a table of its own, before this one."
             )
         return f"Texts are judged by trained scorers ({judges})." if judges else ""
 
-    def _unranked_order(self, table: ResultTable) -> str:
-        if table.sorted_by is not None:
-            label = self.pages.label(table.sorted_by)
+    def _unranked_order(self) -> str:
+        if self.table.sorted_by is not None:
+            label = self.pages.label(self.table.sorted_by)
             return f"These items have no right answers, so no model is ranked; {label} sorts the rows, largest first."
         if load_benchmark(self.benchmark).indices:
             return "The index of all parts together ranks the models, not this table; the rows are sorted by name."
@@ -330,7 +330,7 @@ class TableView(Generic[TableT]):
     @property
     def baseline_command(self) -> str:
         """The sentence with the command that adds baselines under the table's conditions; empty if they are there."""
-        entries = entries_of(self.table.rows[0])
+        entries = self.table.rows[0].entries
         benchmark = load_benchmark(self.benchmark)
         if self.n_baselines or not benchmark.baselines or any(entry.is_imported for entry in entries):
             return ""
@@ -348,7 +348,7 @@ class TableView(Generic[TableT]):
     @property
     def model_command(self) -> str:
         """The command that scores a language model here."""
-        return self.pages.command or _command(entries_of(self.table.rows[0])[0], "--model ORG/NAME")
+        return self.pages.command or _command(self.table.rows[0].entry, "--model ORG/NAME")
 
     @property
     def best_baselines(self) -> str:
@@ -383,7 +383,7 @@ class TableView(Generic[TableT]):
         sentences = {headline.name: headline.sentence for headline in self.pages.headlines}
         for column in self.columns:
             # The parts of an index have short headings, and several may be one metric under several prompts.
-            label = self.label(column.metric) if isinstance(self.table, IndexTable) else column.heading
+            label = self.label(column.metric) if self.table.is_index else column.heading
             if column.example is not None:
                 # The sentence of the front page first, then the exact words.
                 text = f"{sentences.get(column.metric, '')} {column.text}".strip()
@@ -404,21 +404,27 @@ class TableView(Generic[TableT]):
         """Return the path of the page of a row's result or index."""
         return result_page(row.model.id, row_anchor(self.anchor, row.model))
 
-    def detail(self, row: AnyRow) -> str:
-        """Return what distinguishes rows with the same model id; empty for a baseline."""
-        return _detail(row)
+    def detail(self, row: Row) -> str:
+        """Return what distinguishes rows of one model id: backend, precision, short revision, adapters and conditions.
 
-
-Section: TypeAlias = TableView[ResultTable]
-IndexView: TypeAlias = TableView[IndexTable]
-AnyView: TypeAlias = TableView[AnyTable]
+        It is empty for a baseline.
+        """
+        model = row.model
+        if row.is_baseline:
+            return ""
+        revision = None if model.revision is None else model.revision.removeprefix("sha256:")[:10]
+        conditions = (f"{name.replace('_', ' ')} {value}" for name, value in (model.conditions or {}).items())
+        shown = (text if len(text) <= _LONGEST_CONDITION else f"{text[:_LONGEST_CONDITION]}…" for text in conditions)
+        return ", ".join(
+            part for part in (model.backend, model.precision, revision, adapters_of(model), *shown) if part
+        )
 
 
 class IndexPlacement(NamedTuple):
     """A row of an index table, for its own page."""
 
-    view: IndexView
-    row: IndexRow
+    view: TableView
+    row: Row
 
     @property
     def indices(self) -> tuple[Index, ...]:
@@ -472,12 +478,12 @@ class IndexPlacement(NamedTuple):
         return row_anchor(self.view.anchor, self.row.model)
 
 
-def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPlacement, ...]:
+def index_placements(views: Sequence[TableView], model_id: str) -> tuple[IndexPlacement, ...]:
     """Return the rows of a model in the tables of all indices."""
     return tuple(IndexPlacement(view, row) for view in views for row in view.table.rows if row.model.id == model_id)
 
 
-def make_sections(board: Board) -> tuple[Section, ...]:
+def make_sections(board: Board) -> tuple[TableView, ...]:
     """Return a view of each table of results, in the board's order."""
     defaults, own = _defaults(board), board.own_datasets
     return tuple(
@@ -486,7 +492,7 @@ def make_sections(board: Board) -> tuple[Section, ...]:
     )
 
 
-def index_views(board: Board) -> tuple[IndexView, ...]:
+def index_views(board: Board) -> tuple[TableView, ...]:
     """Return a view of each index table of a board."""
     defaults, tables, own = _defaults(board), board.indices.tables, board.own_datasets
     return tuple(
@@ -499,10 +505,10 @@ def _defaults(board: Board) -> frozenset[int]:
     return frozenset(id(tables_of(board, benchmark)[0]) for benchmark in board.benchmarks)
 
 
-def _results_view(table: ResultTable, tables: Sequence[ResultTable], *, is_default: bool, is_own: bool) -> Section:
+def _results_view(table: Table, tables: Sequence[Table], *, is_default: bool, is_own: bool) -> TableView:
     signature = table.signature
     pages = load_pages(signature.benchmark)
-    anchor = table_anchor(signature, table.signature_sha256)
+    anchor = anchor_of(table)
     stem = f"files/{plain(signature.benchmark)}-{anchor}"
     on_page = [column for column in table.columns if column.metric not in pages.variants]
     in_files = [column for column in table.columns if column.metric in pages.variants]
@@ -539,7 +545,7 @@ def _results_view(table: ResultTable, tables: Sequence[ResultTable], *, is_defau
     )
 
 
-def _words(table: AnyTable, words: str, *, is_own: bool) -> str:
+def _words(table: Table, words: str, *, is_own: bool) -> str:
     """Return what distinguishes a table; own data by their name, since their config is called as that of others."""
     return f"{' '.join(scope_of(table).data)}, {words}" if is_own else words
 
@@ -551,16 +557,16 @@ def _first_named(columns: Sequence[Column], names: Sequence[str]) -> frozenset[s
     return frozenset(keys[: min(max(len({*named}), _FEWEST_HEADLINES), _MOST_HEADLINES)])
 
 
-def _index_view(table: IndexTable, tables: Sequence[IndexTable], *, is_default: bool, is_own: bool) -> IndexView:
-    anchor = index_anchor(table)
-    stem = f"files/{slug(table.benchmark)}-{anchor}"
+def _index_view(table: Table, tables: Sequence[Table], *, is_default: bool, is_own: bool) -> TableView:
+    anchor, benchmark = anchor_of(table), table.signature.benchmark
+    stem = f"files/{slug(benchmark)}-{anchor}"
     return TableView(
         table=table,
-        benchmark=table.benchmark,
+        benchmark=benchmark,
         words=_words(table, f"{_TOGETHER}{_DEMO if table.is_demo else ''}", is_own=is_own),
         conditions=_index_conditions(table, tables),
         anchor=anchor,
-        page=_page(table.benchmark, anchor, is_default=is_default),
+        page=_page(benchmark, anchor, is_default=is_default),
         is_default=is_default,
         is_own=is_own,
         all_columns=tuple(_index_columns(table)),
@@ -570,9 +576,9 @@ def _index_view(table: IndexTable, tables: Sequence[IndexTable], *, is_default: 
     )
 
 
-def _index_columns(table: IndexTable) -> Iterator[TableColumn]:
+def _index_columns(table: Table) -> Iterator[TableColumn]:
     """Yield the index that ranks, the metrics that it averages, and other indices; then what only files hold."""
-    pages, first = load_pages(table.benchmark), table.rows[0]
+    pages, first = load_pages(table.signature.benchmark), table.rows[0]
     ranking, *others = first.indices
     beside = pages.index_columns or tuple(index.metric.name for index in others)
     headlines = {ranking.metric.name, *(one.name for one in pages.headlines)}
@@ -610,19 +616,18 @@ def _index_columns(table: IndexTable) -> Iterator[TableColumn]:
     yield from sorted(columns.values(), key=lambda column: not column.is_on_page)
 
 
-def _index_conditions(table: IndexTable, tables: Sequence[IndexTable]) -> str:
+def _index_conditions(table: Table, tables: Sequence[Table]) -> str:
     """Return dataset and protocol of a table, and more if another table would have the same words."""
 
-    def short(one: IndexTable) -> str:
-        return f"{one.dataset} {one.dataset_version}, index, {one.protocol}"
+    def short(one: Table) -> str:
+        return f"{one.signature.dataset} {one.signature.dataset_version}, index, {one.protocol}"
 
-    def differing(one: IndexTable) -> tuple[tuple[str, ...], ...]:
-        signatures = [entry.result.signature for entry in one.rows[0].entries]
+    def differing(one: Table) -> tuple[tuple[str, ...], ...]:
         return (
-            (f"{' + '.join(f'{signature.n_items:,}' for signature in signatures)} items",),
-            tuple(dict.fromkeys(signature.prompt for signature in signatures)),
-            tuple(dict.fromkeys(signature.normalisation or "none" for signature in signatures)),
-            (one.version,),
+            (f"{' + '.join(f'{signature.n_items:,}' for signature in one.signatures)} items",),
+            tuple(dict.fromkeys(signature.prompt for signature in one.signatures)),
+            tuple(dict.fromkeys(signature.normalisation or "none" for signature in one.signatures)),
+            (one.version or "",),
         )
 
     same = [differing(other) for other in tables if short(other) == short(table)]
@@ -635,8 +640,8 @@ def _page(benchmark: str, anchor: str, *, is_default: bool) -> str:
     return f"benchmarks/{slug(benchmark)}.html" if is_default else f"benchmarks/{slug(benchmark)}/{anchor}.html"
 
 
-def _cells(row: AnyRow, placings: Sequence[Placing], columns: Sequence[Column]) -> Iterator[Cell]:
-    if isinstance(row, IndexRow):
+def _cells(row: Row, placings: Sequence[Placing], columns: Sequence[Column]) -> Iterator[Cell]:
+    if row.indices:
         yield from _index_cells(row, columns)
         return
     bounds = {placing.by: placing.row.bounds for placing in placings}
@@ -646,7 +651,7 @@ def _cells(row: AnyRow, placings: Sequence[Placing], columns: Sequence[Column]) 
         yield cell._replace(note="; ".join(filter(None, notes)))
 
 
-def _index_cells(row: IndexRow, columns: Sequence[Column]) -> Iterator[Cell]:
+def _index_cells(row: Row, columns: Sequence[Column]) -> Iterator[Cell]:
     cells: dict[str, Cell] = {}
     shut = frozenset() if row.is_baseline else row.shut_parts
     for index in row.indices:
@@ -663,30 +668,6 @@ def _bounded(metric: Metric | None, bounds: Bounds | None, entry: Entry | None) 
         return Cell(metric, entry=entry)
     note = f"if all were answered: {bounds.worst:.3f}\N{EN DASH}{bounds.best:.3f}"
     return Cell(metric, note, bounds_note(bounds), entry)
-
-
-def _detail(row: AnyRow) -> str:
-    """Return what distinguishes rows of one model id: backend, precision, short revision, adapters and conditions."""
-    entry = entries_of(row)[0]
-    model = entry.result.model
-    if entry.is_baseline:
-        return ""
-    revision = None if model.revision is None else model.revision.removeprefix("sha256:")[:10]
-    conditions = (f"{name.replace('_', ' ')} {value}" for name, value in (model.conditions or {}).items())
-    shown = (text if len(text) <= _LONGEST_CONDITION else f"{text[:_LONGEST_CONDITION]}…" for text in conditions)
-    return ", ".join(part for part in (model.backend, model.precision, revision, adapters_of(model), *shown) if part)
-
-
-def _others(table: AnyTable) -> tuple[ResultTable, ...]:
-    return table.others if isinstance(table, ResultTable) else ()
-
-
-def _rows(table: AnyTable) -> tuple[AnyRow, ...]:
-    return table.rows
-
-
-def _primary(table: AnyTable) -> str | None:
-    return table.primary if isinstance(table, ResultTable) else table.rows[0].primary.name
 
 
 def _command(entry: Entry, options: str, limits: str = "") -> str:

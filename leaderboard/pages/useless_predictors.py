@@ -9,7 +9,7 @@ from evaluators.benchmark import Benchmark, load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.pages.addresses import model_page
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Profile, ProfileCell, entries_of, profiles_of
+from leaderboard.ranking.profiles import Profile, ProfileCell, profiles_of
 from schemas.documents.result import Metric
 
 
@@ -38,7 +38,7 @@ def baselines_of(cells: Iterable[ProfileCell]) -> Iterator[Named]:
     """Yield the values of the baselines among the cells of a column."""
     for cell in cells:
         if cell.row is not None and cell.is_baseline and cell.metric is not None and cell.metric.value is not None:
-            yield Named(entries_of(cell.row)[0].result.model.id.rpartition("/")[2], cell.metric)
+            yield Named(cell.row.model.id.rpartition("/")[2], cell.metric)
 
 
 class Predictor(NamedTuple):

@@ -3,100 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from biasboard.ground import strict_json
 from evaluators.benchmark import RankingMetric, load_benchmark
-from leaderboard.benchmark_pages import Column
-from leaderboard.ranking.bounds import Bounds, bounds_of
+from leaderboard.ranking.bounds import bounds_of
 from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.index_tables import Indices, index_tables
-from leaderboard.ranking.rank_ranges import Comparison, Ranking, RankRange, by_rank
-from leaderboard.ranking.revisions import Contender, rankings
-from leaderboard.ranking.table_columns import Undefined, choose, undefined
-from leaderboard.ranking.unranked import BY_INDEX, MIN_ANSWERED, reasons_of, why_unranked
+from leaderboard.ranking.rows import Measured, Row, Table, compared, ranked_by
+from leaderboard.ranking.table_columns import choose, undefined
+from leaderboard.ranking.unranked import BY_INDEX, MIN_ANSWERED, why_unranked
 from leaderboard.verify.entries import Entry, Match, model_label
 from schemas.documents.result import Metric, Signature
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A row of a table: one result and its rank."""
-
-    entry: Entry
-    rank: RankRange | None
-    unranked: str | None
-    """Reason why the row has no rank; None if it has one."""
-    shut: str | None = None
-    """Reason why a model does not achieve more than every baseline; None if it does or the benchmark does not ask."""
-    chance: float | None = None
-    """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
-    rank_of_answers: RankRange | None = None
-    """Rank range if missing answers are left out; None without missing answers or without a rank."""
-    bounds: Bounds | None = None
-    """The values of the ranking metric with missing answers at their worst and best; None if none are missing."""
-
-    @property
-    def is_imported(self) -> bool:
-        """True if the answers were published elsewhere and imported."""
-        return self.entry.is_imported
-
-    @property
-    def is_below(self) -> bool:
-        """True if the row is below the line: a model that achieves no more than a baseline."""
-        return self.shut is not None
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """What the row says about its missing rank."""
-        is_limited = self.entry.match.extent == "slice"
-        return () if self.entry.is_baseline else reasons_of(self.unranked, self.shut, is_limited=is_limited)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultTable:
-    """A table of all results with one signature.
-
-    Rows with the best rank ranges come first, of equal ones that nearest to the ideal, then rows without a rank. Models
-    that achieve no more than a baseline follow below.
-    """
-
-    signature: Signature
-    signature_sha256: str
-    columns: tuple[Column, ...]
-    undefined: tuple[Undefined, ...]
-    primary: str | None
-    """Name of the metric by which the rows are ranked; None if the benchmark names none, or if none can rank models on
-    these items."""
-    sorted_by: str | None
-    """Name of the metric by which the rows are sorted if none ranks them; None for their names."""
-    rows: tuple[Row, ...]
-    comparisons: tuple[Comparison, ...]
-    """Comparisons of all pairs of ranked models, which are named by ``model_label``."""
-    detectable: float | None
-    """Difference between two ranked models that is detected with a probability of 80 %; None if unknown."""
-    others: tuple[ResultTable, ...] = ()
-    """The same results ranked by each other metric that the benchmark offers; empty if no result has a rank."""
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the rows answer all items of the config or suite, as the board knows it."""
-        return self.rows[0].entry.match.extent == "whole"
-
-    @property
-    def ranked(self) -> tuple[Row, ...]:
-        """The rows that have a rank."""
-        return tuple(row for row in self.rows if row.rank is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
     """All tables, sorted by benchmark, dataset and config."""
 
-    tables: tuple[ResultTable, ...]
+    tables: tuple[Table, ...]
     duplicates: tuple[Duplicate, ...]
     indices: Indices
     """Tables of the indices, for benchmarks that have an index over their configs."""
@@ -123,7 +50,7 @@ def _dataset(entry: Entry) -> tuple[str, str]:
 _MOST_NAMED = 3
 
 
-def table_title(table: ResultTable, tables: Sequence[ResultTable]) -> str:
+def table_title(table: Table, tables: Sequence[Table]) -> str:
     """Return the title of a table: dataset, config and prompt, and more if another table would have the same title."""
     signature = table.signature
     title = _short_title(signature)
@@ -206,7 +133,7 @@ def _with_the_same_items(entries: Sequence[Entry]) -> list[Entry]:
     return checked
 
 
-def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, str, int, str]:
+def _table_order(table: Table) -> tuple[str, str, tuple[int, ...], str, str, int, str]:
     signature = table.signature
     # The newest version comes first, and the table with the most items before those of parts of the dataset.
     version = tuple(-int(part) for part in signature.dataset_version.split("."))
@@ -221,72 +148,55 @@ def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, st
     )
 
 
-def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
+def _table(entries: Sequence[Entry], gates: Gates) -> Table:
     signature = entries[0].result.signature
     benchmark = load_benchmark(signature.benchmark)
-    primary, *others = benchmark.rankings or (None,)
     # A benchmark may have tasks with other metrics.
     metrics = {name for entry in entries for name, _ in entry.metrics}
     # On items without a right answer no model can be ranked, and none can fall short of a baseline.
     is_ranking = not all(_is_undefined(entry.primary) for entry in entries)
-    shut = {id(entry): gates.why_shut(entry) if is_ranking else None for entry in entries}
-    rows, ranking = _ranked_rows(entries, shut, primary)
-    unranked_order = benchmark.unranked_order if benchmark.unranked_order in metrics else None
-    if not is_ranking:
-        rows.sort(key=lambda row: _unranked_order(unranked_order, row.entry))
-    labels = {_identity(entry): model_label(entry) for entry in entries}
-    table = ResultTable(
-        signature=signature,
-        signature_sha256=entries[0].result.signature_sha256,
-        columns=choose(signature.benchmark, entries),
-        undefined=undefined(entries),
-        primary=benchmark.primary_metric if is_ranking else None,
-        sorted_by=None if is_ranking else unranked_order,
-        rows=tuple(rows),
-        comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
-        detectable=ranking.detectable,
-    )
-    also_ranking = [other for other in others if table.ranked and other.metric in metrics]
-    return replace(table, others=tuple(_ranked_by(other, table, shut, labels) for other in also_ranking))
+    shut = [gates.why_shut(entry) for entry in entries]
+
+    def ranked(by: RankingMetric | None) -> Table:
+        """Return the table with the ranks that a metric gives."""
+        reasons = shut if is_ranking else [None] * len(entries)
+        rows, ranking = ranked_by([_measured(*each, by) for each in zip(entries, reasons, strict=True)])
+        return Table(
+            signatures=(signature,),
+            columns=columns,
+            undefined=lacking,
+            primary=None if by is None else by.metric,
+            rows=rows,
+            pairs={} if by is None else {by.metric: ranking.comparisons},
+            detectable=ranking.detectable,
+        )
+
+    columns, lacking = choose(signature.benchmark, entries), undefined(entries)
+    primary, *others = benchmark.rankings or (None,)
+    table = ranked(primary)
+    also_ranking = [ranked(other) for other in others if table.ranked and other.metric in metrics]
+    pairs = {name: of_metric for one in (table, *also_ranking) for name, of_metric in one.pairs.items()}
+    for name in benchmark.compared_metrics:
+        if name in metrics and name not in pairs:
+            # Here, too, models that are not shown to achieve more than a baseline do not count.
+            of_metric = [_measured(*each, RankingMetric(name)) for each in zip(entries, shut, strict=True)]
+            pairs[name] = compared(of_metric).comparisons
+    table = replace(table, pairs=pairs, others=tuple(replace(other, pairs=pairs) for other in also_ranking))
+    if is_ranking:
+        return table
+    sorted_by = benchmark.unranked_order if benchmark.unranked_order in metrics else None
+    rows = sorted(table.rows, key=lambda row: _unranked_order(sorted_by, row.entry))
+    return replace(table, primary=None, sorted_by=sorted_by, rows=tuple(rows))
 
 
-def _ranked_by(
-    by: RankingMetric, table: ResultTable, shut: Mapping[int, str | None], labels: Mapping[str, str]
-) -> ResultTable:
-    """Return a table whose results another metric ranks."""
-    rows, ranking = _ranked_rows([row.entry for row in table.rows], shut, by)
-    return replace(
-        table,
-        primary=by.metric,
-        rows=tuple(rows),
-        comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
-        detectable=ranking.detectable,
-    )
+def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> Measured:
+    """Return a result with its value of a metric, and whether that can rank it.
 
-
-class _Measured(NamedTuple):
-    """A result and its value of a metric that ranks."""
-
-    entry: Entry
-    metric: Metric | None
-    bounds: Bounds | None
-    """The values with missing answers at their worst and best; None if none are missing."""
-
-    @property
-    def order(self) -> tuple[bool, float, str, str, str]:
-        """The sort key: nearest to the ideal first, with missing answers at their worst, and unknown values last."""
-        distance = _distance(self.metric, self.bounds)
-        name = model_label(self.entry), _identity(self.entry), self.entry.place
-        return distance is None, distance or 0.0, *name
-
-
-def _distance(metric: Metric | None, bounds: Bounds | None) -> float | None:
-    if metric is None or metric.value is None or metric.ideal is None:
-        return None
-    return abs((metric.value if bounds is None else bounds.worst) - metric.ideal)
-
-
-def _measured(entry: Entry, by: RankingMetric | None) -> _Measured:
+    Args:
+        entry: The result.
+        shut: Why the result does not pass the gates of its benchmark; None if it passes.
+        by: The metric; None if none ranks.
+    """
     metric = None if by is None else entry.metric(by.metric)
     counting = None if by is None or by.missing is None else entry.metric(by.missing)
     total = 0 if counting is None else counting.n + counting.n_excluded
@@ -295,46 +205,16 @@ def _measured(entry: Entry, by: RankingMetric | None) -> _Measured:
     # differ in more than the pronoun.
     counts = entry.result.counts
     lacks_answers = counts.scored < counts.items and metric is not None and bool(metric.n_excluded or share)
-    return _Measured(entry, metric, bounds_of(metric, share) if lacks_answers else None)
-
-
-def _ranked_rows(
-    entries: Sequence[Entry], shut: Mapping[int, str | None], by: RankingMetric | None
-) -> tuple[list[Row], Ranking]:
-    """Return the rows of a table, those below the line last, and the ranking behind their ranks.
-
-    Args:
-        entries: Results with one signature.
-        shut: Why each result does not pass the gates of its benchmark, by its ``id``; None if it passes.
-        by: Metric that ranks.
-    """
-    ordered = sorted((_measured(entry, by) for entry in entries), key=lambda measured: measured.order)
-    reasons = [_why_unranked(measured) or shut[id(measured.entry)] for measured in ordered]
-    ranked = [measured for measured, reason in zip(ordered, reasons, strict=True) if reason is None]
-    ranking, of_answers = rankings(_contenders(ranked))
-    names = {id(measured.entry): _identity(measured.entry) for measured in ranked}
-    rows = []
-    for measured, reason in zip(ordered, reasons, strict=True):
-        name = names.get(id(measured.entry), "")
-        row = Row(
-            entry=measured.entry,
-            rank=ranking.ranges.get(name),
-            unranked=reason,
-            shut=shut[id(measured.entry)],
-            chance=ranking.chances.get(name),
-            rank_of_answers=None if measured.bounds is None else of_answers.ranges.get(name),
-            bounds=measured.bounds,
-        )
-        rows.append(row)
-    return sorted(rows, key=lambda row: (row.is_below, by_rank(row.rank))), ranking
+    bounds = bounds_of(metric, share) if lacks_answers else None
+    row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)
+    return Measured(row, metric, bounds, None if metric is None else entry.deviations.get(metric.name))
 
 
 def _identity(entry: Entry) -> str:
     return entry.result.model.identity_sha256
 
 
-def _why_unranked(measured: _Measured) -> str | None:
-    entry, metric = measured.entry, measured.metric
+def _why_unranked(entry: Entry, metric: Metric | None) -> str | None:
     signature = entry.result.signature
     retired = load_benchmark(signature.benchmark).retired.get(f"{signature.dataset}@{signature.dataset_version}")
     if retired is not None and not entry.is_baseline:
@@ -362,9 +242,3 @@ def _is_undefined(metric: Metric | None) -> bool:
 def _unranked_order(metric: str | None, entry: Entry) -> tuple[float, str, str, str]:
     value = None if metric is None else getattr(entry.metric(metric), "value", None)
     return (math.inf if value is None else -float(value), model_label(entry), _identity(entry), entry.place)
-
-
-def _contenders(ranked: Iterable[_Measured]) -> Iterator[Contender]:
-    for entry, metric, bounds in ranked:
-        if metric is not None and metric.value is not None and metric.ideal is not None:
-            yield Contender(entry, metric.value, metric.ideal, bounds, entry.deviations.get(metric.name))

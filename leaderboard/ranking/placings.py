@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.index_tables import IndexRow
-from leaderboard.ranking.profiles import AnyRow, Profile, entries_of, tables_of
+from leaderboard.ranking.profiles import Profile, tables_of
+from leaderboard.ranking.rows import Row
 
 
 def identities_of(profile: Profile, model_id: str) -> list[str]:
     """Return the identities of a model id that a profile has values of, the best placed one first."""
     rows = {identity: row for column in profile.columns for identity, cell in column.cells.items() if (row := cell.row)}
     known = dict.fromkeys(identity for identity in [*profile.rows, *rows] if identity in rows)
-    return [identity for identity in known if entries_of(rows[identity])[0].result.model.id == model_id]
+    return [identity for identity in known if rows[identity].model.id == model_id]
 
 
-def ranked_row(board: Board, profile: Profile, identity: str, model_id: str) -> AnyRow | None:
+def ranked_row(board: Board, profile: Profile, identity: str, model_id: str) -> Row | None:
     """Return the row whose rank is the model's in a benchmark; None if it has none."""
     row = profile.rows.get(identity)
-    if isinstance(row, IndexRow) or not load_benchmark(profile.benchmark).indices:
+    if (row is not None and row.indices) or not load_benchmark(profile.benchmark).indices:
         return row
     rows = (row for table in tables_of(board, profile.benchmark) for row in table.rows)
-    return next((each for each in rows if isinstance(each, IndexRow) and each.model.id == model_id), row)
+    return next((each for each in rows if each.indices and each.model.id == model_id), row)
 
 
-def placing(board: Board, profile: Profile, model_id: str, row: AnyRow | None) -> str:
+def placing(board: Board, profile: Profile, model_id: str, row: Row | None) -> str:
     """Return the rank of a model in words, or why it has none.
 
     Args:

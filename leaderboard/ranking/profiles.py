@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.index_values import protocol_of
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Headline, load_pages
-from leaderboard.ranking.boards import Board, ResultTable, Row
-from leaderboard.ranking.index_tables import IndexRow, IndexTable
-from leaderboard.verify.entries import Entry
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.rows import Row, Table
 from schemas.documents.result import Metric
-
-AnyTable: TypeAlias = ResultTable | IndexTable
-AnyRow: TypeAlias = Row | IndexRow
 
 
 class Scope(NamedTuple):
@@ -38,15 +34,15 @@ class Scope(NamedTuple):
         return f"{self.dataset}@{self.dataset_version}" in load_benchmark(self.benchmark).retired
 
 
-def scope_of(table: AnyTable) -> Scope:
+def scope_of(table: Table) -> Scope:
     """Return the scope that a table belongs to; all results behind an index share one."""
     # Not the protocol of the index table, which also names prompts that differ from the protocol's own.
-    signature = entries_of(table.rows[0])[0].result.signature
+    signature = table.signature
     protocol = protocol_of(signature.task, signature.prompt)
     return Scope(signature.benchmark, signature.dataset, signature.dataset_version, protocol)
 
 
-def tables_of(board: Board, benchmark: str) -> tuple[AnyTable, ...]:
+def tables_of(board: Board, benchmark: str) -> tuple[Table, ...]:
     """Return the tables of a benchmark; the first one is what its page shows.
 
     Tables with most models come first, counted over all configs of their scope, and those of retired versions last.
@@ -54,44 +50,31 @@ def tables_of(board: Board, benchmark: str) -> tuple[AnyTable, ...]:
     Within a scope the index comes before single configs, that of trained scorers before that of word lists, then the
     configs that rank, under the default prompt.
     """
-    tables: list[AnyTable] = [*board.indices.tables, *board.tables]
+    tables: list[Table] = [*board.indices.tables, *board.tables]
     of_benchmark = [table for table in tables if scope_of(table).benchmark == benchmark]
     own = board.own_datasets
     models: dict[Scope, set[str]] = {}
     for table in of_benchmark:
-        entries = (entry for row in table.rows for entry in entries_of(row))
+        entries = (entry for row in table.rows for entry in row.entries)
         ids = {entry.result.model.id for entry in entries if not entry.is_baseline}
         models.setdefault(scope_of(table), set()).update(ids)
 
-    def order(table: AnyTable) -> tuple[object, ...]:
+    def order(table: Table) -> tuple[object, ...]:
         scope = scope_of(table)
         n_models = len(models[scope])
         version = tuple(-int(part) for part in scope.dataset_version.split("."))
         prompt = _default_prompt_order(table)
         by_scope = (n_models == 0, scope.is_retired, scope.data in own, -n_models, version, min(prompt, 1), scope)
-        if isinstance(table, IndexTable):
+        if table.is_index:
             return *by_scope, 0, table.is_demo, -len(table.rows), "", 0
         return *by_scope, 1, not table.is_whole, table.primary is None, table.signature.config, prompt
 
     return tuple(sorted(of_benchmark, key=order))
 
 
-def entries_of(row: AnyRow) -> tuple[Entry, ...]:
-    """Return the results that a row stands for."""
-    return row.entries if isinstance(row, IndexRow) else (row.entry,)
-
-
-def tied_for_first(table: AnyTable) -> tuple[str, ...]:
-    """Return the ids of the models that no other ranked model is separably better than, in the table's order."""
-    rows = (row for row in table.ranked if row.rank is not None and row.rank.best == 1)
-    return tuple(dict.fromkeys(entries_of(row)[0].result.model.id for row in rows))
-
-
-def _default_prompt_order(table: AnyTable) -> int:
+def _default_prompt_order(table: Table) -> int:
     """Return how far the prompt of a table is from the default prompt of its task, which is 0."""
-    entry = entries_of(table.rows[0])[0]
-    prompts = list(load_task(entry.result.signature.task).prompts)
-    prompt = entry.result.signature.prompt
+    prompts, prompt = list(load_task(table.signature.task).prompts), table.signature.prompt
     return prompts.index(prompt) if prompt in prompts else len(prompts)
 
 
@@ -100,28 +83,26 @@ class ProfileCell(NamedTuple):
 
     metric: Metric | None
     """None if the model has no result there."""
-    row: AnyRow | None
+    row: Row | None
     """Row of the table of the column; None if the model has none."""
 
     @property
     def is_baseline(self) -> bool:
         """True if the value is that of a useless predictor."""
-        return self.row is not None and entries_of(self.row)[0].is_baseline
+        return self.row is not None and self.row.is_baseline
 
 
 class ProfileColumn(NamedTuple):
     """A headline measure and the table that its values come from."""
 
     headline: Headline
-    table: AnyTable
+    table: Table
     cells: Mapping[str, ProfileCell]
     """Cell of each row of the table, by the identity of the model, baselines included."""
 
     @property
     def ranks(self) -> bool:
         """True if the measure ranks the models of its table."""
-        if isinstance(self.table, IndexTable):
-            return self.headline.name == self.table.rows[0].primary.name
         return self.headline.name == self.table.primary
 
 
@@ -131,14 +112,14 @@ class Profile:
 
     benchmark: str
     scope: Scope
-    table: AnyTable
+    table: Table
     """The default table, whose ranks are the model's."""
     columns: tuple[ProfileColumn, ...]
 
     @property
-    def rows(self) -> Mapping[str, AnyRow]:
+    def rows(self) -> Mapping[str, Row]:
         """The rows of the default table by the identity of the model, in the table's order."""
-        return {_identity(row): row for row in self.table.rows}
+        return {row.identity: row for row in self.table.rows}
 
     @property
     def below(self) -> frozenset[str]:
@@ -161,12 +142,12 @@ def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:
     All values of a profile come from one scope, so that the columns of a row describe the same model under the same
     conditions.
     """
-    scopes: dict[Scope, list[AnyTable]] = {}
+    scopes: dict[Scope, list[Table]] = {}
     for table in tables_of(board, benchmark):
         scopes.setdefault(scope_of(table), []).append(table)
     profiles = []
     for scope, tables in scopes.items():
-        if all(entry.is_baseline for row in tables[0].rows for entry in entries_of(row)):
+        if all(entry.is_baseline for row in tables[0].rows for entry in row.entries):
             continue
         columns = [_column(headline, tables) for headline in load_pages(benchmark).headlines]
         named = tuple(column for column in columns if column)
@@ -174,22 +155,12 @@ def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:
     return tuple(profiles)
 
 
-def _column(headline: Headline, tables: Sequence[AnyTable]) -> ProfileColumn | None:
+def _column(headline: Headline, tables: Sequence[Table]) -> ProfileColumn | None:
     """Return the column of a headline measure from the first table that has it; None if no table does."""
     for table in tables:
-        if headline.config is not None and (isinstance(table, IndexTable) or table.signature.config != headline.config):
+        if headline.config is not None and (table.is_index or table.signature.config != headline.config):
             continue
-        cells = {_identity(row): ProfileCell(_value(row, headline.name), row) for row in table.rows}
+        cells = {row.identity: ProfileCell(row.metric(headline.name), row) for row in table.rows}
         if any(cell.metric is not None for cell in cells.values()):
             return ProfileColumn(headline, table, cells)
     return None
-
-
-def _value(row: AnyRow, name: str) -> Metric | None:
-    if isinstance(row, IndexRow):
-        return next((index.metric for index in row.indices if index.metric.name == name), None)
-    return row.entry.metric(name)
-
-
-def _identity(row: AnyRow) -> str:
-    return entries_of(row)[0].result.model.identity_sha256

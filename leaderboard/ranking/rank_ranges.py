@@ -115,6 +115,23 @@ class Comparison:
         """True if the data distinguish the two models."""
         return self.outcome in ("first", "second")
 
+    def seen_from(self, name: str) -> Comparison:
+        """Return the comparison with a certain one of the two models as the first."""
+        if name == self.first:
+            return self
+        turned: dict[Outcome, Outcome] = {"first": "second", "second": "first"}
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            lead=-self.lead,
+            low=None if self.high is None else -self.high,
+            high=None if self.low is None else -self.low,
+            lead_at_worst=-self.lead_at_best,
+            lead_at_best=-self.lead_at_worst,
+            outcome=turned.get(self.outcome, self.outcome),
+        )
+
     def scaled(self, factor: float) -> Comparison:
         """Return the comparison with all leads multiplied by a factor above 0."""
         leads = (self.lead, self.low, self.high, self.lead_at_worst, self.lead_at_best)
@@ -156,7 +173,7 @@ class Pairs(NamedTuple):
     """Squared standard errors by the clusters of either factor alone, shape (2, n_pairs); zeros without a second."""
 
 
-def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
+def rank(candidates: Sequence[Candidate], *, ideal: float, largest: float = math.inf) -> Ranking:
     """Rank models by the distance of a metric to its ideal value.
 
     Both models of a pair are compared on the same items, so that variation which affects both alike cancels. The
@@ -168,6 +185,7 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
     Args:
         candidates: Models with unique names; their deviations must be of the same items.
         ideal: Best value of the metric.
+        largest: Largest distance from it that is possible; intervals of leads end there.
 
     Returns:
         The ranges of ranked models and the comparisons of all. The best rank of a model is 1 + the number of counted
@@ -188,7 +206,7 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
     ranked = [candidate for candidate in ordered if candidate.is_ranked]
     return Ranking(
         ranges=_ranges(ranked, known, pairs, adjusted < 1 - LEVEL),
-        comparisons=_comparisons(ordered, known, pairs, adjusted, ideal),
+        comparisons=_comparisons(ordered, known, pairs, adjusted, (ideal, largest)),
         chances=_chances(ranked, ideal) if all(one.deviations is not None for one in ranked) else {},
         detectable=_detectable(pairs, of_family, tail),
     )
@@ -393,7 +411,11 @@ def _step_down(equal: _EqualModels, pairs: Pairs, in_family: BoolArray) -> tuple
 
 
 def _comparisons(
-    ordered: Sequence[Candidate], known: Sequence[Candidate], pairs: Pairs, adjusted: FloatArray, ideal: float
+    ordered: Sequence[Candidate],
+    known: Sequence[Candidate],
+    pairs: Pairs,
+    adjusted: FloatArray,
+    limits: tuple[float, float],
 ) -> tuple[Comparison, ...]:
     from scipy.special import stdtrit
 
@@ -404,23 +426,24 @@ def _comparisons(
         (known[one].name, known[other].name): of_pair for (one, other), of_pair in zip(places, numbers, strict=True)
     }
     return tuple(
-        _comparison(first, second, ideal, judged.get((first.name, second.name)))
+        _comparison(first, second, limits, judged.get((first.name, second.name)))
         for first, second in itertools.combinations(ordered, 2)
     )
 
 
 def _comparison(
-    first: Candidate, second: Candidate, ideal: float, judged: tuple[float, float, float] | None
+    first: Candidate, second: Candidate, limits: tuple[float, float], judged: tuple[float, float, float] | None
 ) -> Comparison:
     """Return a comparison.
 
     Args:
         first: A model.
         second: The other model.
-        ideal: Best value of the metric.
+        limits: Best value of the metric, and the largest distance from it.
         judged: Difference of the distances whatever the missing answers are, half the width of its interval, and the
             adjusted p-value; None if they are unknown.
     """
+    ideal, largest = limits
     difference, half_width, p_value = judged or (0.0, None, None)
     lead = first.lead_over(second, ideal)
     at_worst, at_best = (
@@ -433,8 +456,8 @@ def _comparison(
         first=first.name,
         second=second.name,
         lead=lead,
-        low=None if half_width is None else lead - half_width,
-        high=None if half_width is None else lead + half_width,
+        low=None if half_width is None else max(lead - half_width, -largest),
+        high=None if half_width is None else min(lead + half_width, largest),
         lead_at_worst=at_best[1] - at_worst[0],
         lead_at_best=at_worst[1] - at_best[0],
         p_adjusted=p_value,

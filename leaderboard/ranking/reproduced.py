@@ -19,9 +19,9 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import is_above
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.index_tables import IndexRow
-from leaderboard.ranking.profiles import AnyRow, entries_of, tables_of
+from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import rank_correlation
+from leaderboard.ranking.rows import Row
 from leaderboard.reported_tables import table_of_file
 from leaderboard.verify.entries import Entry
 from schemas.documents.reported_table import ReportedTable
@@ -41,14 +41,14 @@ class Ours(NamedTuple):
     value: float
     metric: Metric
     """Of a mean over chosen sets of examples, the metric that is averaged."""
-    row: AnyRow
+    row: Row
     has_own_interval: bool = True
     """False if the interval of the metric is not that of the value."""
 
     @property
     def entry(self) -> Entry:
         """The result behind it, of an index the first one."""
-        return entries_of(self.row)[0]
+        return self.row.entry
 
     @property
     def data(self) -> tuple[str, str]:
@@ -148,7 +148,7 @@ class Sighting(NamedTuple):
 
         None if it does better, or if the task has no right answers, as for pronouns that a model is free to choose.
         """
-        for entry in (entry for ours in self.values for entry in entries_of(ours.row)):
+        for entry in (entry for ours in self.values for entry in ours.row.entries):
             if entry.standing is not None and not entry.standing.passes:
                 return f"on {entry.result.signature.dataset}, {entry.standing.reason}"
         return None
@@ -298,7 +298,7 @@ class _Lookup:
 
     def __init__(self, paper: Reproduction, board: Board) -> None:
         self._rows = {
-            name: [row for table in tables_of(board, name) for row in table.rows if not row_is_baseline(row)]
+            name: [row for table in tables_of(board, name) for row in table.rows if not row.is_baseline]
             for name in paper.benchmarks
         }
         self._first = paper.benchmarks[0]
@@ -338,11 +338,6 @@ class _Lookup:
         return found
 
 
-def row_is_baseline(row: AnyRow) -> bool:
-    """Return True if a row is that of a useless predictor."""
-    return entries_of(row)[0].is_baseline
-
-
 def _dataset(measure: Measure) -> tuple[str | None, str | None]:
     return measure.benchmark, measure.dataset
 
@@ -353,11 +348,11 @@ def canonical_id(model_id: str) -> str:
     return model_id if facts is None else facts.id
 
 
-def _ours(row: AnyRow, measure: Measure) -> Ours | None:
-    signature = entries_of(row)[0].result.signature
+def _ours(row: Row, measure: Measure) -> Ours | None:
+    signature = row.entry.result.signature
     if measure.dataset not in (None, signature.dataset):
         return None
-    if isinstance(row, IndexRow):
+    if row.indices:
         if measure.set_row is not None:
             return _of_sets(row, measure)
         is_open = not measure.group and measure.config is None and measure.prompt is None
@@ -372,7 +367,7 @@ def _ours(row: AnyRow, measure: Measure) -> Ours | None:
     return None
 
 
-def _of_sets(row: IndexRow, measure: Measure) -> Ours | None:
+def _of_sets(row: Row, measure: Measure) -> Ours | None:
     for table in row.sets:
         if table.n_examples == measure.n_examples:
             for of_row in table.rows:

@@ -1,63 +1,12 @@
-"""Ranks the rows of a table; of the revisions of one model only the newest counts among the ranks of others."""
+"""Says which row of a model counts: of its revisions only the newest has a place among the ranks of others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from evaluators.statistics.jackknife import Deviations
-from leaderboard.ranking.bounds import Bounds
 from leaderboard.ranking.duplicates import precedence
-from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Ranking, rank
 from leaderboard.verify.entries import Entry
-
-
-class Contender(NamedTuple):
-    """A row of a table that can be ranked, and what ranks it."""
-
-    entry: Entry
-    """Its result; for an index, the first of its results."""
-    value: float
-    ideal: float
-    bounds: Bounds | None
-    """The values with missing answers at their worst and best; None if none are missing."""
-    deviations: Deviations | None
-    """Deviations of the value; None if there are too few clusters for an interval."""
-
-
-class Rankings(NamedTuple):
-    """The ranking of a table, in which missing answers widen ranks, and the one of the given answers alone."""
-
-    ranking: Ranking
-    of_answers: Ranking
-
-
-def rankings(contenders: Iterable[Contender]) -> Rankings:
-    """Rank the rows of a table by the identities of their models."""
-    rows = list(contenders)
-    if not rows:
-        return Rankings(NO_RANKING, NO_RANKING)
-    models = model_rows([row.entry for row in rows])
-    answered = [
-        Candidate(
-            name=(identity := row.entry.result.model.identity_sha256),
-            worst=row.value,
-            best=row.value,
-            deviations=row.deviations,
-            model=models[identity].model,
-            is_counted=models[identity].is_counted,
-        )
-        for row in rows
-    ]
-    bounded = [
-        candidate if row.bounds is None else replace(candidate, worst=row.bounds.worst, best=row.bounds.best)
-        for candidate, row in zip(answered, rows, strict=True)
-    ]
-    ranking = rank(bounded, ideal=rows[0].ideal)
-    if all(row.bounds is None for row in rows):
-        return Rankings(ranking, ranking)
-    return Rankings(ranking, rank(answered, ideal=rows[0].ideal))
 
 
 class ModelRow(NamedTuple):

@@ -171,8 +171,8 @@ class Measured(NamedTuple):
         """Compute what tables, ranks and indices need."""
         benchmark, metrics = load_benchmark(signature.benchmark), measurement.metrics()
         by_key = {metric_key(metric): metric for metric in metrics}
-        ranking = [by_key.get(key_of(ranking.metric, {})) for ranking in benchmark.rankings]
-        deviating = [metric.name for metric in ranking if metric is not None and metric.value is not None]
+        compared = [by_key.get(key_of(name, {})) for name in benchmark.compared_metrics]
+        deviating = [metric.name for metric in compared if metric is not None and metric.value is not None]
         return cls(
             metrics=metrics,
             deviations=measurement.deviations([*deviating, *benchmark.index_metrics(signature.task)]),
@@ -193,8 +193,8 @@ class Entry:
     n_recomputed: int
     """Number of stored metrics that were compared with recomputed ones."""
     deviations: Mapping[str, Deviations]
-    """Deviations of the metrics that rank and of those that an index averages, by name, without those that have
-    none."""
+    """Deviations of the metrics by which models are compared and of those that an index averages, by name, without
+    those that have none."""
     by_part: Mapping[str, FloatArray] = field(default_factory=dict)
     """Values in each part of a suite, for the metrics that are compared over sets of examples."""
     match: Match

@@ -15,9 +15,9 @@ from schemas.documents.base import Count, Document, Name, Positive, Sha256, Text
 from schemas.documents.model_facts import ModelId
 from schemas.documents.result import Interval
 
-Outcome: TypeAlias = Literal["better", "worse", "same", "differs", "unknown"]
-"""``better`` and ``worse`` are separable differences, ``same`` is one that the data do not separate, ``differs`` one of
-a measure without an ideal, and ``unknown`` one without an interval."""
+Outcome: TypeAlias = Literal["better", "worse", "tied", "unknown"]
+"""``better`` and ``worse`` are separable differences, ``tied`` one that the data do not separate, and ``unknown`` one
+without an interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +35,15 @@ class Difference(Document):
     value: float
     """Value of the other model."""
     lead: float
-    """How much nearer to the ideal the model is, negative if it is farther; without an ideal, how much larger it is."""
+    """How much nearer to the ideal the model is by the given answers; negative if it is farther."""
     low: float | None
-    """Lower end of the 95 % interval of the lead, widened for all measures of the comparison; None if it is unknown."""
+    """Lower end of the 95 % interval of the lead, of this pair alone; None if it is unknown."""
     high: float | None
+    lead_at_worst: float
+    """The lead with all missing answers of the model at their worst, and those of the other at their best."""
+    lead_at_best: float
     outcome: Outcome
+    """What the table says of the two: adjusted for all its pairs, and whatever the missing answers are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,8 @@ from evaluators.backend import OF_LANGUAGE_MODELS, ChoiceRequest, Request, Respo
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
-from leaderboard.ranking.boards import Board, ResultTable, Row, assemble
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
@@ -77,7 +78,7 @@ def board(results: Path, places: Places) -> Board:
     return assemble(load([Root(results, "accepted")], places.book, Memory(None)).entries)
 
 
-def rows(table: ResultTable) -> dict[str, Row]:
+def rows(table: Table) -> dict[str, Row]:
     return {row.entry.result.model.id: row for row in table.rows}
 
 

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from biasboard.ground.memory import Memory
 from leaderboard.pages.badges import Badge, summary_badge
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.rendering import View, generate, make_view
@@ -227,7 +226,7 @@ def test_the_badge_of_a_summary_says_what_that_of_the_board_says(view: View) -> 
     entries = (row.entry for table in view.board.tables for row in table.rows if not row.entry.is_baseline)
     for model in {entry.result.model.id: entry.result.model for entry in entries}.values():
         badges = {badge.left: badge for badge in view.badges[model.id]}
-        for benchmark in summarise(view.board, model, Memory(None)).benchmarks:
+        for benchmark in summarise(view.board, model).benchmarks:
             drawn = ElementTree.fromstring(summary_badge(model.id, benchmark))
             badge = badges[benchmark.heading]
             assert drawn.get("aria-label") == badge.alt

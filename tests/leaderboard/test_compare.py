@@ -97,17 +97,20 @@ def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> N
 
 
 @pytest.mark.slow
-def test_verdicts_are_widened_for_the_measures_of_a_pair(runs: Path, files: dict[str, Any]) -> None:
-    """The interval of each lead, computed from the records by the metric itself and Bonferroni's rule."""
+def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
+    runs: Path, view: View, files: dict[str, Any]
+) -> None:
+    """The interval of each lead, computed from the records by the metric itself."""
     keys = {model: found(files, f"acme/{model}")[0] for model in ("small", "large")}
     first, second = sorted(keys, key=keys.__getitem__)
-    verdicts = files[f"pairs/{keys[first]}.json"][keys[second]]
+    listed = files[f"pairs/{keys[first]}.json"][keys[second]]
     measures = files["models.json"]["measures"]
     labels = {"Worst-group accuracy": "worst_group_accuracy", "Stereotype gap": "accuracy_gap"}
     labels |= {"Same for he and she (UCerF)": "ucerf"}
-    assert [measures[number]["label"] for number, *_ in verdicts] == list(labels)
+    assert [measures[number]["label"] for number, *_ in listed] == list(labels)
+    (section,) = view.sections
     outcomes = {}
-    for number, lead, low, high, outcome in verdicts:
+    for number, lead, low, high, at_worst, at_best, outcome in listed:
         measure = measures[number]
         toward = []
         for model in (first, second):
@@ -115,15 +118,20 @@ def test_verdicts_are_widened_for_the_measures_of_a_pair(runs: Path, files: dict
             of_model = deviations(runs, f"acme__{model}", labels[measure["label"]], {})
             toward.append((abs(value - measure["ideal"]), of_model * (1.0 if value > measure["ideal"] else -1.0)))
         assert lead == pytest.approx(toward[1][0] - toward[0][0], abs=2e-6)
+        assert (at_worst, at_best) == (lead, lead)
         apart = toward[1][1] - toward[0][1]
-        t = stats.t.isf(0.05 / 2 / len(labels), apart.n_clusters - 1)
-        half = t * apart.variance**0.5
+        half = stats.t.isf(0.025, min(one.n_effective for _, one in toward) - 1) * apart.variance**0.5
         # Every value lies between 0 and 1, or -1 and 1, and so does a difference of distances.
         assert (low, high) == pytest.approx((max(lead - half, -1), min(lead + half, 1)), abs=2e-6)
-        assert outcome == ("same" if abs(lead) <= half else "first" if lead > 0 else "second")
+        (pair,) = (
+            one
+            for one in section.table.pairs[labels[measure["label"]]]
+            if {one.first[:12], one.second[:12]} == {keys[first], keys[second]}
+        )
+        assert outcome == pair.outcome
         outcomes[measure["label"]] = {"first": first, "second": second}.get(outcome, outcome)
     # Both are always right, and differ in how sure they are of he and she only.
-    assert list(outcomes.values()) == ["same", "same", "large"]
+    assert list(outcomes.values()) == ["tied", "tied", "large"]
 
 
 @pytest.mark.slow
@@ -181,7 +189,8 @@ class TestPage:
             "Compared with large over 3 measures of Gender and occupation, small is separably better in 0; "
             f"separably worse in 1: {named}; {same}."
         )
-        assert "intervals of 98.33 %" in page.locator("[data-bb-level]").inner_text()
+        level = page.locator("[data-bb-level]").inner_text()
+        assert "its interval of 95 % is of that pair alone. A verdict is more careful" in level
         choose(page, "Model", "large")
         assert f"large is separably better in 1: {named}; separably worse in 0; {same}." in page.inner_text("body")
         assert page.locator("[data-bb-measures] tbody td", has_text="large is better").count() == 1
@@ -199,7 +208,7 @@ class TestPage:
         page = compared(browser, address)
         choose(page, "With", "silent, no measure in common")
         words = page.locator("[data-bb-verdict]").inner_text()
-        assert words.startswith("These two have no headline measure under the same conditions")
+        assert words.startswith("small and silent have no headline measure under the same conditions")
         assert "silent has results in Gender and occupation." in words
         assert page.locator("[data-bb-measures]").is_hidden()
         assert cells(page)["all items"][1:] == ["unknown", "unknown"]
@@ -243,22 +252,31 @@ class TestPage:
         page.context.close()
         again.context.close()
 
-    def test_two_rows_of_a_table_open_it(self, browser: Browser, address: str) -> None:
+    def test_rows_of_a_table_open_it(self, browser: Browser, address: str) -> None:
         page = visit(browser, address + "benchmarks/synthbias.html").page
-        page.get_by_role("checkbox", name="Compare small").first.focus()
+        page.get_by_role("checkbox", name="Compare large").first.focus()
         page.keyboard.press("Space")
         bar = page.locator(".bb-chosen")
-        assert "small: choose one more model" in bar.inner_text()
+        assert "large: choose one to four more models" in bar.inner_text()
         assert bar.get_by_role("link").count() == 0
-        page.get_by_role("checkbox", name="Compare silent").first.check()
-        page.get_by_role("checkbox", name="Compare large").first.check()
-        # A third model takes the place of the first, which is no longer ticked.
-        assert not page.get_by_role("checkbox", name="Compare small").first.is_checked()
         page.get_by_role("checkbox", name="Compare small").first.check()
-        page.get_by_role("link", name="Compare 2 models").click()
+        page.get_by_role("checkbox", name="Compare silent").first.check()
+        page.get_by_role("link", name="Compare 3 models").click()
         settle(page)
-        assert "Compared with small" in page.locator("[data-bb-verdict]").inner_text()
-        assert "large is separably better in 1" in page.locator("[data-bb-verdict]").inner_text()
+        words = page.locator("[data-bb-verdict]").inner_text()
+        assert "Compared with small over 3 measures of Gender and occupation, large is separably better in 1" in words
+        assert "large and silent have no headline measure under the same conditions" in words
+        headings = page.locator("[data-bb-measures] thead th").all_inner_texts()
+        assert headings == [
+            "Measure",
+            "large",
+            *("small", "Verdict on small", "Lead of large"),
+            *("silent", "Verdict on silent", "Lead of large"),
+        ]
+        # A model that another box shows already changes places with it.
+        choose(page, "Model", "small")
+        assert "models=" in page.url
+        assert page.locator("[data-bb-measures] thead th").all_inner_texts()[1:3] == ["small", "large"]
         page.context.close()
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -21,7 +21,7 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.profile import front_parts
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Entry, Root, model_label
+from leaderboard.verify.entries import Entry, Root
 from schemas.documents.result import metric_key
 from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import pronoun_families
@@ -265,16 +265,16 @@ def test_leaders_and_models_below_the_line_are_counted(entries: Sequence[Entry])
     parts = front_parts(board)
     shown = shown_findings(parts)
     (part,) = (part for part in parts if part.pages.name == "synthbias")
-    names = {model_label(row.entry): row.entry.result.model.id for row in part.profile.table.ranked}  # type: ignore[union-attr]
+    names = {row.identity: row.model.id for row in part.profile.table.ranked}
     beaten = set()
     n_pairs, n_separable, n_below = 0, 0, 0
     for comparison in part.profile.table.comparisons:
         n_pairs += 1
         n_separable += comparison.separable
         if comparison.separable:
-            beaten.add(comparison.second if comparison.difference < 0 else comparison.first)
+            beaten.add(comparison.second if comparison.outcome == "first" else comparison.first)
     for row in part.profile.table.rows:
-        n_below += row.shut is not None and row.entry.result.model.endpoint != "baseline"  # type: ignore[union-attr]
+        n_below += row.shut is not None and row.entry.result.model.endpoint != "baseline"
     assert n_below == 1
     assert n_separable > 0
     unbeaten = [display_name(names[label]) for label in names if label not in beaten]

@@ -82,7 +82,7 @@ def model(board: Board, name: str) -> Model:
 
 
 def summary(board: Board, name: str, against: str | None = None) -> ModelSummary:
-    return summarise(board, model(board, name), Memory(None), against=against)
+    return summarise(board, model(board, name), against=against)
 
 
 @pytest.mark.slow
@@ -240,7 +240,7 @@ def test_every_part_of_a_card_holds_the_numbers_of_the_summary(whole: ModelSumma
             (sentence,) = [one for one in sentences if f"“{measure.label}”" in one]
             assert ("**Better than worse**" in sentence) == (difference.outcome == "better")
             assert ("**Worse than worse**" in sentence) == (difference.outcome == "worse")
-            assert ("Cannot be told apart" in sentence) == (difference.outcome == "same")
+            assert ("Cannot be told apart" in sentence) == (difference.outcome == "tied")
             assert f"{abs(difference.lead):.3f} [" in sentence
         assert (f"{of.heading}: not compared" in card) == (of.why_not_compared is not None)
         assert placing_text(of) in html.unescape(card)

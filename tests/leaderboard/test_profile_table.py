@@ -10,12 +10,11 @@ import pytest
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.pages.profile import FrontRow, FrontTable, front_parts, front_table
-from leaderboard.pages.tables import AnyView, index_views, make_sections
+from leaderboard.pages.tables import TableView, index_views, make_sections
 from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.entries import Root
-from schemas.documents.result import Metric
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
@@ -94,7 +93,7 @@ def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(board: 
     for heading, name in zip(table.groups[0].headings, ("worst_group_accuracy", "accuracy_gap", "ucerf"), strict=False):
         values = {}
         for row in default.rows:
-            entry = row.entry  # type: ignore[union-attr]
+            entry = row.entry
             if entry.is_baseline:
                 metric = entry.metric(name)
                 assert metric is not None
@@ -120,7 +119,7 @@ def test_of_equal_useless_predictors_the_simplest_is_named_on_every_page(table: 
 
 def test_a_measure_has_one_name_on_the_front_page_and_in_tables(board: Board) -> None:
     n_named = 0
-    views: list[AnyView] = [*make_sections(board), *index_views(board)]
+    views: list[TableView] = [*make_sections(board), *index_views(board)]
     for view in views:
         names = {headline.name: headline.label for headline in view.pages.headlines}
         headings = [(column.metric, column.heading) for column in view.columns if not column.group]
@@ -159,28 +158,19 @@ def test_tints_of_the_column_that_ranks_follow_from_the_ranks(table: FrontTable)
     assert tints == {"acme/even": "best", "acme/even-too": "best", "acme/biased": "worse", UNABLE: "useless"}
 
 
-def test_other_tints_follow_from_intervals_that_do_not_overlap(table: FrontTable) -> None:
+def test_other_tints_follow_from_the_comparisons_of_their_tables(board: Board, table: FrontTable) -> None:
+    (profile,) = (part.profile for part in front_parts(board) if part.profile.benchmark == "synthbias")
+    names = {row.identity: row.model.id for row in profile.rows.values()}
     n_worse = 0
-    for place in (1, 2, 3):
-        able = [row.cells[0][place] for row in table.rows if row.model_id in ABLE]
-        metrics = [cell.metric for cell in able if cell.metric is not None]
-        best = min(metrics, key=lambda metric: abs((metric.value or 0.0) - (metric.ideal or 0.0)))
-        for cell in able:
-            assert cell.metric is not None
-            assert cell.tint == ("worse" if _is_separably_worse(cell.metric, best) else "best")
-            n_worse += cell.tint == "worse"
-    assert n_worse > 0
-
-
-def _is_separably_worse(metric: Metric, best: Metric) -> bool:
-    """Whether every value in an interval is farther from the ideal than every value in the other."""
-    assert metric.interval is not None
-    assert best.interval is not None
-    ideal = metric.ideal or 0.0
-    steps = [number / 200 for number in range(201)]
-    own = [abs(metric.interval.low + step * (metric.interval.high - metric.interval.low) - ideal) for step in steps]
-    other = [abs(best.interval.low + step * (best.interval.high - best.interval.low) - ideal) for step in steps]
-    return min(own) > max(other)
+    for place, column in enumerate(profile.columns):
+        pairs = [one for one in column.table.pairs[column.headline.name] if one.is_ranked]
+        assert {names[name] for one in pairs for name in (one.first, one.second)} == set(ABLE)
+        beaten = {names[{"first": one.second, "second": one.first}[one.outcome]] for one in pairs if one.separable}
+        for row in table.rows:
+            if row.model_id in ABLE:
+                assert row.cells[0][place].tint == ("worse" if row.model_id in beaten else "best")
+        n_worse += len(beaten)
+    assert n_worse > 1
 
 
 def test_evenness_of_a_model_that_guesses_is_no_merit(table: FrontTable) -> None:

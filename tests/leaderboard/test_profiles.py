@@ -11,7 +11,7 @@ from evaluators.task import load_task
 from evaluators.tasks.labels.label_prompts import label_prompts
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.boards import Board, assemble
-from leaderboard.ranking.profiles import entries_of, profile_of, scope_of, tables_of
+from leaderboard.ranking.profiles import profile_of, scope_of, tables_of
 from leaderboard.verify.entries import Root
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, uniform, write_model, write_result
@@ -40,11 +40,11 @@ def test_headline_values_come_from_the_config_that_the_plug_in_names(board: Boar
     for column in profile.columns:
         for identity, cell in column.cells.items():
             assert cell.row is not None
-            (entry,) = entries_of(cell.row)
+            (entry,) = cell.row.entries
             assert entry.result.model.identity_sha256 == identity
             assert entry.result.signature.config == column.headline.config or column.headline.config is None
             assert cell.metric == entry.metric(column.headline.name)
-    named = {entries_of(row)[0].result.model.id for row in profile.rows.values()}
+    named = {row.model.id for row in profile.rows.values()}
     assert named == {"acme/able", "baseline/uniform"}
 
 

@@ -13,7 +13,8 @@ import pytest
 from evaluators.benchmark import load_benchmark
 from leaderboard.pages.rendering import generate, make_view, parquet_files
 from leaderboard.ranking import boards
-from leaderboard.ranking.boards import Board, ResultTable, assemble
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.rows import Table
 from leaderboard.verify.entries import Root
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import Gender, Probability, is_pro, leaning, uniform, write_model
@@ -50,11 +51,11 @@ def board(root: Path) -> Board:
     return assemble(load_known(Root(root, "local")).entries)
 
 
-def table_of(board: Board) -> ResultTable:
+def table_of(board: Board) -> Table:
     return next(table for table in board.tables if table.signature.config == "type2")
 
 
-def ranks(table: ResultTable) -> dict[str, str]:
+def ranks(table: Table) -> dict[str, str]:
     return {row.entry.result.model.id: str(row.rank) for row in table.rows}
 
 

@@ -246,7 +246,7 @@ def test_braces_in_a_title_leave_an_entry_whole(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     board = assemble(load_known(Root(tmp_path, "local")).entries)
     table = board.tables[0]
-    board = replace(board, tables=(replace(table, signature=replace(table.signature, config="a{b")),))
+    board = replace(board, tables=(replace(table, signatures=(replace(table.signature, config="a{b"),)),))
     view = make_view(board, (), ())
     (cited, _) = entries(generate(view, {})[view.sections[0].files.bib]).values()
     assert r"a\char123{}b" in cited["title"]

@@ -1,6 +1,6 @@
 "use strict";
 
-// Shared by the pages that choose among tables and results (explorer.js, compare.js), and the choice of two rows of any
+// Shared by the pages that choose among tables and results (explorer.js, compare.js), and the choice of rows of any
 // table for Compare. Names and texts come from strangers: they reach a page as text nodes and never as markup.
 
 const bbChoosing = (() => {
@@ -109,18 +109,19 @@ const bbChoosing = (() => {
   return { loader, element, fill, drawer, failure, named, short, listed };
 })();
 
-// Each row of a model gets a box to tick; two of them open Compare. Rows say their model in data-bb-model.
+// Each row of a model gets a box to tick; two to five of them open Compare. Rows say their model in data-bb-model.
 (() => {
   const rows = [...document.querySelectorAll("tr[data-bb-model]")];
   if (new Set(rows.map((row) => row.dataset.bbModel)).size < 2) {
     return;
   }
   const { element, short } = bbChoosing;
+  const MOST = 5;
   let chosen = [];
   const bar = element("div", undefined, "bb-chosen");
   const words = element("span");
   words.setAttribute("role", "status");
-  const link = element("a", "Compare 2 models", "bb-chosen-link");
+  const link = element("a", "Compare", "bb-chosen-link");
   const clear = element("button", "Clear");
   clear.type = "button";
   bar.append(words, link, clear);
@@ -135,7 +136,8 @@ const bbChoosing = (() => {
     link.href = new URL(`../compare.html#models=${chosen.map(encodeURIComponent).join(",")}`, root).href;
     link.hidden = chosen.length < 2;
     const names = chosen.map((model) => rows.find((row) => row.dataset.bbModel === model).querySelector("th a").textContent);
-    words.textContent = names.length === 1 ? `${names[0]}: choose one more model` : names.join(" and ");
+    link.textContent = `Compare ${chosen.length} models`;
+    words.textContent = names.length === 1 ? `${names[0]}: choose one to four more models` : bbChoosing.listed(names);
     bar.hidden = chosen.length === 0;
   }
 
@@ -145,11 +147,11 @@ const bbChoosing = (() => {
     box.type = "checkbox";
     box.autocomplete = "off";
     box.setAttribute("aria-label", `Compare ${short(row.dataset.bbModel)}`);
-    box.title = "Choose two models to compare";
+    box.title = "Choose two to five models to compare";
     box.addEventListener("change", () => {
       const others = chosen.filter((one) => one !== row.dataset.bbModel);
-      // A third model takes the place of the one that was chosen first.
-      chosen = box.checked ? [...others, row.dataset.bbModel].slice(-2) : others;
+      // One more than Compare shows takes the place of the one that was chosen first.
+      chosen = box.checked ? [...others, row.dataset.bbModel].slice(-MOST) : others;
       show();
     });
     label.append(box);

@@ -1,6 +1,6 @@
 "use strict";
 
-// Compares two models: verdicts over headline measures, which were computed for each pair, and differences by group from
+// Compares a model with up to four others: the verdicts of the tables on headline measures, and differences by group from
 // draws that all models of a table share. Names come from strangers: they reach the page as text nodes, never as markup.
 
 (() => {
@@ -10,6 +10,7 @@
   }
   const NORMAL_95 = 1.959964;
   const LEVELS = 127;
+  const MOST = 5;
   const SVG = "http://www.w3.org/2000/svg";
   const { loader, element, fill, drawer, failure, named, listed } = bbChoosing;
   const load = loader(root.dataset.bbCompare, ".gz");
@@ -84,35 +85,40 @@
     );
   }
 
-  // The verdicts on two models, seen from the first one.
-  async function verdictsOn(first, second) {
+  // The comparisons of two models, seen from the first one, by the place of their measure.
+  async function comparisonsOf(first, second) {
     const [one, other] = [first.key, second.key].sort();
     const file = share(first, second) ? await load(`pairs/${one}.json`) : {};
     const turned = one !== first.key;
     const seen = { first: turned ? "second" : "first", second: turned ? "first" : "second" };
-    return (file[other] ?? []).map(([place, lead, low, high, outcome]) => {
-      const value = turned ? -lead : lead;
-      const interval = low === null ? null : turned ? { value, low: -high, high: -low } : { value, low, high };
-      return { measure: board.measures[place], value, interval, outcome: seen[outcome] ?? outcome };
-    });
+    const minus = (end) => (end === null ? null : -end);
+    return new Map(
+      (file[other] ?? []).map(([place, lead, low, high, worst, best, outcome]) => [
+        place,
+        turned
+          ? { value: -lead, low: minus(high), high: minus(low), worst: -best, best: -worst, outcome: seen[outcome] ?? outcome }
+          : { value: lead, low, high, worst, best, outcome },
+      ]),
+    );
   }
+
+  const measuresOf = (found) => [...found.keys()].map((place) => board.measures[place]);
 
   function sentence(first, second, found) {
     const line = element("p");
-    const of = (outcome) => found.filter((one) => one.outcome === outcome);
-    const titles = [...new Set(found.map((one) => one.measure.benchmark))];
-    const n = `${found.length} ${found.length === 1 ? "measure" : "measures"}`;
+    const of = (outcome) => [...found].filter(([, one]) => one.outcome === outcome).map(([place]) => board.measures[place].label);
+    const titles = [...new Set(measuresOf(found).map((one) => one.benchmark))];
+    const n = `${found.size} ${found.size === 1 ? "measure" : "measures"}`;
     line.append("Compared with ", element("strong", second.name), ` over ${n} of ${listed(titles)}, `);
     line.append(element("strong", first.name), " is ");
     const parts = [
       ["separably better in", of("first")],
       ["separably worse in", of("second")],
-      ["different in", of("differs")],
-      ["not to be told apart in", of("same")],
+      ["not to be told apart in", of("tied")],
       ["not compared in", of("unknown")],
     ].filter(([, some], place) => place < 2 || some.length > 0);
     parts.forEach(([said, some], place) => {
-      const names = some.length > 0 ? `: ${listed(some.map((one) => one.measure.label))}` : "";
+      const names = some.length > 0 ? `: ${listed(some)}` : "";
       line.append(place === 0 ? "" : "; ", `${said} `, element("strong", String(some.length)), names);
     });
     line.append(".");
@@ -120,10 +126,10 @@
   }
 
   // Says of models that know no more than a coin that being even is no merit: one of them may be "better" than the other.
-  function unable(pair, found) {
-    const titles = new Map(found.map(({ measure }) => [measure.benchmark, measure.useless]));
+  function unable(chosen, measures) {
+    const titles = new Map(measures.map((measure) => [measure.benchmark, measure.useless]));
     const parts = [...titles].flatMap(([title, useless]) => {
-      const names = pair.filter((one) => useless.includes(one.key)).map((one) => one.name);
+      const names = chosen.filter((one) => useless.includes(one.key)).map((one) => one.name);
       return names.length > 0 ? [`${listed(names)} on ${title}`] : [];
     });
     const text =
@@ -132,60 +138,73 @@
     return parts.length > 0 ? [element("p", text, "bb-note bb-warning")] : [];
   }
 
-  function showVerdict(first, second, found) {
-    measured.hidden = found.length === 0;
-    verdict.hidden = false;
-    const level = root.querySelector("[data-bb-level]");
-    if (found.length === 0) {
-      const having = [first, second].map((one) => `${one.name} has results in ${listed(one.benchmarks)}.`);
-      verdict.replaceChildren(
-        element(
-          "p",
-          `These two have no headline measure under the same conditions, so none is compared. ${having.join(" ")} ` +
-            "In one benchmark, results on other data, or by another prompt, are not the same measure.",
-        ),
-      );
-      level.textContent = "";
-      return;
-    }
-    const intervals = found.map((one) => one.interval).filter((one) => one !== null);
-    const reach = reachOf(intervals);
-    verdict.replaceChildren(...unable([first, second], found), sentence(first, second, found));
+  function apart(first, second) {
+    const having = [first, second].map((one) => `${one.name} has results in ${listed(one.benchmarks)}.`);
+    return element(
+      "p",
+      `${first.name} and ${second.name} have no headline measure under the same conditions, so none is compared. ` +
+        `${having.join(" ")} In one benchmark, results on other data, or by another prompt, are not the same measure.`,
+    );
+  }
+
+  function judged(first, second, measure, one) {
     const said = {
       first: `${first.name} is better`,
       second: `${second.name} is better`,
-      same: "cannot be told apart",
-      differs: "they differ; no value is ideal",
+      tied: "cannot be told apart",
       unknown: "no interval, so not compared",
     };
-    const rows = found.map(({ measure, value, interval, outcome }) => {
+    const cell = element("td", said[one.outcome]);
+    if (one.outcome === "tied" && (one.low > 0 || one.high < 0)) {
+      const turns = one.worst <= 0 && one.best >= 0;
+      cell.append(element("small", turns ? "missing answers could reverse it" : "of so many pairs, some differ so by chance", "bb-reason"));
+    }
+    const winner = { first, second }[one.outcome];
+    if (winner !== undefined && measure.useless.includes(winner.key)) {
+      cell.append(element("small", "and is not shown to beat a useless predictor", "bb-reason"));
+    }
+    return cell;
+  }
+
+  function showVerdicts(first, others, found) {
+    const places = [...new Set(found.flatMap((one) => [...one.keys()]))].sort((one, other) => one - other);
+    const compared = places.map((place) => board.measures[place]);
+    measured.hidden = places.length === 0;
+    verdict.hidden = false;
+    const lines = others.map((other, which) => (found[which].size > 0 ? sentence(first, other, found[which]) : apart(first, other)));
+    verdict.replaceChildren(...unable([first, ...others], compared), ...lines);
+    const level = root.querySelector("[data-bb-level]");
+    if (places.length === 0) {
+      level.textContent = "";
+      return;
+    }
+    const reach = reachOf(found.flatMap((one) => [...one.values()]).filter((one) => one.low !== null));
+    const rows = places.map((place) => {
+      const measure = board.measures[place];
       const name = document.createDocumentFragment();
       const link = element("a", measure.label);
       link.href = measure.page;
       link.title = measure.sentence;
       name.append(link, element("small", measure.benchmark));
-      const isApart = ["first", "second", "differs"].includes(outcome);
-      const cells = [first, second].map((one) => number(measure.values[one.key], measure.is_signed));
-      const lead = interval === null ? number(value, true) : leadCell(interval, reach, isApart);
-      const judged = element("td", said[outcome]);
-      if (outcome === "same" && (interval.low > 0 || interval.high < 0)) {
-        judged.append(element("small", "missing answers could reverse it", "bb-reason"));
-      }
-      const winner = { first, second }[outcome];
-      if (winner !== undefined && measure.useless.includes(winner.key)) {
-        judged.append(element("small", "and is not shown to beat a useless predictor", "bb-reason"));
-      }
-      return [name, judged, ...cells, lead];
+      const value = (model) => (model.key in measure.values ? number(measure.values[model.key], measure.is_signed) : "not asked");
+      const cells = others.flatMap((other, which) => {
+        const one = found[which].get(place);
+        if (one === undefined) {
+          return [value(other), "not compared", ""];
+        }
+        const isApart = one.outcome === "first" || one.outcome === "second";
+        const lead = one.low === null ? number(one.value, true) : leadCell(one, reach, isApart);
+        return [value(other), judged(first, other, measure, one), lead];
+      });
+      return [name, value(first), ...cells];
     });
-    table(measured, ["Measure", "Verdict", first.name, second.name, `Lead of ${first.name}`], rows);
-    const each = (100 * (1 - 0.05 / Math.max(intervals.length, 1))).toFixed(intervals.length > 1 ? 2 : 0);
-    const widened =
-      intervals.length > 1
-        ? ` These are intervals of ${each} %, widened for ${intervals.length} comparisons (Bonferroni): of two equal models, at most 5 % would differ in any of them.`
-        : " The interval is one of 95 %.";
+    const headings = others.flatMap((other) => [other.name, others.length > 1 ? `Verdict on ${other.name}` : "Verdict", `Lead of ${first.name}`]);
+    table(measured, ["Measure", first.name, ...headings], rows);
     level.textContent =
-      "Better is nearer to the ideal value, and the lead is how much nearer. Answers that a model refused count " +
-      `against it.${widened} Both were asked the same: ${listed([...new Set(found.map((one) => one.measure.conditions))])}.`;
+      "Better is nearer to the ideal value, and the lead is how much nearer; its interval of 95 % is of that pair alone. " +
+      "A verdict is more careful: it is that of the whole table, where of many pairs some differ by chance, and it counts " +
+      "missing answers at their worst. Of tables of equal models, one in twenty has a false verdict. All were asked the same: " +
+      `${listed([...new Set(compared.map((one) => one.conditions))])}.`;
   }
 
   // The values of a result by metric and slice, each with draws of its deviation from the true value.
@@ -209,44 +228,48 @@
     return { value, low: value - half, high: value + half };
   }
 
-  async function showGroups(first, second, state, isOld) {
-    const shared = board.tables.filter((one) => [first, second].every((model) => one.results.some((result) => result.model === model.key)));
+  async function showGroups(first, others, state, isOld) {
+    const chosen = [first, ...others];
+    const shared = board.tables.filter((one) => chosen.every((model) => one.results.some((result) => result.model === model.key)));
     tables.hidden = shared.length === 0;
     if (shared.length === 0) {
       return;
     }
-    const chosen = shared.find((one) => one.id === state.get("table")) ?? shared[0];
-    const results = [first, second].map((model) => chosen.results.find((result) => result.model === model.key));
-    const files = await Promise.all(results.map((result) => load(`${chosen.id}/${result.id}.json`)));
+    const of = shared.find((one) => one.id === state.get("table")) ?? shared[0];
+    const results = chosen.map((model) => of.results.find((result) => result.model === model.key));
+    const files = await Promise.all(results.map((result) => load(`${of.id}/${result.id}.json`)));
     if (isOld()) {
       return;
     }
-    const place = Math.max(0, chosen.metrics.findIndex((one) => one.label === state.get("metric")));
-    const metric = chosen.metrics[place];
-    const [values, others] = files.map(decoded);
+    const place = Math.max(0, of.metrics.findIndex((one) => one.label === state.get("metric")));
+    const metric = of.metrics[place];
+    const [values, ...ofOthers] = files.map(decoded);
     const own = [...values.values()].filter((slice) => slice.metric === place);
     const keys = [...new Set(own.map((slice) => slice.key))].filter((key) => key !== "");
-    const groupName = (key) => words(chosen.group_names[key] ?? key);
+    const groupName = (key) => words(of.group_names[key] ?? key);
     const group = keys.includes(state.get("group")) ? state.get("group") : "";
-    fill(choice.table, shared.map((one) => [one.id, one.name]), chosen.id);
-    fill(choice.metric, chosen.metrics.map((one) => [one.label, one.label]), metric.label);
+    fill(choice.table, shared.map((one) => [one.id, one.name]), of.id);
+    fill(choice.metric, of.metrics.map((one) => [one.label, one.label]), metric.label);
     fill(choice.group, [["", "all items and every group"], ...keys.map((key) => [key, groupName(key)])], group);
     const found = own
       .filter((slice) => group === "" || slice.key === "" || slice.key === group)
-      .map((slice) => ({ slice, other: others.get(JSON.stringify([slice.metric, slice.key, slice.group])) }))
-      .map((row) => ({ ...row, interval: row.other === undefined ? null : difference(row.slice, row.other) }));
-    const intervals = found.map((row) => row.interval).filter((one) => one !== null);
+      .map((slice) => {
+        const same = ofOthers.map((other) => other.get(JSON.stringify([slice.metric, slice.key, slice.group])));
+        return { slice, same, intervals: same.map((other) => (other === undefined ? null : difference(slice, other))) };
+      });
+    const intervals = found.flatMap((row) => row.intervals).filter((one) => one !== null);
     const reach = reachOf(intervals);
     const isApart = ({ low, high }) => low > 0 || high < 0;
-    const rows = found.map(({ slice, other, interval }) => [
+    const rows = found.map(({ slice, same, intervals: ofRow }) => [
       slice.key === "" ? "all items" : `${groupName(slice.key)}: ${words(slice.group)}`,
       number(slice.value, metric.is_signed),
-      other === undefined ? "unknown" : number(other.value, metric.is_signed),
-      interval === null ? "unknown" : leadCell(interval, reach, isApart(interval)),
+      ...same.flatMap((other, which) => [
+        other === undefined ? "unknown" : number(other.value, metric.is_signed),
+        ofRow[which] === null ? "unknown" : leadCell(ofRow[which], reach, isApart(ofRow[which])),
+      ]),
     ]);
     grouped.querySelector("caption span").textContent = `${metric.label}: ${metric.text}`;
-    const [one, two] = [first, second].map((model) => model.name);
-    table(grouped, ["Group", one, two, `${one} minus ${two}`], rows);
+    table(grouped, ["Group", first.name, ...others.flatMap((one) => [one.name, `${first.name} minus ${one.name}`])], rows);
     root.querySelector("[data-bb-note]").textContent =
       `${intervals.filter(isApart).length} of ${intervals.length} intervals leave out 0. They are of 95 %, from the standard deviation of ` +
       `${board.n_draws} paired draws. Of ${intervals.length} intervals between equal models, ` +
@@ -262,25 +285,36 @@
     const given = /(?:^|&)models=([^&]*)/.exec(location.hash.slice(1))?.[1] ?? "";
     const found = given.split(",").map((name) => named(board.models, decodeURIComponent(name)));
     const first = found[0] ?? board.models[0];
-    const others = board.models.filter((one) => one !== first);
-    const second = others.find((one) => one === found[1]) ?? others.find((one) => share(first, one)) ?? others[0];
-    return [first, second];
+    const others = [...new Set(found.slice(1))].filter((one) => one !== undefined && one !== first).slice(0, MOST - 1);
+    if (others.length > 0) {
+      return [first, ...others];
+    }
+    const left = board.models.filter((one) => one !== first);
+    return [first, left.find((one) => share(first, one)) ?? left[0]];
   }
 
+  const selects = () => Array.from(models.elements).filter((one) => one.name === "model");
+
   async function show(isOld) {
-    const [first, second] = chosenModels();
-    const others = board.models.filter((one) => one !== first);
-    const [shared, apart] = [true, false].map((does) => others.filter((one) => share(first, one) === does));
-    fill(models.first, board.models.map((one) => [one.key, one.name]), first.key);
-    const lacking = apart.map((one) => [one.key, `${one.name}, no measure in common`]);
-    fill(models.second, [...shared.map((one) => [one.key, one.name]), ...lacking], second.key);
-    const found = await verdictsOn(first, second);
+    const [first, ...others] = chosenModels();
+    selects().forEach((select, place) => {
+      const own = place === 0 ? first : others[place - 1];
+      const taken = [first, ...others].filter((one) => one !== own);
+      const free = board.models.filter((one) => place === 0 || !taken.includes(one));
+      const [shared, lacking] = [true, false].map((does) => free.filter((one) => (one === first || share(first, one)) === does));
+      const options = [...shared.map((one) => [one.key, one.name]), ...lacking.map((one) => [one.key, `${one.name}, no measure in common`])];
+      const all = place === 0 ? free.map((one) => [one.key, one.name]) : options;
+      fill(select, place < 2 ? all : [["", "no other"], ...all], own?.key ?? "");
+      select.parentElement.hidden = place > others.length + 1 || (place > 1 && board.models.length <= place);
+    });
+    const found = await Promise.all(others.map((one) => comparisonsOf(first, one)));
     if (isOld()) {
       return;
     }
-    showVerdict(first, second, found);
-    status.textContent = `${found.length} ${found.length === 1 ? "measure" : "measures"} compared`;
-    await showGroups(first, second, stateOf(), isOld);
+    showVerdicts(first, others, found);
+    const n = new Set(found.flatMap((one) => [...one.keys()])).size;
+    status.textContent = `${n} ${n === 1 ? "measure" : "measures"} compared`;
+    await showGroups(first, others, stateOf(), isOld);
   }
 
   const update = drawer(root, status, show);
@@ -295,9 +329,11 @@
           state.set(name, value);
         }
       }
-      const one = models.first.value;
-      const two = models.second.value === one ? chosenModels()[0].key : models.second.value;
-      location.hash = `models=${one},${two}${state.size > 0 ? `&${state}` : ""}`;
+      const [before] = chosenModels();
+      const [one, ...rest] = selects().map((select) => select.value);
+      // Who chooses as the first a model that is among the others changes places with it.
+      const others = [...new Set(rest.map((key) => (key === one ? before.key : key)))].filter((key) => key !== "" && key !== one);
+      location.hash = `models=${[one, ...others].join(",")}${state.size > 0 ? `&${state}` : ""}`;
     });
   }
   window.addEventListener("hashchange", update);

@@ -1,0 +1,284 @@
+"""What a row of a table is, and the ranks that a metric gives the rows of a table.
+
+A row stands for one result of a model, or for an index over several of them: everything that reads tables reads both
+alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from evaluators.benchmark import Part
+from evaluators.runs.measure.example_sets import SetTable
+from evaluators.runs.measure.index_values import Index
+from evaluators.scorer import WORD_LISTS
+from evaluators.statistics.jackknife import Deviations
+from leaderboard.benchmark_pages import Column
+from leaderboard.ranking.bounds import Bounds
+from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, by_rank, rank
+from leaderboard.ranking.revisions import model_rows
+from leaderboard.ranking.table_columns import Undefined
+from leaderboard.ranking.unranked import reasons_of
+from leaderboard.verify.entries import Entry, model_label
+from schemas.documents.result import Metric, Model, Signature
+from schemas.documents.run_files import Scorer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row of a table: a model, its results and its rank."""
+
+    entries: tuple[Entry, ...]
+    """Results of the model: one, or in the table of an index one for each of its configs, in their order."""
+    indices: tuple[Index, ...] = ()
+    """Index that ranks the models, followed by its variants; empty for a row of one result."""
+    rank: RankRange | None = None
+    unranked: str | None
+    """Reason why the row has no rank; None if it has one."""
+    shut: str | None = None
+    """Reason why a model does not achieve more than every baseline; None if it does or the benchmark does not ask."""
+    chance: float | None = None
+    """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
+    rank_of_answers: RankRange | None = None
+    """Rank range if missing answers are left out; None without missing answers or without a rank."""
+    bounds: Bounds | None = None
+    """The values of the ranking metric with missing answers at their worst and best; None if none are missing."""
+    sets: tuple[SetTable, ...] = ()
+    """Comparison of the sets of examples, for each number of examples with several sets."""
+
+    @property
+    def entry(self) -> Entry:
+        """The result, or the first of several."""
+        return self.entries[0]
+
+    @property
+    def model(self) -> Model:
+        """The model of the row."""
+        return self.entry.result.model
+
+    @property
+    def identity(self) -> str:
+        """The hash that names the exact version of the model."""
+        return self.model.identity_sha256
+
+    @property
+    def label(self) -> str:
+        """The model id with revision and precision."""
+        return model_label(self.entry)
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if the row is no language model."""
+        return self.entry.is_baseline
+
+    @property
+    def is_imported(self) -> bool:
+        """True if the answers were published elsewhere and imported."""
+        return self.entry.is_imported
+
+    @property
+    def is_below(self) -> bool:
+        """True if the row is below the line: a model that achieves no more than a baseline."""
+        return self.shut is not None
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What the row says about its missing rank."""
+        is_limited = any(entry.match.extent == "slice" for entry in self.entries)
+        return () if self.is_baseline else reasons_of(self.unranked, self.shut, is_limited=is_limited)
+
+    def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
+        """Return an index, or a metric of the only result on a slice or by default on all items; None without one."""
+        if self.indices:
+            return next((index.metric for index in self.indices if index.metric.name == name), None)
+        return self.entry.metric(name, group)
+
+    @property
+    def primary(self) -> Metric:
+        """The index that ranks the models."""
+        return self.indices[0].metric
+
+    @property
+    def parts(self) -> tuple[Metric, ...]:
+        """The metrics whose mean is the ranking index."""
+        return self.indices[0].parts
+
+    def entry_of(self, part: Part) -> Entry | None:
+        """Return the result that a part of an index is computed from; None if the model lacks it."""
+        return next((entry for entry in self.entries if part.source.fits(entry.result.signature)), None)
+
+    @property
+    def shut_parts(self) -> frozenset[str]:
+        """The keys of the parts of the indices whose own task the model solves no better than a baseline."""
+        return frozenset(
+            part.key
+            for index in self.indices
+            for part in index.definition.parts
+            if (entry := self.entry_of(part)) and entry.standing is not None and not entry.standing.passes
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Notes on results whose answers look corrupted: the config and the reason."""
+        return tuple(
+            f"{entry.result.signature.config}: {reason}"
+            for entry in self.entries
+            if (reason := entry.result.environment.corruption) is not None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of the models whose results share one signature, or of those that an index combines.
+
+    Rows with the best rank ranges come first, of equal ones that nearest to the ideal, then rows without a rank. Models
+    that achieve no more than a baseline follow below.
+    """
+
+    signatures: tuple[Signature, ...]
+    """What each result of a row was asked: one signature, or in the table of an index one for each config."""
+    protocol: str | None = None
+    """Prompt or protocol of an index, which also names prompts that differ from the protocol's own; None without."""
+    version: str | None = None
+    """Version of the ranking index, which covers the versions of all its parts and of their scorers; None without."""
+    columns: tuple[Column, ...] = ()
+    """Columns of a table of results."""
+    undefined: tuple[Undefined, ...] = ()
+    primary: str | None
+    """Name of the metric or index by which the rows are ranked; None if the benchmark names none, or if none can rank
+    models on these items."""
+    sorted_by: str | None = None
+    """Name of the metric by which the rows are sorted if none ranks them; None for their names."""
+    rows: tuple[Row, ...]
+    pairs: Mapping[str, tuple[Comparison, ...]]
+    """Comparisons of all pairs of language models, which are named by the identities of their rows, by metric."""
+    detectable: float | None
+    """Difference between two ranked models that is detected with a probability of 80 %; None if unknown."""
+    others: tuple[Table, ...] = ()
+    """The same results ranked by each other metric that the benchmark offers; empty if no result has a rank."""
+
+    @property
+    def signature(self) -> Signature:
+        """What was asked, of the first result of a row."""
+        return self.signatures[0]
+
+    @property
+    def signature_sha256(self) -> str:
+        """The hash of this signature."""
+        return self.rows[0].entry.result.signature_sha256
+
+    @property
+    def is_index(self) -> bool:
+        """True if an index over several results ranks the models."""
+        return self.version is not None
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The comparisons of all pairs of ranked models by the metric that ranks them."""
+        return tuple(pair for pair in self.pairs.get(self.primary or "", ()) if pair.is_ranked)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the rows answer all items of the config or suite, as the board knows it."""
+        return self.rows[0].entry.match.extent == "whole"
+
+    @property
+    def ranked(self) -> tuple[Row, ...]:
+        """The rows that have a rank."""
+        return tuple(row for row in self.rows if row.rank is not None)
+
+    @property
+    def tied_for_first(self) -> tuple[str, ...]:
+        """The ids of the models that no other ranked model is separably better than, in the table's order."""
+        return tuple(dict.fromkeys(row.model.id for row in self.ranked if row.rank is not None and row.rank.best == 1))
+
+    @property
+    def scorers(self) -> tuple[Scorer, ...]:
+        """The scorers of the texts, the same for all rows."""
+        return tuple(scorer for entry in self.rows[0].entries for scorer in entry.result.scorers)
+
+    @property
+    def is_demo(self) -> bool:
+        """True if lists of words judged the texts, which do for a demonstration."""
+        return any(scorer.name in WORD_LISTS for scorer in self.scorers)
+
+
+class Measured(NamedTuple):
+    """The value of a row by a metric that can rank."""
+
+    row: Row
+    """The row, whose ``unranked`` says whether this metric can rank it."""
+    metric: Metric | None
+    bounds: Bounds | None
+    """The values with missing answers at their worst and best; None if none are missing."""
+    deviations: Deviations | None
+    """Deviations of the value; None if there are too few clusters for an interval."""
+
+    @property
+    def order(self) -> tuple[bool, float, str, str, str]:
+        """The sort key: nearest to the ideal first, with missing answers at their worst, and unknown values last."""
+        name = self.row.label, self.row.identity, self.row.entry.place
+        if self.metric is None or self.metric.value is None or self.metric.ideal is None:
+            return True, 0.0, *name
+        return False, abs((self.metric.value if self.bounds is None else self.bounds.worst) - self.metric.ideal), *name
+
+
+def ranked_by(measured: Sequence[Measured]) -> tuple[tuple[Row, ...], Ranking]:
+    """Rank the rows of a table by a metric.
+
+    Returns:
+        The rows in the order of the table, and the ranking behind their ranks.
+    """
+    ordered = sorted(measured, key=lambda one: one.order)
+    ranking = of_answers = compared(ordered)
+    ranked = [one for one in ordered if one.row.unranked is None]
+    if any(one.bounds is not None for one in ranked):
+        of_answers = compared([one._replace(bounds=None) for one in ranked])
+    rows = [
+        row
+        if row.unranked is not None
+        else replace(
+            row,
+            rank=ranking.ranges.get(row.identity),
+            chance=ranking.chances.get(row.identity),
+            rank_of_answers=None if bounds is None else of_answers.ranges.get(row.identity),
+        )
+        for row, _, bounds, _ in ordered
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.is_below, by_rank(row.rank)))), ranking
+
+
+def compared(measured: Sequence[Measured]) -> Ranking:
+    """Compare the models of a table by a metric, and rank those that can be ranked, by the identities of their rows.
+
+    Language models without a rank are compared with the others and change none of their ranks; baselines, and results
+    of one model that contradict each other, are not compared.
+    """
+    models = model_rows([one.row.entry for one in measured if one.row.unranked is None])
+    n_rows = Counter(one.row.identity for one in measured)
+    candidates, ideal, largest = list[Candidate](), 0.0, math.inf
+    for row, metric, bounds, deviations in measured:
+        is_ranked = row.unranked is None
+        if metric is None or metric.value is None or metric.ideal is None:
+            continue
+        if not is_ranked and (row.is_baseline or n_rows[row.identity] > 1):
+            continue
+        ideal = metric.ideal
+        largest = max(ideal - metric.minimum, math.inf if metric.maximum is None else metric.maximum - ideal)
+        candidates.append(
+            Candidate(
+                name=row.identity,
+                worst=metric.value if bounds is None else bounds.worst,
+                best=metric.value if bounds is None else bounds.best,
+                value=metric.value,
+                deviations=deviations,
+                model=models[row.identity].model if is_ranked else None,
+                is_counted=not is_ranked or models[row.identity].is_counted,
+                is_ranked=is_ranked,
+            )
+        )
+    return rank(candidates, ideal=ideal, largest=largest) if candidates else NO_RANKING
