@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 from leaderboard.pages.markup import slug
@@ -24,10 +23,20 @@ def table_anchor(signature: Signature, signature_sha256: str) -> str:
 
 def anchor_of(table: Table) -> str:
     """Return the anchor of a table."""
-    if table.version is None:
-        return table_anchor(table.signature, table.signature_sha256)
-    digest = hashlib.sha256("\n".join((table.version, *map(str, table.signatures))).encode()).hexdigest()[:8]
-    return plain(f"{table.signature.dataset}-index-{table.protocol}-{digest}")
+    if table.is_index:
+        return plain(f"{table.signature.dataset}-index-{table.protocol}-{table.sha256[:8]}")
+    return table_anchor(table.signature, table.sha256)
+
+
+def table_page(table: Table, *, is_default: bool) -> str:
+    """Return the path of the page that shows a table, relative to the root of the site.
+
+    Args:
+        table: The table.
+        is_default: True if it is the first table of its benchmark.
+    """
+    name = slug(table.signature.benchmark)
+    return f"benchmarks/{name}.html" if is_default else f"benchmarks/{name}/{anchor_of(table)}.html"
 
 
 def row_anchor(table: str, model: Model) -> str:

@@ -30,6 +30,8 @@ Field: TypeAlias = tuple[Kind, Callable[[T], Scalar]]
 Fields: TypeAlias = Mapping[str, Field[T]]
 """All columns of these rows, by name."""
 
+_KINDS: Mapping[str, Kind] = {"string": str, "Int64": int, "Float64": float, "boolean": bool}
+_MANY_ROWS = 1_000
 _PREFIX = "biasboard."
 """Beginning of the names of metadata, which distinguishes them from those of other writers."""
 
@@ -124,6 +126,15 @@ class Table(NamedTuple):
         lines = [line(fields, row) for row in rows]
         return Table(files, kinds(fields), lines, signature, about or {}, is_of_many=is_of_many)
 
+    @staticmethod
+    def of_frame(files: Files, frame: pd.DataFrame, *, is_of_many: bool = False, **about: str) -> Table:
+        """Return a table with the rows of a data frame, whose missing values are None."""
+        columns = {str(name): _KINDS[str(kind)] for name, kind in frame.dtypes.items()}
+        values = frame.astype(object).where(frame.notna(), None)
+        lines = [dict(zip(columns, line, strict=True)) for line in values.itertuples(index=False, name=None)]
+        signature = about.pop("signature", None)
+        return Table(files, columns, lines, signature, about, is_of_many=is_of_many)
+
     @property
     def frame(self) -> pd.DataFrame:
         """The rows as a data frame of objects, so that whole numbers beside unknown ones stay whole.
@@ -154,19 +165,31 @@ class Table(NamedTuple):
             ValueError: the columns of a row are not those of the table.
         """
         signed = {} if self.signature is None else {"signature": self.signature}
-        about = {f"{_PREFIX}{name}": value for name, value in sorted((signed | dict(self.about)).items())}
         schema = pa.schema([(name, SCALARS[kind]) for name, kind in self.columns.items()])
-        made = pa.Table.from_pandas(self.frame, schema=schema, preserve_index=False)
-        content = io.BytesIO()
-        # Most tables have hundreds of columns and few rows, so that what a file says about each column is most of it:
-        # dictionaries, statistics and a second schema in the manner of Arrow made a file of 2,178 columns 660 kB
-        # instead of 370. Pandas adds a description of its own, which changes with its version.
-        with pq.ParquetWriter(
-            content, schema, store_schema=False, use_dictionary=False, write_statistics=False
-        ) as writer:
-            writer.write_table(made.replace_schema_metadata(None))
-            writer.add_key_value_metadata(about)
-        return content.getvalue()
+        return _parquet(
+            pa.Table.from_pandas(self.frame, schema=schema, preserve_index=False), signed | dict(self.about)
+        )
+
+
+def frame_parquet(frame: pd.DataFrame) -> bytes:
+    """Return a data frame as Parquet; the same frame always has the same bytes."""
+    return _parquet(pa.Table.from_pandas(frame, preserve_index=False), {})
+
+
+def _parquet(table: pa.Table, about: Mapping[str, str]) -> bytes:
+    """Return a table as Parquet, with metadata by name."""
+    content = io.BytesIO()
+    table = table.replace_schema_metadata(None)
+    # Most tables have hundreds of columns and few rows, so that what a file says about each column is most of it:
+    # dictionaries, statistics and a second schema in the manner of Arrow made a file of 2,178 columns 660 kB instead of
+    # 370. Pandas adds a description of its own, which changes with its version.
+    has_many_rows = table.num_rows > _MANY_ROWS
+    with pq.ParquetWriter(
+        content, table.schema, store_schema=False, use_dictionary=has_many_rows, write_statistics=False
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({f"{_PREFIX}{name}": value for name, value in sorted(about.items())})
+    return content.getvalue()
 
 
 def to_csv(frame: pd.DataFrame) -> str:

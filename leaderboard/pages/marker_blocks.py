@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import jinja2
 
-from leaderboard.pages.explorer import explored
-from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.news import News
-from leaderboard.pages.profile import TINTS, front_parts, front_table, own_parts
+from leaderboard.pages.profile import TINTS, FrontTable, front_parts
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.ranking.boards import Board
 
@@ -19,7 +17,7 @@ _MOST_NEWS = 3
 def make_blocks(
     environment: jinja2.Environment,
     board: Board,
-    models: Sequence[ModelView],
+    front: FrontTable,
     news: Sequence[News],
     n_apart: int,
 ) -> dict[str, str]:
@@ -31,18 +29,17 @@ def make_blocks(
     Args:
         environment: Templates.
         board: All results.
-        models: All models with their results.
+        front: The table of the front page.
         news: Events of accepted results, the newest first.
         n_apart: Number of results that are set apart.
     """
-    parts, own = front_parts(board), own_parts(board)
-    columns = (*own, *(part for part in parts if not part.is_own))
+    parts = front_parts(board)
 
     def block(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
 
     return {
-        "profile": block("profile.html.j2", table=front_table(board, columns, explored(models)), tints=TINTS),
+        "profile": block("profile.html.j2", table=front, tints=TINTS),
         "leaders": block("leaders.html.j2", leaders=leaders(parts)),
         "findings": block("findings.html.j2", findings=shown_findings(parts)),
         "examples": block("examples.html.j2", parts=parts),

@@ -20,7 +20,7 @@ from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.pages.summaries import Summary, summary_of
-from leaderboard.pages.tables import TableView
+from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest
@@ -160,7 +160,7 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
         row=row,
         detail=detail,
         anchor=anchor,
-        files=Files(stem),
+        files=result_files(entry.result),
         overall=main,
         variants=() if entry.is_baseline else tuple(metric for metric in overall if metric.name in pages.variants),
         answers=make_answers(entry, stem, manifest, pages.may_offend.get(section.table.signature.task)),

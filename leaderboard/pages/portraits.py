@@ -16,11 +16,11 @@ from leaderboard.pages.model_list import size_text
 from leaderboard.pages.profile import best_useless_of
 from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import TableView
-from leaderboard.pages.useless_predictors import Named
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.placings import identities_of, placing, ranked_row
 from leaderboard.ranking.profiles import Profile, ProfileCell, profiles_of, scope_of
 from leaderboard.ranking.rows import Row
+from leaderboard.ranking.useless import Named
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 

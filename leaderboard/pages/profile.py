@@ -7,21 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
-from leaderboard.pages.addresses import anchor_of, model_page, permalink, result_page, row_anchor
+from leaderboard.model_facts import display_name
+from leaderboard.pages.addresses import anchor_of, model_page, permalink, result_page, row_anchor, table_page
 from leaderboard.pages.choice_keys import answers_link
+from leaderboard.pages.exports import Field, Fields, Files, of_part
+from leaderboard.pages.exports import Table as Export
 from leaderboard.pages.markup import slug
-from leaderboard.pages.useless_predictors import Named, baselines_of, best_useless
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
-from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, profile_of, profiles_of
+from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, profile_of, profiles_of, tables_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.rows import Row, Table
-from leaderboard.verify.entries import Provenance
+from leaderboard.ranking.useless import Named, baselines_of, best_useless
+from leaderboard.verify.entries import Entry, Provenance
 from schemas.documents.result import Metric
 
 Tint: TypeAlias = Literal["best", "worse", "useless"]
@@ -47,6 +51,8 @@ class Cell(NamedTuple):
 class Heading(NamedTuple):
     """The heading of a column."""
 
+    name: str
+    """Name of its metric."""
     label: str
     sentence: str
     unit: str
@@ -115,12 +121,24 @@ class Missing(NamedTuple):
     """Command that scores a model on it."""
 
 
+class Folded(NamedTuple):
+    """Models that were asked in a way that few were, in place of a group of columns."""
+
+    heading: str
+    page: str
+    models: tuple[tuple[str, str], ...]
+    """Name and page of each model."""
+    note: str
+    """Words on how they do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontTable:
     """The table of the front page."""
 
     groups: tuple[Group, ...]
     rows: tuple[FrontRow, ...]
+    folded: tuple[Folded, ...]
     missing: tuple[Missing, ...]
 
     @property
@@ -137,12 +155,17 @@ def front_parts(board: Board) -> tuple[Part, ...]:
     return tuple(sorted(parts, key=lambda part: (not part.is_local, -len(part.models), part.heading)))
 
 
-def own_parts(board: Board) -> tuple[Part, ...]:
-    """Return a part for each dataset that only local runs are on, by the first table of a language model on it."""
+def all_parts(board: Board) -> tuple[Part, ...]:
+    """Return each way in which a language model was asked: own data and local runs, and then most models first."""
     own = board.own_datasets
-    profiles = [profile for name in board.benchmarks for profile in profiles_of(board, name)]
-    first = {profile.scope.data: profile for profile in reversed(profiles) if profile.scope.data in own}
-    return tuple(Part(first[data], is_own=True) for data in sorted(first))
+    parts = []
+    for name in board.benchmarks:
+        default = tables_of(board, name)[0]
+        parts += [
+            Part(profile, is_own=profile.scope.data in own, is_default=profile.table is default)
+            for profile in profiles_of(board, name)
+        ]
+    return tuple(sorted(parts, key=lambda part: (not part.is_own, not part.is_local, -len(part.models), part.heading)))
 
 
 def front_table(board: Board, parts: Sequence[Part], explored: frozenset[str] = frozenset()) -> FrontTable:
@@ -153,15 +176,24 @@ def front_table(board: Board, parts: Sequence[Part], explored: frozenset[str] = 
 
     Args:
         board: All results.
-        parts: The benchmarks on the front page.
+        parts: All ways in which models were asked. Those with few of the models are told in a line.
         explored: Permanent links of the results whose answers the site shows; values of others lead to their model.
     """
-    shown = {part.profile.benchmark for part in parts}
+    asked = {part.profile.benchmark for part in parts if not part.profile.scope.is_retired}
     names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks() if not pages.is_of_own_data)}
+    shown: list[Part] = []
+    models: set[str] = set()
+    for part in parts:
+        # A column of which most cells are empty says less than a line.
+        is_filled = 2 * len(part.models) >= len(models | part.models.keys())
+        if not part.profile.scope.is_retired and (part.is_local or is_filled):
+            shown.append(part)
+            models |= part.models.keys()
     return FrontTable(
-        groups=tuple(part.group() for part in parts),
-        rows=_rows(board, parts, explored),
-        missing=tuple(_missing(name) for name in sorted(names - shown)),
+        groups=tuple(part.group() for part in shown),
+        rows=_rows(board, shown, explored),
+        folded=tuple(part.folded() for part in parts if part not in shown),
+        missing=tuple(_missing(name) for name in sorted(names - asked)),
     )
 
 
@@ -205,17 +237,22 @@ def _order(row: FrontRow) -> tuple[object, ...]:
 class Part:
     """A benchmark on the front page and the rows of its models: of the versions of a model only the newest."""
 
-    def __init__(self, profile: Profile, *, is_own: bool) -> None:
+    def __init__(self, profile: Profile, *, is_own: bool, is_default: bool = True) -> None:
         """Choose the rows of a profile.
 
         Args:
             profile: What the benchmark says about all its models.
             is_own: True if only local runs are on its data, whose name then stands for that of the benchmark.
+            is_default: True if its table is the first of its benchmark; another one is told by its conditions.
         """
         self.profile, self.is_own = profile, is_own
         self.pages = load_pages(profile.benchmark)
         self.heading = " ".join(profile.scope.data) if is_own else self.pages.heading
-        self.page = f"benchmarks/{slug(profile.benchmark)}.html{f'#{anchor_of(profile.table)}' if is_own else ''}"
+        if not (is_own or is_default):
+            self.heading += f" ({' '.join(profile.scope.data)}, {profile.scope.protocol})"
+        # The page of a benchmark shows the tables of own data, too.
+        anchor = f"#{anchor_of(profile.table)}" if is_own else ""
+        self.page = f"{table_page(profile.table, is_default=is_own or is_default)}{anchor}"
         rows = [cell.row for column in profile.columns for cell in column.cells.values() if cell.row is not None]
         found = {id(entry): entry for row in (*profile.table.rows, *rows) for entry in row.entries}
         entries = [entry for entry in found.values() if not entry.is_baseline]
@@ -231,6 +268,11 @@ class Part:
     def is_local(self) -> bool:
         """True if one of these results is a local run."""
         return any(entry.origin == "local" for entry in self.entries)
+
+    @property
+    def able(self) -> tuple[Entry, ...]:
+        """The results of those that are not below the line: what the others do says nothing of models that can read."""
+        return tuple(entry for entry in self.entries if entry.result.model.identity_sha256 not in self.profile.below)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -254,9 +296,12 @@ class Part:
     def group(self) -> Group:
         """Return the headings of the columns."""
         benchmark = load_benchmark(self.profile.benchmark)
-        key = "-".join([self.profile.benchmark, *(self.profile.scope.data if self.is_own else ())])
+        key = "-".join(
+            [self.profile.benchmark, *(self.profile.scope[1:] if self.heading != self.pages.heading else ())]
+        )
         headings = tuple(
             Heading(
+                column.headline.name,
                 column.headline.label,
                 column.headline.sentence,
                 column.headline.unit,
@@ -268,6 +313,21 @@ class Part:
             for column in self.profile.columns
         )
         return Group(self.pages, self.heading, key, self.is_own, self.page, headings)
+
+    def folded(self) -> Folded:
+        """Return the line that names the models instead of columns."""
+        models = tuple((display_name(model_id), model_page(model_id)) for model_id in sorted(self.models))
+        n_below = sum(row.is_below for row in self.rows)
+        n_ranked = sum(row.rank is not None for row in self.rows)
+        if self.profile.scope.is_retired:
+            note = "this version of the data is retired"
+        elif n_below == len(models):
+            note = "none is shown to beat a useless predictor"
+        elif n_ranked == 1:
+            note = "one can be ranked, with nobody to compare it with"
+        else:
+            note = f"{n_ranked or 'none'} can be ranked"
+        return Folded(self.heading, self.page, models, note)
 
     def rank(self, model_id: str, asked: set[str]) -> GroupRank:
         """Return the rank of a model.
@@ -373,3 +433,33 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
     losers = {pair.second if pair.outcome == "first" else pair.first for pair in pairs if pair.separable}
     compared = {name for pair in pairs for name in (pair.first, pair.second)}
     return useless | {identity: "worse" if identity in losers else "best" for identity in compared}
+
+
+def front_file(front: FrontTable) -> Export:
+    """Return the table of the front page, with one row for each model."""
+    rank: Fields[GroupRank] = {
+        "rank_best": (int, lambda placed: None if placed.rank is None else placed.rank.best),
+        "rank_worst": (int, lambda placed: None if placed.rank is None else placed.rank.worst),
+        "n_ranked": (int, lambda placed: None if placed.rank is None else placed.rank.n_ranked),
+        "no_rank_reason": (str, lambda placed: placed.reason or None),
+    }
+    value: Fields[Cell] = {
+        "": (float, lambda cell: None if cell.metric is None else cell.metric.value),
+        "_low": (float, lambda cell: cell.metric.interval.low if cell.metric and cell.metric.interval else None),
+        "_high": (float, lambda cell: cell.metric.interval.high if cell.metric and cell.metric.interval else None),
+        "_shown_as": (str, lambda cell: cell.tint and TINTS[cell.tint]),
+    }
+    fields: dict[str, Field[FrontRow]] = {"model": (str, lambda row: row.model_id)}
+    for number, group in enumerate(front.groups):
+        fields |= of_part(rank, partial(_rank_of, number), before=f"{group.key}_")
+        for place, heading in enumerate(group.headings):
+            fields |= of_part(value, partial(_cell_of, number, place), before=f"{group.key}_{heading.name}")
+    return Export.of(Files("files/front"), fields, front.rows)
+
+
+def _rank_of(number: int, row: FrontRow) -> GroupRank:
+    return row.ranks[number]
+
+
+def _cell_of(number: int, place: int, row: FrontRow) -> Cell:
+    return row.cells[number][place]

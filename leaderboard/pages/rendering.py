@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -26,7 +26,7 @@ from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
 from leaderboard.pages.explorer import explored, explorer_files, explorer_link
-from leaderboard.pages.exports import Files, Table
+from leaderboard.pages.exports import Files, Table, frame_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
@@ -36,12 +36,14 @@ from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_ne
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.pictures import Picture
 from leaderboard.pages.portraits import facts_sentence, portraits
+from leaderboard.pages.profile import FrontTable, all_parts, front_file, front_table
 from leaderboard.pages.set_aside import ApartGroup, make_apart
 from leaderboard.pages.size_charts import size_pictures
 from leaderboard.pages.suites import Suites, make_suites, suite_page
 from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
 from leaderboard.pages.useless_predictors import useless_predictors
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import Scope, scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
@@ -53,7 +55,8 @@ from schemas.documents.dataset import Manifest
 _MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 
 
-class View(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class View:
     """The data that the pages are made from."""
 
     board: Board
@@ -64,7 +67,7 @@ class View(NamedTuple):
     manifests: tuple[Manifest, ...]
     address: str | None = None
     """Address of the site, which ends with a slash; None if it has none."""
-    badges: Mapping[str, tuple[Badge, ...]] = {}
+    badges: Mapping[str, tuple[Badge, ...]] = field(default_factory=dict)
     """Badges of each model, by its id."""
     news: tuple[News, ...] = ()
     """Events of accepted results, the newest first."""
@@ -72,14 +75,24 @@ class View(NamedTuple):
     """Datasets that are built here or have results, sorted by name and version."""
     apart: tuple[ApartGroup, ...] = ()
     """Results that are set apart, by kind."""
-    suites: Suites = Suites((), {})
+    suites: Suites = field(default_factory=lambda: Suites((), {}))
     """Parts of the suites that have results."""
-    figures: Mapping[Scope, tuple[Picture, ...]] = {}
+    figures: Mapping[Scope, tuple[Picture, ...]] = field(default_factory=dict)
     """Figures of all models that were asked alike."""
     by_size: tuple[Picture, ...] = ()
     """Figures of values over the sizes of models."""
     papers: tuple[PaperView, ...] = ()
     """Papers and how far they are reproduced."""
+
+    @cached_property
+    def front(self) -> FrontTable:
+        """The table of the front page."""
+        return front_table(self.board, all_parts(self.board), explored(self.models))
+
+    @cached_property
+    def frames(self) -> Frames:
+        """All values, pairs and ranks of the board."""
+        return frames_of(self.board)
 
     @property
     def lately(self) -> tuple[News, ...]:
@@ -168,7 +181,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     files |= {**explorer_files(view.board, view.models, view.sections, report), **view.suites.files}
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
-    blocks = make_blocks(environment, view.board, view.models, view.lately, n_apart)
+    blocks = make_blocks(environment, view.board, view.front, view.lately, n_apart)
     for path, text in handwritten.items():
         if path in files:
             raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
@@ -382,10 +395,10 @@ def tables_of(view: View) -> Iterator[Table]:
     """Yield every table that the site offers for download."""
     manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
     for table in view.tables:
-        yield from table_files.view_tables(table, manifests)
+        yield table_files.view_table(table, manifests)
+    yield from table_files.frame_tables(view.tables, view.frames)
     for model in view.models:
         for placement in model.placements if not model.is_baseline else ():
-            yield table_files.metrics_table(placement.files, placement.row.entry)
             if placement.of_classes is not None:
                 yield placement.of_classes.table
     yield table_files.audit_table(view.board, view.left_out)
@@ -398,6 +411,7 @@ def tables_of(view: View) -> Iterator[Table]:
     if view.news:
         yield news_table(view.news)
     yield models_table(listed_models(view.models))
+    yield front_file(view.front)
 
 
 def _exports(view: View, report: Report) -> dict[str, str]:
@@ -414,7 +428,10 @@ def _exports(view: View, report: Report) -> dict[str, str]:
 
 def parquet_files(view: View) -> dict[str, bytes]:
     """Return every table that the site offers as a Parquet file, by path relative to the root of the site."""
-    return {table.files.parquet: table.parquet for table in tables_of(view) if not table.is_of_many}
+    files = {table.files.parquet: table.parquet for table in tables_of(view) if not table.is_of_many}
+    for name, frame in view.frames._asdict().items():
+        files[f"files/{name}.parquet"] = frame_parquet(frame)
+    return files
 
 
 def _charts(view: View) -> dict[str, str]:

@@ -14,7 +14,7 @@ from leaderboard.ranking.bounds import top_note
 from leaderboard.verify.entries import Entry
 
 _MOST_OWN = 4
-_MOST_LINKS = 3
+_MOST_LINKS = 20
 
 
 class ShownFinding(NamedTuple):
@@ -44,20 +44,11 @@ def shown_findings(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
 
 def _own(part: Part) -> Iterator[ShownFinding]:
     results: dict[str, list[Entry]] = {}
-    for entry in part.entries:
+    for entry in part.able:
         results.setdefault(entry.result.signature.config, []).append(entry)
     for compute in part.pages.findings:
         if (finding := compute(results)) is not None:
-            yield _shown(finding._replace(text=f"{finding.text}{_useless(finding.entries)}"), [part])
-
-
-def _useless(entries: Sequence[Entry]) -> str:
-    """Return a sentence on how many of the models behind a finding do no better than a useless predictor, if any."""
-    standings = {entry.result.model.id: entry.standing for entry in entries}
-    n = sum(standing is not None and not standing.passes for standing in standings.values())
-    if n == len(standings):
-        return " None of them does better than a useless predictor."
-    return f" {n} of them {'does' if n == 1 else 'do'} no better than a useless predictor." if n else ""
+            yield _shown(finding, [part])
 
 
 class Leaders(NamedTuple):
@@ -91,7 +82,9 @@ def _below(parts: Sequence[Part]) -> Iterator[ShownFinding]:
     """Yield how many models do no better than a useless predictor, if any does not."""
     below = {part: [row for row in part.rows if row.is_below] for part in parts if len(part.rows) >= LEAST_MODELS}
     if any(below.values()):
-        counts = [f"{len(rows)} of {len(part.rows)} models on “{part.heading}”" for part, rows in below.items()]
+        counts = [
+            f"{len(rows)} of {len(part.rows)} models asked alike on “{part.heading}”" for part, rows in below.items()
+        ]
         entries = (entry for rows in below.values() for row in rows for entry in row.entries[:1])
         text = f"Not separably better than a predictor that reads nothing: {', '.join(counts)}."
         yield _shown(Finding(text, tuple(entries)), list(below))

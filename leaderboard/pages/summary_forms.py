@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from functools import partial
 from typing import TYPE_CHECKING
 
 from leaderboard.model_facts import display_name
 from leaderboard.pages.latex import escape
 from leaderboard.pages.markup import number, source_markdown
+from leaderboard.ranking.rank_ranges import RankRange, rank_words
 from schemas.documents.model_summary import BenchmarkSummary, Difference, MeasureValue, ModelSummary
 
 if TYPE_CHECKING:
@@ -56,8 +58,7 @@ def placing_text(benchmark: BenchmarkSummary) -> str:
     rank = benchmark.rank
     if rank is None:
         return f"no rank: {benchmark.why_unranked}"
-    ranks = f"{rank.best}" if rank.best == rank.worst else f"{rank.best}\N{EN DASH}{rank.worst}"
-    return f"rank {ranks} of {rank.n_ranked}"
+    return rank_words(RankRange(*astuple(rank)))
 
 
 def _measures(summary: ModelSummary) -> Iterator[tuple[BenchmarkSummary, MeasureValue]]:

@@ -1,16 +1,19 @@
-"""Makes the tables for download: those of the benchmark pages, of single results, and the lists of the site."""
+"""Makes the tables for download: those of the benchmark pages, of single results, and the lists of the site.
+
+Pairs, and the values of a result, are rows of the frames of the board.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import Field, Fields, Files, Table, json_text, kinds, line, of_part
-from leaderboard.pages.tables import TableRow, TableView
+from leaderboard.pages.exports import Fields, Files, Table, json_text, kinds, line, of_part
+from leaderboard.pages.tables import TableRow, TableView, result_files
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.rank_ranges import Comparison
+from leaderboard.ranking.frames import PAIR_COLUMNS, VALUE_COLUMNS, Frames, slice_of, table_name
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.dataset import Manifest
@@ -59,32 +62,6 @@ _COUNTED: Fields[Entry] = {
     "identity_sha256": (str, lambda entry: entry.result.model.identity_sha256),
     "records_sha256": (str, lambda entry: None if entry.is_computed else entry.result.records.sha256),
 }
-_COMPARED: Fields[Comparison] = {
-    "lead": (float, lambda pair: pair.lead),
-    "lead_low": (float, lambda pair: pair.low),
-    "lead_high": (float, lambda pair: pair.high),
-    "lead_at_worst": (float, lambda pair: pair.lead_at_worst),
-    "lead_at_best": (float, lambda pair: pair.lead_at_best),
-    "p_adjusted": (float, lambda pair: pair.p_adjusted),
-    "outcome": (str, lambda pair: pair.outcome),
-    "both_ranked": (bool, lambda pair: pair.is_ranked),
-}
-_MEASURED: Fields[Metric] = {
-    "metric": (str, lambda metric: metric.name),
-    "slice": (str, lambda metric: _slice(metric) or "all"),
-    "value": (float, lambda metric: metric.value),
-    "low": (float, lambda metric: metric.interval.low if metric.interval else None),
-    "high": (float, lambda metric: metric.interval.high if metric.interval else None),
-    "level": (float, lambda metric: metric.interval.level if metric.interval else None),
-    "n_clusters": (int, lambda metric: metric.interval.n_clusters if metric.interval else None),
-    "n": (int, lambda metric: metric.n),
-    "n_excluded": (int, lambda metric: metric.n_excluded),
-    "unit": (str, lambda metric: metric.unit),
-    "ideal": (float, lambda metric: metric.ideal),
-    "version": (str, lambda metric: metric.version),
-    "reason": (str, lambda metric: metric.reason),
-    "interval_reason": (str, lambda metric: metric.interval_reason),
-}
 _AUDITED: Fields[Entry] = {
     "place": (str, lambda entry: entry.place),
     "origin": (str, lambda entry: entry.origin),
@@ -113,34 +90,15 @@ Manifests = Mapping[tuple[str, str], Manifest]
 """Manifests of the datasets that were built here, by name and version."""
 
 
-def view_tables(view: TableView, manifests: Manifests) -> Iterator[Table]:
-    """Yield the table of a view, and the comparisons behind its ranks if there are any."""
+def view_table(view: TableView, manifests: Manifests) -> Table:
+    """Return the table of a view."""
     signatures = " ".join(view.signatures)
     about = _about([entry.result.signature for entry in view.table.rows[0].entries], manifests)
     metrics: dict[str, JsonValue] = {
         column.key: _about_metric(column.example) for column in view.all_columns if column.example is not None
     }
     described = about | {"metrics": json_text(metrics)}
-    yield Table.of(view.files, _fields(view), view.rows, signature=signatures, about=described)
-    if any(view.table.pairs.values()):
-        yield Table.of(view.comparisons, _pair_fields(view), _pairs(view), signature=signatures, about=about)
-
-
-def _pairs(view: TableView) -> Iterator[tuple[str, Comparison]]:
-    """Yield each comparison with its metric, those by which the table ranks its models first."""
-    return ((name, pair) for name, of_metric in view.table.pairs.items() for pair in of_metric)
-
-
-def _pair_fields(view: TableView) -> Fields[tuple[str, Comparison]]:
-    labels = {row.identity: row.label for row in view.table.rows}
-    fields: dict[str, Field[tuple[str, Comparison]]] = {
-        "metric": (str, lambda one: one[0]),
-        "first": (str, lambda one: labels[one[1].first]),
-        "second": (str, lambda one: labels[one[1].second]),
-        "first_identity_sha256": (str, lambda one: one[1].first),
-        "second_identity_sha256": (str, lambda one: one[1].second),
-    }
-    return fields | of_part(_COMPARED, itemgetter(1))
+    return Table.of(view.files, _fields(view), view.rows, signature=signatures, about=described)
 
 
 def _fields(view: TableView) -> Fields[TableRow]:
@@ -188,9 +146,19 @@ def _prefixes(entries: Sequence[Entry]) -> list[str]:
     return [f"{one.config}_" if configs.count(one.config) == 1 else f"{one.config}_{one.prompt}_" for one in signatures]
 
 
-def metrics_table(files: Files, entry: Entry) -> Table:
-    """Return the table of one result, with one row for each metric and slice."""
-    return Table.of(files, _MEASURED, entry.metrics.values(), is_of_many=True)
+def frame_tables(view_of: Sequence[TableView], frames: Frames) -> Iterator[Table]:
+    """Yield the pairs of each table, and the values of each result of a language model."""
+    pairs = dict(iter(frames.pairs.groupby("table", sort=False)))
+    values = dict(iter(frames.values.groupby(["table", "origin", "place"], sort=False)))
+    for view in view_of:
+        name = table_name(view.table)
+        if name in pairs:
+            signatures = " ".join(view.signatures)
+            yield Table.of_frame(view.comparisons, pairs[name][list(PAIR_COLUMNS)], signature=signatures)
+        for row in view.table.rows if not view.table.is_index else ():
+            if not row.is_baseline:
+                of_result = values[name, row.entry.origin, row.entry.place][list(VALUE_COLUMNS)]
+                yield Table.of_frame(result_files(row.entry.result), of_result, is_of_many=True)
 
 
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
@@ -253,11 +221,7 @@ def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, s
     return about
 
 
-def _slice(metric: Metric) -> str:
-    return ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items()))
-
-
 def _about_metric(metric: Metric) -> JsonValue:
     """Return what is the same for all values of a metric; its version stands beside each."""
     about: dict[str, JsonValue] = {"metric": metric.name, "unit": metric.unit, "ideal": metric.ideal}
-    return about | {"slice": _slice(metric)} if metric.group else about
+    return about | {"slice": slice_of(metric)} if metric.group else about

@@ -20,19 +20,19 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.scorer import KINDS
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import anchor_of, model_page, plain, result_page, row_anchor
+from leaderboard.pages.addresses import anchor_of, model_page, plain, result_anchor, result_page, row_anchor, table_page
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, number, slug
 from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
-from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board, table_title
 from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note, top_note
 from leaderboard.ranking.gates import solved_note
 from leaderboard.ranking.profiles import scope_of, tables_of
 from leaderboard.ranking.rows import Row, Table
+from leaderboard.ranking.useless import Named, best_useless
 from leaderboard.verify.entries import Entry, adapters_of
-from schemas.documents.result import Metric, Model
+from schemas.documents.result import Metric, Model, Result
 
 _MOST_HEADLINES = 8
 """Number of columns that fit on a screen 1,300 pixels wide, beside rank, model and answers."""
@@ -420,6 +420,11 @@ class TableView:
         )
 
 
+def result_files(result: Result) -> Files:
+    """Return the paths of the values of a result."""
+    return Files(f"files/{slug(result.model.id)}-{result_anchor(result)}")
+
+
 class IndexPlacement(NamedTuple):
     """A row of an index table, for its own page."""
 
@@ -535,7 +540,7 @@ def _results_view(table: Table, tables: Sequence[Table], *, is_default: bool, is
         words=_words(table, pages.config_words(signature.config, signature.prompt), is_own=is_own),
         conditions=table_title(table, tables),
         anchor=anchor,
-        page=_page(signature.benchmark, anchor, is_default=is_default),
+        page=table_page(table, is_default=is_default),
         is_default=is_default,
         is_own=is_own,
         all_columns=tuple(columns),
@@ -566,7 +571,7 @@ def _index_view(table: Table, tables: Sequence[Table], *, is_default: bool, is_o
         words=_words(table, f"{_TOGETHER}{_DEMO if table.is_demo else ''}", is_own=is_own),
         conditions=_index_conditions(table, tables),
         anchor=anchor,
-        page=_page(benchmark, anchor, is_default=is_default),
+        page=table_page(table, is_default=is_default),
         is_default=is_default,
         is_own=is_own,
         all_columns=tuple(_index_columns(table)),
@@ -634,10 +639,6 @@ def _index_conditions(table: Table, tables: Sequence[Table]) -> str:
     distinct = [len({other[number] for other in same}) > 1 for number in range(4)]
     words = [" + ".join(values) for values, differs in zip(differing(table), distinct, strict=True) if differs]
     return ", ".join([short(table), *words])
-
-
-def _page(benchmark: str, anchor: str, *, is_default: bool) -> str:
-    return f"benchmarks/{slug(benchmark)}.html" if is_default else f"benchmarks/{slug(benchmark)}/{anchor}.html"
 
 
 def _cells(row: Row, placings: Sequence[Placing], columns: Sequence[Column]) -> Iterator[Cell]:

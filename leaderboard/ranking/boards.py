@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from biasboard.ground import strict_json
 from evaluators.benchmark import RankingMetric, load_benchmark
-from leaderboard.ranking.bounds import bounds_of
+from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.index_tables import Indices, index_tables
@@ -198,16 +198,27 @@ def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> Measu
         by: The metric; None if none ranks.
     """
     metric = None if by is None else entry.metric(by.metric)
-    counting = None if by is None or by.missing is None else entry.metric(by.missing)
+    bounds = missing_bounds(entry, metric, None if by is None else by.missing)
+    row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)
+    return Measured(row, metric, bounds, None if metric is None else entry.deviations.get(metric.name))
+
+
+def missing_bounds(entry: Entry, metric: Metric | None, missing: str | None = None) -> Bounds | None:
+    """Return what the missing answers of a result could make of a value; None if none is missing that could change it.
+
+    Args:
+        entry: The result.
+        metric: The value.
+        missing: Metric whose units say how many answers are missing; None for those of the value itself.
+    """
+    counting = None if missing is None else entry.metric(missing)
     total = 0 if counting is None else counting.n + counting.n_excluded
     share = counting.n_excluded / total if counting is not None and total else entry.missing_share
     # What a metric excludes of a result that answers everything, no answer could have changed: WinoBias has pairs that
     # differ in more than the pronoun.
     counts = entry.result.counts
     lacks_answers = counts.scored < counts.items and metric is not None and bool(metric.n_excluded or share)
-    bounds = bounds_of(metric, share) if lacks_answers else None
-    row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)
-    return Measured(row, metric, bounds, None if metric is None else entry.deviations.get(metric.name))
+    return bounds_of(metric, share) if lacks_answers else None
 
 
 def _identity(entry: Entry) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evaluators.benchmark import load_benchmark
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Profile, tables_of
+from leaderboard.ranking.rank_ranges import rank_words
 from leaderboard.ranking.rows import Row
 
 
@@ -35,7 +36,7 @@ def placing(board: Board, profile: Profile, model_id: str, row: Row | None) -> s
     """
     if row is not None:
         if row.rank is not None:
-            return f"rank {row.rank} of {row.rank.n_ranked}"
+            return rank_words(row.rank)
         return f"no rank: {'; '.join(row.reasons) or 'the index ranks'}"
     # Not compared by protocol: that of an index also names prompts that differ from the protocol's own.
     scope = profile.scope[:3]

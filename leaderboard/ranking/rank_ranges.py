@@ -77,6 +77,17 @@ class RankRange(NamedTuple):
         return str(self.best) if self.best == self.worst else f"{self.best}\N{EN DASH}{self.worst}"
 
 
+def rank_words(rank: RankRange) -> str:
+    """Return a rank range in words.
+
+    >>> rank_words(RankRange(2, 2, 12)), rank_words(RankRange(1, 1, 1))
+    ('rank 2 of 12', 'the only model that can be ranked: nobody to compare with')
+    """
+    if rank.n_ranked == 1:
+        return "the only model that can be ranked: nobody to compare with"
+    return f"rank {rank} of {rank.n_ranked}"
+
+
 def by_rank(rank: RankRange | None) -> tuple[bool, tuple[int, ...]]:
     """Return a sort key of rows: better ranges first, narrower ones before wider ones, missing ranks last."""
     return rank is None, rank or ()

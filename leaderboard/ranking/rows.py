@@ -6,6 +6,7 @@ alike.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -170,6 +171,13 @@ class Table:
     def signature_sha256(self) -> str:
         """The hash of this signature."""
         return self.rows[0].entry.result.signature_sha256
+
+    @property
+    def sha256(self) -> str:
+        """The hash that names the table: of its signature, or of the index with all its signatures."""
+        if self.version is None:
+            return self.signature_sha256
+        return hashlib.sha256("\n".join((self.version, *map(str, self.signatures))).encode()).hexdigest()
 
     @property
     def is_index(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evaluators.metric import TableSource
+from evaluators.runs.measure.baseline_gate import Lead
 from evaluators.tasks.labels.classification_metrics import METRICS
 from evaluators.tasks.labels.label_answers import label_answers
 from evaluators.tasks.labels.label_tables import SuiteTable
@@ -286,9 +287,12 @@ def test_leaders_and_models_below_the_line_are_counted(entries: Sequence[Entry])
     )
     below = shown[-1]
     assert below.text.startswith("Not separably better than a predictor that reads nothing: ")
-    assert f"{n_below} of {len(MODELS)} models on “Gender and occupation”" in below.text
-    helped = next(one for one in shown if "fits the stereotype" in one.text)
-    assert helped.text.endswith(" 1 of them does no better than a useless predictor.")
+    assert f"{n_below} of {len(MODELS)} models asked alike on “Gender and occupation”" in below.text
+    # What is found of models is found of those above the line.
+    unable = {display_name(row.model.id) for each in parts for row in each.rows if row.is_below}
+    assert unable
+    for finding in shown[:-1]:
+        assert not {name for name, _ in finding.links} & unable
 
 
 def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
@@ -303,8 +307,19 @@ def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
         assert all(re.fullmatch(r"benchmarks/[a-z]+\.html", page) for _, page in finding.pages)
 
 
+def _far_above(lead: Lead) -> Lead:
+    return lead._replace(difference=0.5, low=0.4, high=0.6)
+
+
 def test_findings_of_benchmarks_come_in_turn(entries: Sequence[Entry]) -> None:
-    shown = shown_findings(front_parts(assemble(entries)))
+    # As if all were above the line of pronouns, too.
+    able = [
+        replace(entry, standing=replace(entry.standing, leads=tuple(map(_far_above, entry.standing.leads))))
+        if entry.standing is not None and entry.result.signature.benchmark == "gifi"
+        else entry
+        for entry in entries
+    ]
+    shown = shown_findings(front_parts(assemble(able)))
     assert [finding.pages[0][0] for finding in shown[:3]] == [
         "Gender and occupation",
         "Pronoun families",

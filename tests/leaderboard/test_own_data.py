@@ -84,7 +84,7 @@ def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(board: tup
 def test_findings_and_leaders_stay_those_of_accepted_results(board: tuple[View, dict[str, str]]) -> None:
     view, _ = board
     assert not any(part.is_own for part in front_parts(view.board))
-    blocks = make_blocks(templates(), view.board, view.models, (), 0)
+    blocks = make_blocks(templates(), view.board, view.front, (), 0)
     assert OWN not in blocks["leaders"] + blocks["findings"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,7 @@ def test_the_table_of_parts_bears_any_name(browser: Browser, tmp_path: Path) -> 
         lines=tuple(lines),
         left_out=((HOSTILE, text),),
     )
-    with served(render(view._replace(suites=Suites((suite,), {})), tmp_path)) as address:
+    with served(render(replace(view, suites=Suites((suite,), {})), tmp_path)) as address:
         found = visit(browser, address + suite.page)
         told = found.page.locator("article").inner_text()
         # In the sentence above the table, beside what is left out, and in each row as name, fact and reason.

@@ -11,9 +11,9 @@ import pytest
 from evaluators.benchmark import load_benchmark
 from leaderboard.pages.profile import FrontRow, FrontTable, front_parts, front_table
 from leaderboard.pages.tables import TableView, index_views, make_sections
-from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
+from leaderboard.ranking.useless import Named, best_useless
 from leaderboard.verify.entries import Root
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known

@@ -8,10 +8,11 @@ import io
 import pandas as pd
 import pytest
 
-from leaderboard.pages.exports import Files, to_csv
-from leaderboard.pages.table_files import audit_table, metrics_table, view_tables
+from leaderboard.pages.exports import to_csv
+from leaderboard.pages.table_files import audit_table, frame_tables, view_table
 from leaderboard.pages.tables import make_sections
 from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.frames import frames_of
 from leaderboard.verify.entries import LeftOut, Root
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
@@ -40,7 +41,7 @@ def test_negative_numbers_stay_numbers() -> None:
 
 
 def test_csv_and_lines_hold_the_numbers_of_the_results(board: Board) -> None:
-    table = next(view_tables(make_sections(board)[0], {}))
+    table = view_table(make_sections(board)[0], {})
     from_csv = list(csv.DictReader(io.StringIO(table.csv)))
     assert len(from_csv) == len(table.lines) == 3
     for row, csv_line, line in zip(board.tables[0].rows, from_csv, table.lines, strict=True):
@@ -57,7 +58,8 @@ def test_csv_and_lines_hold_the_numbers_of_the_results(board: Board) -> None:
 
 def test_every_metric_of_a_result_is_exported(board: Board) -> None:
     entry = board.tables[0].rows[0].entry
-    lines = metrics_table(Files("files/x"), entry).lines
+    of_results = [table for table in frame_tables(make_sections(board), frames_of(board)) if table.is_of_many]
+    lines = next(table.lines for table in of_results if entry.result.signature_sha256[:8] in table.files.stem)
     assert len(lines) == len(entry.result.metrics)
     reasons = {line["metric"]: line["reason"] for line in lines if line["value"] is None}
     sampled = {reason for name, reason in reasons.items() if name != "undetermined_rate"}
@@ -68,11 +70,12 @@ def test_every_metric_of_a_result_is_exported(board: Board) -> None:
 
 
 def test_comparisons_name_the_models(board: Board) -> None:
-    _, compared = view_tables(make_sections(board)[0], {})
-    lines = compared.lines
+    compared = next(frame_tables(make_sections(board), frames_of(board)))
+    lines = [line for line in compared.lines if line["metric"] == board.tables[0].primary]
     assert len(lines) == 1
     assert str(lines[0]["first"]).split(" (")[0] in ("acme/small", "=cmd|' /C calc'!A0")
-    assert lines[0]["separable"] is True
+    assert lines[0]["outcome"] in ("first", "second")
+    assert lines[0]["both_ranked"] is True
 
 
 def test_the_audit_lists_what_was_left_out(board: Board) -> None:

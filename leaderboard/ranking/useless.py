@@ -1,0 +1,38 @@
+"""Finds the useless predictor that comes nearest to the ideal value of a measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from evaluators.benchmark import Benchmark
+from leaderboard.ranking.profiles import ProfileCell
+from schemas.documents.result import Metric
+
+
+class Named(NamedTuple):
+    """A value of another model or of a useless predictor."""
+
+    name: str
+    metric: Metric
+
+
+def best_useless(benchmark: Benchmark, values: Iterable[Named]) -> Named | None:
+    """Return the value nearest to the ideal; of equal ones, that of the baseline that the benchmark lists first.
+
+    Benchmarks list the simplest first. Values that only the order of a sum tells apart are equal.
+    """
+    order = {baseline.name: place for place, baseline in enumerate(benchmark.baselines)}
+
+    def key(useless: Named) -> tuple[float, int, str]:
+        distance = abs((useless.metric.value or 0.0) - (useless.metric.ideal or 0.0))
+        return round(distance, 9), order.get(useless.name, len(order)), useless.name
+
+    return min((useless for useless in values if useless.metric.value is not None), key=key, default=None)
+
+
+def baselines_of(cells: Iterable[ProfileCell]) -> Iterator[Named]:
+    """Yield the values of the baselines among the cells of a column."""
+    for cell in cells:
+        if cell.row is not None and cell.is_baseline and cell.metric is not None and cell.metric.value is not None:
+            yield Named(cell.row.model.id.rpartition("/")[2], cell.metric)
