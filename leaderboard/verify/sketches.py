@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from biasboard.ground.columns import Column, FloatArray, IntArray
 from schemas.documents.result import Result
@@ -18,6 +19,7 @@ from schemas.files.record_hashes import as_hash, is_hashed
 
 Odds: TypeAlias = npt.NDArray[np.float32]
 Codes: TypeAlias = npt.NDArray[np.uint32]
+Decisions: TypeAlias = npt.NDArray[np.uint16]
 T = TypeVar("T", np.float32, np.uint32)
 
 ALIKE = 0.5
@@ -31,12 +33,12 @@ on synthbias. A trained model moves away from its base: TinyStories trained for 
 .63, and with three in ten answers invented .67. What shares half after a training so short that nearly nothing moved is
 the same model for a board."""
 LEAST_KAPPA, LEAST_OF_LARGEST = 0.55, 0.87
-"""Cohen's kappa of being right, and its share of the largest one that both accuracies allow (Cohen 1960), from which two
-results are alike whose answers are set phrases, such as a letter: only which of them are wrong tells of a model.
+"""Cohen's kappa of being right, and its share of the largest one that both accuracies allow (Cohen 1960), from which
+two results are alike whose answers are set phrases, such as a letter: only which of them are wrong tells of a model.
 
-A copy with one in twenty answers changed has .90 of the largest kappa at an accuracy of .5 and .94 at .95, where kappa is
-.63. Models that are one family find the same items hard: of ten published with StereoSet (1,294 sentences), BERT base and
-large reach a kappa of .83 and .83 of the largest, RoBERTa base and large .78 and .84; only the ensemble is alike, to the
+A copy with one in twenty answers changed has .90 of the largest kappa at an accuracy of .5 and .94 at .95, where kappa
+is .63. Models of one family find the same items hard: of ten published with StereoSet (1,294 sentences), BERT base and
+large reach a kappa of .83 and .83 of the largest, RoBERTa base and large .78 and .84; only the ensemble is alike, to
 GPT-2 models that it is the mean of. The share alone would find a weak model alike to a strong one, whose few errors it
 has too."""
 LEAST_SHARED = 150
@@ -99,7 +101,7 @@ class Sketch(NamedTuple):
     """Hash of five words of the text, those with the smallest one (Broder 1997), so that two texts have the same with
     the probability with which they share such words; 0 also where texts are kept elsewhere. Words of the prompt, and
     what many texts of the result share, are set phrases and do not count."""
-    decisions: Codes
+    decisions: Decisions
     """Number of the kind of the item, counted from 1, and in the last bit 1 if the answer is right; 0 if there is none,
     or none is right. Items are of one kind if they have the same groups, as far as these are not single items."""
 
@@ -155,14 +157,18 @@ class SketchMaker:
         of_items = _hashes(records.columns["item_id"])[records.owners[first]]
         # No other items of this part can be among those of the sketch.
         nearest = np.argsort(of_items, kind="stable")[:_MOST]
+        largest = np.sort(_joined(self._items))[_MOST - 1 : _MOST]
+        nearest = nearest[of_items[nearest] <= largest] if len(largest) else nearest
         first = first[nearest]
         owners = records.owners[first]
-        texts, prompts = (records.exchanges[name].texts for name in ("text", "prompt"))
+        texts, prompts = (
+            Column(records.exchanges[name].array.take(pa.array(first))).texts for name in ("text", "prompt")
+        )
         self._items.append(of_items[nearest])
         self._odds.append(_log_odds(records)[first])
         self._is_right.append(_is_right(records, owners))
         self._groups.append({name: codes[owners] for name, codes in _groups(records).items()})
-        self._texts += [(texts[index], prompts[index]) for index in first.tolist()]
+        self._texts += [(text, text and prompt) for text, prompt in zip(texts, prompts, strict=True)]
 
     @property
     def sketch(self) -> Sketch:
@@ -175,7 +181,7 @@ class SketchMaker:
         wordings = _wordings(texts)
         hashes = [
             int(as_hash(text)[7:15], 16) if text and (wording or is_hashed(text)) else 0
-            for wording, (text, _) in zip(wordings, texts, strict=True)
+            for wording, (text, _) in zip(wordings.tolist(), texts, strict=True)
         ]
         names = sorted({name for groups in self._groups for name in groups})
         sizes = [len(of_part) for of_part in self._items]
@@ -188,8 +194,8 @@ class SketchMaker:
         return Sketch(
             odds=_without_repeated(np.where(np.isfinite(odds), odds, np.nan).astype(np.float32), np.float32(np.nan)),
             texts=_codes(hashes),
-            wordings=_codes(wordings),
-            decisions=np.where(is_right > 0, 2 * _kinds(groups, len(chosen)) + is_right - 1, 0).astype(np.uint32),
+            wordings=_without_repeated(wordings, np.uint32(0)),
+            decisions=np.where(is_right > 0, 2 * _kinds(groups, len(chosen)) + is_right - 1, 0).astype(np.uint16),
         )
 
 
@@ -205,19 +211,17 @@ def _hashes(column: Column) -> Codes:
 
 
 def _is_right(records: RecordColumns, owners: IntArray) -> Codes:
-    """Return for some records 2 if the most probable or named outcome is right, 1 if it is not, 0 if that is unknown."""
-    readings = records.readings
+    """Return for some records 2 if the most probable or named outcome is right, 1 if it is wrong, 0 if unknown."""
+    readings, targets = records.readings, records.columns["target"].texts
     shares, outcomes, answers = (readings[name].lists for name in ("probabilities", "outcomes", "answers"))
     values, offered, named = shares.values.numbers, outcomes.values.texts, answers.values.texts
-    targets = records.columns["target"].texts
+    ends = (lists.offsets[owners + end].tolist() for lists in (outcomes, answers) for end in (0, 1))
     is_right = np.zeros(len(owners), dtype=np.uint32)
-    for place, row in enumerate(owners.tolist()):
-        start, end = outcomes.offsets[row : row + 2]
-        first, last = answers.offsets[row : row + 2]
-        if targets[row] is None or not records.has_reading[row] or start == end and first == last:
-            continue
-        decision = offered[start + int(np.argmax(values[start:end]))] if end > start else named[first]
-        is_right[place] = 1 + (decision == targets[row])
+    # A record without a reading has empty lists.
+    for place, (row, start, end, first, last) in enumerate(zip(owners.tolist(), *ends, strict=True)):
+        if targets[row] is not None and (start < end or first < last):
+            decision = offered[start + int(np.argmax(values[start:end]))] if start < end else named[first]
+            is_right[place] = 1 + (decision == targets[row])
     return is_right
 
 
@@ -237,9 +241,10 @@ def _kinds(groups: Sequence[Codes], n: int) -> Codes:
     """Return the number of the kind of each item, from 1: by as many groups as leave several items to a kind."""
     kinds = np.ones(n, dtype=np.uint32)
     for codes in sorted(groups, key=lambda codes: len(np.unique(codes))):
-        _, finer = np.unique(np.stack([kinds, codes]), axis=1, return_inverse=True)
-        if n >= _LEAST_OF_KIND * (finer.max(initial=0) + 1):
-            kinds = (finer.ravel() + 1).astype(np.uint32)
+        pairs = kinds.astype(np.uint64) << np.uint64(32) | codes
+        found, finer = np.unique(pairs, return_inverse=True)
+        if n >= _LEAST_OF_KIND * len(found):
+            kinds = (finer + 1).astype(np.uint32)
     return kinds
 
 
@@ -274,36 +279,37 @@ def _without_repeated(values: npt.NDArray[T], nothing: T) -> npt.NDArray[T]:
     return kept
 
 
-def _wordings(texts: Sequence[tuple[str | None, str | None]]) -> list[int]:
+def _wordings(texts: Sequence[tuple[str | None, str | None]]) -> Codes:
     """Return the wording of each text, of which the prompt is known or None, as in :attr:`Sketch.wordings`."""
-    nothing = np.zeros(0, dtype=np.uint32)
-    hashes = [
-        nothing if not text or is_hashed(text) else _own_sequences(text, prompt or "") for text, prompt in texts
+    words = [[] if not text or is_hashed(text) else _WORDS.findall(text.lower()) for text, _ in texts]
+    # Short words, such as articles, are in every prompt.
+    of_prompts = [
+        {word for word in _WORDS.findall((prompt or "").lower()) if len(word) >= _LONG} if of_text else ()
+        for of_text, (_, prompt) in zip(words, texts, strict=True)
     ]
-    sequences, counts = np.unique(_joined(hashes), return_counts=True)
-    common = sequences[counts > max(2, _REPEATED * len(texts))]
-    kept = (of_text[~np.isin(of_text, common)] for of_text in hashes)
-    return [int(of_text.min()) or 1 if len(of_text) else 0 for of_text in kept]
-
-
-def _own_sequences(text: str, prompt: str) -> Codes:
-    """Return the hashes of all sequences of five words without any of the prompt, each once."""
-    words = _WORDS.findall(text.lower())
-    n = len(words) - _N_WORDS + 1
+    codes = np.array([_code_of(word) for of_text in words for word in of_text], dtype=np.uint32)
+    is_foreign = [word in of for of_text, of in zip(words, of_prompts, strict=True) for word in of_text]
+    owners = np.repeat(np.arange(len(texts), dtype=np.uint64), [len(of_text) for of_text in words])
+    wordings = np.zeros(len(texts), dtype=np.uint32)
+    n = len(codes) - _N_WORDS + 1
     if n < 1:
-        return np.zeros(0, dtype=np.uint32)
-    codes = np.array([_code_of(word) for word in words], dtype=np.uint32)
+        return wordings
     mixed = np.zeros(n, dtype=np.uint32)
     for place, factor in enumerate(_FACTORS):
         mixed += codes[place : place + n] * factor
     mixed ^= mixed >> np.uint32(15)
     mixed *= np.uint32(0x2C1B3C6D)
     mixed ^= mixed >> np.uint32(12)
-    # Short words, such as articles, are in every prompt.
-    of_prompt = {word for word in _WORDS.findall(prompt.lower()) if len(word) >= _LONG}
-    is_own = np.array([word not in of_prompt for word in words])
-    own: Codes = np.unique(mixed[np.lib.stride_tricks.sliding_window_view(is_own, _N_WORDS).all(axis=1)])
-    return own
+    n_foreign = np.concatenate([[0], np.cumsum(is_foreign)])
+    is_own = (n_foreign[:n] == n_foreign[_N_WORDS:]) & (owners[:n] == owners[_N_WORDS - 1 :])
+    half = np.uint64(32)
+    found = np.unique(mixed[is_own].astype(np.uint64) << half | owners[:n][is_own])
+    _, places, n_texts = np.unique(found >> half, return_inverse=True, return_counts=True)
+    found = found[n_texts[places] <= max(2, _REPEATED * len(texts))]
+    # The first one of each text is its smallest.
+    of_texts, firsts = np.unique(found & np.uint64(0xFFFFFFFF), return_index=True)
+    wordings[of_texts.astype(np.int64)] = np.maximum(found[firsts] >> half, 1)
+    return wordings
 
 
 @cache
@@ -317,7 +323,7 @@ def _share_of_equal(ours: Codes, theirs: Codes) -> float | None:
     return None if n < LEAST_SHARED else float(np.count_nonzero(both & (ours == theirs)) / n)
 
 
-def shared_errors(ours: Codes, theirs: Codes) -> SharedErrors | None:
+def shared_errors(ours: Decisions, theirs: Decisions) -> SharedErrors | None:
     """Return how the errors of two results go together; None for too few items, errors or right answers.
 
     What agrees by chance is one result's answer to an item and the other's to another item of the same kind: all models

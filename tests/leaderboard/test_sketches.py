@@ -28,7 +28,7 @@ MODEL: Odds = SHARED + RANDOM.normal(size=N)
 
 def sketch_of(odds: Odds) -> Sketch:
     nothing = np.zeros(len(odds), dtype=np.uint32)
-    return Sketch(odds.astype(np.float32), nothing, nothing, nothing)
+    return Sketch(odds.astype(np.float32), nothing, nothing, nothing.astype(np.uint16))
 
 
 def normal(size: float) -> Odds:
@@ -65,7 +65,7 @@ def in_letters(is_right: Flags, kinds: Codes | None = None) -> Sketch:
     """The sketch of a model that answers all items by a letter."""
     nothing = np.zeros(len(is_right), dtype=np.uint32)
     decisions = 2 + 2 * (nothing if kinds is None else kinds) + is_right
-    return Sketch(np.full(len(is_right), np.nan, dtype=np.float32), nothing, nothing, decisions.astype(np.uint32))
+    return Sketch(np.full(len(is_right), np.nan, dtype=np.float32), nothing, nothing, decisions.astype(np.uint16))
 
 
 def right_answers(accuracy: float, hardness: Odds, rng: np.random.Generator) -> Flags:
