@@ -14,6 +14,7 @@ from leaderboard.verify.sketches import ALIKE, Sketch, SketchMaker, shared_error
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import hashed
+from schemas.items.pronoun_text import PronounTextItem
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.leaderboard.synthetic import make_records, uniform
 
@@ -70,7 +71,7 @@ def in_letters(is_right: Flags, kinds: Codes | None = None) -> Sketch:
 
 def right_answers(accuracy: float, hardness: Odds, rng: np.random.Generator) -> Flags:
     """Draw which items a model gets right, given what makes some of them harder for all models, in log-odds."""
-    skills = np.linspace(-20, 20, 2_001)
+    skills = np.linspace(-15, 15, 301)
     chances = 1 / (1 + np.exp(hardness - skills[:, None]))
     return rng.random(len(hardness)) < chances[np.argmin(np.abs(chances.mean(axis=1) - accuracy))]
 
@@ -166,6 +167,37 @@ def test_words_of_the_prompt_and_common_phrases_are_no_wording() -> None:
     for made in (repeating, with_texts(lambda item: f"I think that the answer is {item[-1]}.")):
         assert not made.texts.any()
         assert not made.wordings.any()
+
+
+@pytest.mark.slow
+def test_models_that_answer_in_set_phrases_are_alike_only_if_one_is_a_copy() -> None:
+    """From their records: 20 models with errors of their own, all of which say *The answer is* and the sentence."""
+    from evaluators.task import load_task
+
+    task = load_task("recognition")
+    items = sentences(*(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(50)))
+    rng = np.random.default_rng(9)
+
+    def made(is_right: Flags) -> Sketch:
+        right_of = dict(zip((item.item_id for item in items), is_right.tolist(), strict=True))
+
+        def phrase(item: PronounTextItem) -> list[str]:
+            other = "she" if item.family == "he" else "he"
+            pronoun = item.family if right_of[item.item_id] else other
+            return [f"The answer is that {pronoun} lives with a dog, where the number is."]
+
+        return sketch(recorded(task, items, phrase))
+
+    answers = [rng.random(len(items)) < accuracy for accuracy in ACCURACIES]
+    models = [made(is_right) for is_right in answers]
+    assert not any(one.likeness(other) for one, other in combinations(models, 2))
+    assert all(one.agreement(other) is None for one, other in combinations(models, 2))
+    found = [
+        model.likeness(made(is_right ^ (rng.random(len(items)) < 0.05))) is not None
+        for model, is_right in zip(models, answers, strict=True)
+    ]
+    # With 550 items, the few errors of the best models tell too little of some of them.
+    assert all(found[:16])
 
 
 def test_short_words_prove_nothing() -> None:
