@@ -123,7 +123,7 @@ class FirstAnswers:
             # The very same answers are no other revision's: a computation would differ in the last digits.
             is_same_model = first.result.model.identity_sha256 == entry.result.model.identity_sha256
             # Two models that hardly err give the same letters, and neither has them of the other.
-            if not is_same_model and entry.sketch.is_telling:
+            if not is_same_model and entry.sketch.is_telling and not _is_perfect(entry):
                 self._first[_key(entry)] = first
                 self._repeating.setdefault(_key(first), []).append(entry)
 
@@ -152,6 +152,17 @@ _Key: TypeAlias = tuple[str, str]
 
 def _key(entry: Entry) -> _Key:
     return entry.origin, entry.place
+
+
+def _is_perfect(entry: Entry) -> bool:
+    """Return True if nothing could be better: two such models give the right answers, and nobody copied them.
+
+    A constant answer is ideal by a measure of evenness, and the gate tells it from a model.
+    """
+    primary, standing = entry.primary, entry.standing
+    if primary is None or primary.value is None or standing is None:
+        return False
+    return primary.value == primary.ideal and standing.reason is None
 
 
 def _are_alike(entry: Entry, other: Entry) -> bool:

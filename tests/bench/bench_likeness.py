@@ -3,7 +3,7 @@
 Tables of 20 models with accuracies of .5 to .95. Some items are harder than others for all of them, with log-odds that
 have a standard deviation; everything else is independent. Of each model there is a copy, with one in twenty answers
 changed. Printed are the pairs of models that are alike, the largest kappa of a pair, and the share of copies that are
-alike to their original, by accuracy. The table of site/docs/sharing.md comes from here; it takes five minutes.
+alike to their original, by accuracy. The table of site/docs/sharing.md comes from here; it takes some minutes.
 """
 
 from __future__ import annotations

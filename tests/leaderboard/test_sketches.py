@@ -215,5 +215,7 @@ def test_the_order_of_records_and_further_answers_do_not_matter() -> None:
 
 
 def test_one_answer_to_everything_is_no_fingerprint() -> None:
-    assert np.isnan(sketch(make_records(uniform)).odds).all()
+    made = sketch(make_records(uniform))
+    assert np.isnan(made.odds).all()
+    assert not made.decisions.any()
     assert 0 < ALIKE < 1
