@@ -73,7 +73,8 @@ def right_answers(accuracy: float, hardness: Odds, rng: np.random.Generator) -> 
     """Draw which items a model gets right, given what makes some of them harder for all models, in log-odds."""
     skills = np.linspace(-15, 15, 301)
     chances = 1 / (1 + np.exp(hardness - skills[:, None]))
-    return rng.random(len(hardness)) < chances[np.argmin(np.abs(chances.mean(axis=1) - accuracy))]
+    is_right: Flags = rng.random(len(hardness)) < chances[np.argmin(np.abs(chances.mean(axis=1) - accuracy))]
+    return is_right
 
 
 ACCURACIES = np.linspace(0.5, 0.95, 20)
