@@ -96,6 +96,9 @@ def verify(
     --scores, stored scores of trained scorers with new ones; with --texts, results that hold hashes in place of texts
     with complete runs.
 
+    Answers that are like those of another model are told to a maintainer, who decides with accept what they mean. They
+    change no verdict, and --format github, whose output is public, leaves them out, also from --report.
+
     Exit status: 0 all accepted; 1 one was rejected, or bad input; 2 all accepted, one with warnings.
     """
     if since is not None and len(path) > 1:
@@ -124,6 +127,8 @@ def verify(
         if rerun is not None:
             again = Again(model, backend, options, datasets, rerun, seed if seed is not None else secrets.randbits(32))
             verdicts = list(rerun_of(verdicts, again))
+        if output == "github":
+            verdicts = [replace(verdict, likenesses=()) for verdict in verdicts]
         document = verdicts_document(verdicts)
         if report is not None:
             report.write_text(as_json(document), encoding="ascii")
@@ -257,7 +262,7 @@ def verdicts_document(verdicts: Sequence[Verdict]) -> Verdicts:
 
 
 def _line(verdict: Verdict) -> str:
-    reason = verdict.reason or "; ".join(verdict.warnings)
+    reason = verdict.reason or "; ".join((*verdict.warnings, *verdict.likenesses))
     line = f"{verdict.state}: {printable(verdict.place)}"
     return f"{line}: {printable(reason, most=2_000)}" if reason else line
 

@@ -65,8 +65,8 @@ _WORDS: dict[Kind, Words] = {
     ),
     "repeated": Words(
         "Without a rank of their own",
-        "Another result has the rank: one with the same answers or with values that hardly differ, another result of "
-        "the same model revision, or one of the same weights under another name.",
+        "Another result has the rank: one with exactly the same answers, another result of the same model revision, or "
+        "one of the same weights under another name.",
         "Nothing has to be done for a second backend or precision of one model. If the answers are those of another "
         "model by mistake, run the right model and replace the result.",
     ),

@@ -1,4 +1,4 @@
-"""Finds results that must have no rank of their own: repeated ones of a model, or ones with another's answers."""
+"""Finds results that must have no rank of their own: repeated ones of a model, or ones with just another's answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from biasboard.ground import strict_json
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Match, claimed_identity, model_label
-from leaderboard.verify.sketches import Asked, asked, first_alike
+from leaderboard.verify.sketches import asked
 from schemas.documents.result import Model
 
 
@@ -101,10 +101,14 @@ def _name(entry: Entry) -> tuple[str, str | None]:
 
 
 class FirstAnswers:
-    """The first model that gave each set of answers, over all tables: answers can be read in several ways."""
+    """The first model that gave each set of answers, over all tables: answers can be read in several ways.
+
+    Only exactly the same answers are a fact that a board states by itself. Whether nearly the same ones are those of
+    another model is for a maintainer to decide, whom ``biasboard verify`` tells of them.
+    """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """Find the first result with the answers of each result, changed a little or not.
+        """Find the first result with the answers of each result.
 
         Args:
             entries: All results on the board.
@@ -112,24 +116,14 @@ class FirstAnswers:
         # Not of baselines: the gate denies their answers a rank anyway.
         ordered = [entry for entry in sorted(entries, key=precedence) if not entry.is_baseline]
         same: dict[str, Entry] = {}
-        on_items: dict[Asked, list[Entry]] = {}
-        for entry in ordered:
-            same.setdefault(entry.answers_sha256, entry)
-            on_items.setdefault(asked(entry.result), []).append(entry)
-        alike = {
-            _key(entry): group[first]
-            for group in on_items.values()
-            for entry, first in zip(group, _firsts(group), strict=True)
-            if first is not None
-        }
         self._first: dict[_Key, Entry] = {}
         self._repeating: dict[_Key, list[Entry]] = {}
         for entry in ordered:
-            first = same[entry.answers_sha256]
+            first = same.setdefault(entry.answers_sha256, entry)
             # The very same answers are no other revision's: a computation would differ in the last digits.
-            if first.result.model.identity_sha256 == entry.result.model.identity_sha256 or _is_perfect(entry):
-                first = alike.get(_key(entry), entry)
-            if first is not entry:
+            is_same_model = first.result.model.identity_sha256 == entry.result.model.identity_sha256
+            # Two models that hardly err give the same letters, and neither has them of the other.
+            if not is_same_model and entry.sketch.is_telling and not _is_perfect(entry):
                 self._first[_key(entry)] = first
                 self._repeating.setdefault(_key(first), []).append(entry)
 
@@ -137,12 +131,7 @@ class FirstAnswers:
         """Return why a result with the answers of another model has no rank; None if it was the first."""
         if (first := self._first.get(_key(entry))) is None:
             return None
-        if first.answers_sha256 == entry.answers_sha256:
-            return f"gives exactly the answers of {model_label(first)}, so it has no rank of its own"
-        return (
-            f"gives {entry.sketch.agreement(first.sketch) or 0.0:.0%} of the answers of {model_label(first)}, as no "
-            "unrelated model does, so it has no rank of its own"
-        )
+        return f"gives exactly the answers of {model_label(first)}, so it has no rank of its own"
 
     def why_unsettled(self, entry: Entry) -> str | None:
         """Return why it is undecidable who gave some answers first; None if it is known or only this model gives them.
@@ -155,7 +144,7 @@ class FirstAnswers:
         if entry.origin != "accepted" or first.acceptance is not None or not repeating:
             return None
         other = first if first is not entry else repeating[0]
-        return f"gives the answers of {model_label(other)}, and the register does not say which of them came first"
+        return f"gives exactly the answers of {model_label(other)}, and the register does not say which came first"
 
 
 _Key: TypeAlias = tuple[str, str]
@@ -163,16 +152,6 @@ _Key: TypeAlias = tuple[str, str]
 
 def _key(entry: Entry) -> _Key:
     return entry.origin, entry.place
-
-
-def _firsts(group: Sequence[Entry]) -> list[int | None]:
-    return first_alike([entry.sketch for entry in group], lambda one, other: _is_same_model(group[one], group[other]))
-
-
-def _is_same_model(entry: Entry, other: Entry) -> bool:
-    """Return True for results of one model id: in another precision or revision, a model may repeat itself."""
-    ours, theirs = entry.result.model, other.result.model
-    return ours.id == theirs.id or ours.identity_sha256 == theirs.identity_sha256
 
 
 def _is_perfect(entry: Entry) -> bool:
@@ -189,7 +168,7 @@ def _is_perfect(entry: Entry) -> bool:
 def _are_alike(entry: Entry, other: Entry) -> bool:
     """Return True for the answers of one model, which may differ in the last digits on two machines."""
     return entry.answers_sha256 == other.answers_sha256 or (
-        asked(entry.result) == asked(other.result) and entry.sketch.is_like(other.sketch)
+        asked(entry.result) == asked(other.result) and entry.sketch.likeness(other.sketch) is not None
     )
 
 

@@ -11,7 +11,7 @@ A number on the board is never that of a ``result.json``: it is computed again f
       |  keys                   are these the items of a dataset that the board knows, or that the code builds?
       |  checks                 is the model what it says, were the items asked as the task asks them, do the readings
       |                         follow from the answers, and was nothing that is measured trained on?
-      |  sketches               what is kept of its answers, by which copies are recognised
+      |  sketches               what is kept of its answers, by which nearly the same ones are found
       |  baselines              what baselines get on its items: their rows, and what the gate compares it with
       v
     verification_memory       not done again for the same bytes and the same code (stored_entries)

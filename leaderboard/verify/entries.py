@@ -204,7 +204,7 @@ class Entry:
     answers_sha256: str
     """Hash of the model's answers; different models do not give the same one by chance."""
     sketch: Sketch = field(compare=False)
-    """What is kept of the answers to find copies that were changed a little."""
+    """What is kept of the answers, by which nearly the same ones are found."""
     first_token_share: float | None = None
     """Median share of the first token's probability that the letters have together, over all choices among letters of
     one token; None if there are none."""

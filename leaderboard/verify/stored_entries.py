@@ -23,7 +23,7 @@ from schemas.documents.result import Metric, Result, SplitCounts, metric_key
 from schemas.files import contract
 
 _STANDING = TypeAdapter(Standing)
-_SKETCH_TYPES = (np.float32, np.uint32, np.uint32)
+_SKETCH_TYPES: tuple[type[np.generic], ...] = (np.float32, np.uint32, np.uint32, np.uint16)
 
 
 def as_json(entry: Entry) -> JsonValue:

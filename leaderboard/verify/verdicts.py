@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
@@ -24,6 +24,7 @@ from leaderboard.verify.sketches import Sketch, SketchMaker, asked
 from leaderboard.verify.submissions import appearance, changes, read_submission
 from schemas.documents.board import Rerun
 from schemas.documents.result import Result, metric_key
+from schemas.files.record_hashes import answers_sha256, joined_sha256
 from schemas.folders.run_folder import RESULT, find_runs, read_parts
 
 REPORTED = "its numbers rest on claims"
@@ -46,6 +47,8 @@ class Verdict:
     """Reason why the result is rejected; None if it is accepted."""
     warnings: tuple[str, ...] = ()
     """What readers of an accepted result should know."""
+    likenesses: tuple[str, ...] = ()
+    """Results of other models that it is like, for a maintainer to judge: nobody else is told before that."""
     belongs: str | None = None
     """Folder of the result, relative to the folder of all accepted results; None if it is rejected."""
     model: str | None = None
@@ -90,8 +93,8 @@ def judge(
             the same in both are skipped; a missing result, one in a folder of another model or dataset, a changed
             register, and in a checkout every other change are rejected. None to judge every result.
         against: Folder of accepted results. A result with the identity of one of these, or of a valid one before it,
-            under another name is rejected, and so is one whose name looks like another; one with the answers of another
-            model, or with other answers of the same model, has a warning. None to compare results with none.
+            under another name is rejected, and so is one whose name looks like another; one with exactly the answers
+            of another model, or with other answers of the same model, has a warning. None to compare results with none.
 
     Yields:
         A verdict for each result, and for each path, link or folder without one, in the order of the paths. A result
@@ -139,14 +142,16 @@ def _verdict(path: Path, outcome: Outcome, others: Iterable[Path]) -> Verdict:
         return Verdict(place=str(folder), reason=outcome.reason)
     try:
         read_submission(path)
-        warnings = [*rivalries(outcome, folder, others), *warnings_of(outcome)]
+        rivals = rivals_of(outcome, folder, others)
     except (DataError, OSError) as error:
         return Verdict(place=str(folder), reason=str(error))
+    warnings = [*rivals.warnings, *warnings_of(outcome)]
     if strange := strange_files(path):
         warnings.append(f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out")
     return Verdict(
         place=str(folder),
         warnings=tuple(warnings),
+        likenesses=tuple(rivals.likenesses),
         belongs=place_for(outcome.result).as_posix(),
         model=model_label(outcome),
         signature=str(outcome.result.signature),
@@ -157,8 +162,15 @@ def _verdict(path: Path, outcome: Outcome, others: Iterable[Path]) -> Verdict:
     )
 
 
-def rivalries(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[str]:
-    """Yield what a verified result has in common with others that were there before, and a maintainer should know.
+class Rivals(NamedTuple):
+    """What a result has in common with others."""
+
+    warnings: list[str]
+    likenesses: list[str]
+
+
+def rivals_of(entry: Entry, folder: Path, others: Iterable[Path]) -> Rivals:
+    """Return what a verified result has in common with others that were there before.
 
     Args:
         entry: The result.
@@ -168,7 +180,7 @@ def rivalries(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[st
     Raises:
         DataError: its model has another name there, or is easily taken for one that is there.
     """
-    own_sha256, ours = sha256_file(folder / RESULT), entry.result
+    own_sha256, ours, rivals = sha256_file(folder / RESULT), entry.result, Rivals([], [])
     for other in others:
         theirs = _result_in(other)
         if theirs is None or other.absolute() == folder.absolute() or sha256_file(other / RESULT) == own_sha256:
@@ -181,18 +193,27 @@ def rivalries(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[st
             raise DataError(
                 f"its id {ours.model.id} looks like that of {name} in {other}; give the same id, or a clearly other one"
             )
-        if is_same_model and ours.signature_sha256 == theirs.signature_sha256:
-            if not _are_alike(entry, other, theirs):
-                yield f"has other answers than {other}, of the same model; a maintainer has to settle which are right"
-        elif ours.model.id != theirs.model.id and asked(ours) == asked(theirs) and _are_alike(entry, other, theirs):
-            yield f"gives the answers of {name} in {other}, and has no rank of its own"
+        is_repeated = is_same_model and ours.signature_sha256 == theirs.signature_sha256
+        if not is_repeated and (ours.model.id == theirs.model.id or asked(ours) != asked(theirs)):
+            continue
+        answers = _answers_in(other)
+        is_equal = answers is not None and entry.answers_sha256 == answers.sha256
+        likeness = None if answers is None else entry.sketch.likeness(answers.sketch)
+        if is_repeated:
+            if not is_equal and likeness is None:
+                rivals.warnings.append(
+                    f"has other answers than {other}, of the same model; a maintainer has to settle which are right"
+                )
+        elif is_equal:
+            rivals.warnings.append(f"gives exactly the answers of {name} in {other}")
+        elif likeness is not None:
+            rivals.likenesses.append(f"a maintainer may look at it beside {name} in {other}: {likeness}")
+    return rivals
 
 
-def _are_alike(entry: Entry, other: Path, theirs: Result) -> bool:
-    if entry.result.records.sha256 == theirs.records.sha256:
-        return True
-    sketch = _sketch_in(other)
-    return sketch is not None and entry.sketch.is_like(sketch)
+class _Answers(NamedTuple):
+    sha256: str
+    sketch: Sketch
 
 
 @lru_cache(maxsize=4_096)
@@ -205,14 +226,17 @@ def _result_in(folder: Path) -> Result | None:
 
 
 @lru_cache(maxsize=4_096)
-def _sketch_in(folder: Path) -> Sketch | None:
+def _answers_in(folder: Path) -> _Answers | None:
+    """Return the answers of a result; None if they cannot be read, which is said where it is verified itself."""
     result, maker = _result_in(folder), SketchMaker()
+    hashes: list[str] = []
     try:
         for records in () if result is None else read_parts(folder, result, recount=False):
             maker.add(records)
+            hashes.append(answers_sha256(records))
     except FAULTS:
         return None
-    return maker.sketch
+    return _Answers(joined_sha256(hashes), maker.sketch)
 
 
 def warnings_of(entry: Entry) -> Iterator[str]:

@@ -598,6 +598,8 @@ class VerdictOnResult(Document):
     reason: Text | None
     """Reason why the result is rejected."""
     warnings: tuple[str, ...]
+    likenesses: tuple[str, ...]
+    """Results of other models that it is like, for a maintainer to judge."""
     belongs: Text | None
     """Folder of the result, relative to the folder of all accepted results."""
     model: Text | None

@@ -327,9 +327,13 @@ def test_a_result_is_compared_with_those_that_are_there(places: Places, tmp_path
     stolen = with_model(identity_sha256=honest.model.identity_sha256, identity=None, endpoint="api")
     rejected = compared(places, tmp_path / "a", of_result=stolen, change=constant(0.6))
     assert "claims the identity of acme/honest (1) in " in (rejected.reason or "")
-    copied = compared(places, tmp_path / "b", change=nudged(1e-6))
+    copied = compared(places, tmp_path / "b")
     assert copied.state == "accepted with warnings"
-    assert "gives the answers of acme/honest (1) in " in copied.warnings[0]
+    assert "gives exactly the answers of acme/honest (1) in " in copied.warnings[0]
+    assert copied.likenesses == ()
+    alike = compared(places, tmp_path / "e", change=nudged(1e-6))
+    assert (alike.state, alike.warnings) == ("accepted", ())
+    assert "acme/honest (1) in " in alike.likenesses[0]
     disputing = compared(places, tmp_path / "c", model="acme/honest", change=constant(0.6))
     assert "has other answers than " in disputing.warnings[0]
     assert compared(places, tmp_path / "d", change=constant(0.6)).warnings == ()
@@ -392,7 +396,7 @@ def test_copies_of_one_pull_request_are_compared_with_one_another(places: Places
         forge(places, tmp_path / "forged" / str(number), model=f"evil/copy{number}", change=nudged(1e-6 * number))
     advance: Callable[[int, int], None] = lambda n_done, n: None  # noqa: E731
     judged = judge([tmp_path / "forged"], places.book, Memory(None), advance=advance, against=tmp_path / "none")
-    assert [len(each.warnings) for each in judged] == [0, 1, 2]
+    assert [(len(each.warnings), len(each.likenesses)) for each in judged] == [(0, 0), (0, 1), (0, 2)]
 
 
 def continuation(world: World) -> Path:

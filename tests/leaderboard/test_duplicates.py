@@ -17,6 +17,8 @@ from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.gates import Gates
 from leaderboard.verify.entries import Match, Root
 from leaderboard.verify.loading import load
+from leaderboard.verify.public_files import place_for
+from leaderboard.verify.verdicts import judge
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Result
 from schemas.folders.run_folder import read_result
@@ -78,7 +80,7 @@ def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, 
     shutil.copytree(places.honest, tmp_path / "results" / "mmm")
     (table,) = board(tmp_path / "results", places).tables
     assert all(row.rank is None for row in table.rows)
-    assert "the register does not say which of them came first" in (table.rows[0].unranked or "")
+    assert "and the register does not say which came first" in (table.rows[0].unranked or "")
     accepted(tmp_path / "results", "mmm", "2026-01-01")
     accepted(tmp_path / "results", "aaa", "2026-01-02")
     (table,) = board(tmp_path / "results", places).tables
@@ -137,33 +139,39 @@ COPIES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_accepted", [True, False])
 @pytest.mark.parametrize("change", COPIES.values(), ids=COPIES)
-def test_a_copy_that_was_changed_a_little_has_no_rank(
-    places: Places, tmp_path: Path, change: Change, is_accepted: bool
-) -> None:
-    shutil.copytree(places.honest, tmp_path / "results" / "zzz")
-    forge(places, tmp_path / "results" / "aaa", change, model="evil/copy")
-    if is_accepted:
-        accepted(tmp_path / "results", "zzz", "2026-01-01")
-    (table,) = board(tmp_path / "results", places).tables
-    by_name = rows(table)
-    assert (by_name["acme/honest"].rank is not None) == is_accepted
-    assert by_name["evil/copy"].rank is None
-    said = by_name["evil/copy"].unranked or ""
-    assert "of the answers of acme/honest (1), as no unrelated model does" in said or not is_accepted
-    assert "gives the answers of acme/honest (1), and the register does not say" in said or is_accepted
+def test_of_a_copy_that_was_changed_only_a_maintainer_is_told(places: Places, tmp_path: Path, change: Change) -> None:
+    results = tmp_path / "results"
+    place = place_for(read_result(places.honest))
+    shutil.copytree(places.honest, results / place)
+    accepted(results, place.as_posix(), "2026-01-01")
+    copy = forge(places, results / "aaa", change, model="evil/copy")
+    (table,) = board(results, places).tables
+    assert [(row.rank is not None, row.unranked) for row in table.rows] == [(True, None), (True, None)]
+    (verdict,) = judge([copy], places.book, Memory(None), advance=lambda n_done, n: None, against=results)
+    assert (verdict.state, verdict.warnings) == ("accepted", ())
+    (likeness,) = verdict.likenesses
+    assert likeness.startswith(f"a maintainer may look at it beside acme/honest (1) in {results / place}: ")
+    assert likeness.endswith("% of the answers are equal")
 
 
 @pytest.mark.slow
-def test_copies_do_not_widen_the_ranks(places: Places, tmp_path: Path) -> None:
-    shutil.copytree(places.honest, tmp_path / "results" / "honest")
-    accepted(tmp_path / "results", "honest", "2026-01-01")
-    for number in range(12):
-        forge(places, tmp_path / "results" / f"copy{number}", noisy(0.01, number), model=f"evil/copy{number}")
-    (table,) = board(tmp_path / "results", places).tables
+def test_copies_take_a_place_until_a_maintainer_withdraws_them(places: Places, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(places.honest, results / "honest")
+    accepted(results, "honest", "2026-01-01")
+    copies = [f"copy{number}" for number in range(12)]
+    for number, name in enumerate(copies):
+        forge(places, results / name, noisy(0.01, number), model=f"evil/{name}")
+    (table,) = board(results, places).tables
+    assert {(row.rank.best, row.rank.worst) for row in table.rows if row.rank is not None} == {(1, 13)}
+    decision = {"decision": "withdrawn", "reason": "its answers are those of acme/honest", "decided": "2026-02-01"}
+    for name in copies:
+        accepted(results, name, "2026-01-02", **decision)
+    (table,) = board(results, places).tables
     assert [str(row.rank) for row in table.ranked] == ["1"]
-    assert sum("has no rank of its own" in (row.unranked or "") for row in table.rows) == 12
+    said = "withdrawn on 2026-02-01: its answers are those of acme/honest"
+    assert [row.unranked for row in table.rows if row.rank is None] == 12 * [said]
 
 
 @pytest.mark.slow

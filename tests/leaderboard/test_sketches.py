@@ -1,22 +1,26 @@
-"""Which changes of a model's answers leave them recognisable, and what is no copy."""
+"""Which changes of a model's answers leave them recognisable, and what is no likeness."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
 import pytest
 
-from leaderboard.verify.sketches import ALIKE, Sketch, SketchMaker, first_alike
+from leaderboard.verify.sketches import ALIKE, Sketch, SketchMaker, shared_errors
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import hashed
+from schemas.items.pronoun_text import PronounTextItem
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.leaderboard.synthetic import make_records, uniform
 
 Odds: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
+Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
+Codes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint32]]
 N = 2_000
 RANDOM = np.random.default_rng(3)
 SHARED = RANDOM.normal(size=N)
@@ -25,7 +29,7 @@ MODEL: Odds = SHARED + RANDOM.normal(size=N)
 
 def sketch_of(odds: Odds) -> Sketch:
     nothing = np.zeros(len(odds), dtype=np.uint32)
-    return Sketch(odds.astype(np.float32), nothing, nothing)
+    return Sketch(odds.astype(np.float32), nothing, nothing, nothing.astype(np.uint16))
 
 
 def normal(size: float) -> Odds:
@@ -37,7 +41,7 @@ def chosen(share: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 @pytest.mark.parametrize(
-    ("change", "is_copy"),
+    ("change", "is_alike"),
     [
         (lambda odds: odds + normal(0.01), True),
         (lambda odds: 0.5 * odds - 3, True),
@@ -52,13 +56,66 @@ def chosen(share: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     ],
     ids=["noise", "scaled", "bent", "invented", "refused", "absurd", "trained", "unrelated", "opposite", "few"],
 )
-def test_copies_are_told_from_other_models(change: Callable[[Odds], Odds], is_copy: bool) -> None:
-    ours, other = sketch_of(MODEL), sketch_of(change(MODEL))
-    assert ours.is_like(other) == is_copy
-    crowd = [sketch_of(SHARED + np.random.default_rng(seed).normal(size=N)) for seed in range(20, 30)]
-    alike = first_alike([*crowd, ours, other], lambda one, two: False)
-    assert alike == [None] * 11 + [10 if is_copy else None]
-    assert first_alike([ours, other], lambda one, two: True) == [None, None]
+def test_copies_are_told_from_other_models(change: Callable[[Odds], Odds], is_alike: bool) -> None:
+    likeness = sketch_of(MODEL).likeness(sketch_of(change(MODEL)))
+    assert (likeness is not None) == is_alike
+    assert likeness is None or likeness.endswith("% of the answers are equal")
+
+
+def in_letters(is_right: Flags, kinds: Codes | None = None) -> Sketch:
+    """The sketch of a model that answers all items by a letter."""
+    nothing = np.zeros(len(is_right), dtype=np.uint32)
+    decisions = 2 + 2 * (nothing if kinds is None else kinds) + is_right
+    return Sketch(np.full(len(is_right), np.nan, dtype=np.float32), nothing, nothing, decisions.astype(np.uint16))
+
+
+def right_answers(accuracy: float, hardness: Odds, rng: np.random.Generator) -> Flags:
+    """Draw which items a model gets right, given what makes some of them harder for all models, in log-odds."""
+    skills = np.linspace(-15, 15, 301)
+    chances = 1 / (1 + np.exp(hardness - skills[:, None]))
+    is_right: Flags = rng.random(len(hardness)) < chances[np.argmin(np.abs(chances.mean(axis=1) - accuracy))]
+    return is_right
+
+
+ACCURACIES = np.linspace(0.5, 0.95, 20)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 2.0, 3.0])
+def test_models_that_answer_in_letters_are_alike_only_if_one_is_a_copy(spread: float) -> None:
+    """Some items are hard for all models, with a standard deviation of ``spread`` log-odds."""
+    rng = np.random.default_rng(5)
+    hardness = rng.normal(0, spread, N)
+    models = [right_answers(accuracy, hardness, rng) for accuracy in ACCURACIES]
+    assert not any(in_letters(one).likeness(in_letters(other)) for one, other in combinations(models, 2))
+    for model in models:
+        # One in twenty answers is changed.
+        said = in_letters(model).likeness(in_letters(model ^ (rng.random(N) < 0.05)))
+        assert said is not None
+        assert said.startswith("right and wrong on the same items, with a kappa of ")
+        assert "copy" not in said
+
+
+def test_what_is_hard_for_all_models_by_its_kind_is_no_likeness() -> None:
+    """As with pronouns: two models that know *he* and *she*, and no other, are right and wrong on the same items."""
+    rng = np.random.default_rng(6)
+    families = rng.integers(0, 11, N).astype(np.uint32)
+    models = [rng.random(N) < np.where(families < 3, 0.97, 0.03) for _ in range(2)]
+    ours, theirs = (in_letters(model, families) for model in models)
+    errors, unaware = (
+        shared_errors(one.decisions, other.decisions)
+        for one, other in ((ours, theirs), (in_letters(models[0]), in_letters(models[1])))
+    )
+    assert errors is not None
+    assert abs(errors.kappa) < 0.1
+    assert unaware is not None
+    assert unaware.kappa > 0.8
+    assert ours.likeness(in_letters(models[0] ^ (rng.random(N) < 0.003), families)) is not None
+
+
+def test_few_errors_say_nothing() -> None:
+    for n_errors, n, is_telling in ((30, N, False), (31, N, True), (60, 149, False), (60, 150, True)):
+        model = in_letters(np.arange(n) >= n_errors)
+        assert model.is_telling == (model.likeness(model) is not None) == is_telling
 
 
 def sketch(records: Sequence[Record]) -> Sketch:
@@ -84,7 +141,7 @@ def with_texts(texts: Callable[[str], str]) -> Sketch:
 
 
 @pytest.mark.parametrize(
-    ("texts", "is_copy"),
+    ("texts", "is_alike"),
     [
         (lambda item: text_of(item, "a"), True),
         (lambda item: f"{text_of(item, 'a').upper()} indeed!", True),
@@ -92,11 +149,56 @@ def with_texts(texts: Callable[[str], str]) -> Sketch:
         (lambda item: hashed(text_of(item, "a")), True),
         (lambda item: text_of(item, "b"), False),
         (lambda item: "she", False),
+        (lambda item: f"{text_of(item, 'b')} and that is all that I have to say", False),
     ],
-    ids=["same", "louder", "cut", "by hash", "another", "one word"],
+    ids=["same", "louder", "cut", "by hash", "another", "one word", "the same ending"],
 )
-def test_texts_are_compared_by_words(texts: Callable[[str], str], is_copy: bool) -> None:
-    assert with_texts(lambda item: text_of(item, "a")).is_like(with_texts(texts)) == is_copy
+def test_texts_are_compared_by_words(texts: Callable[[str], str], is_alike: bool) -> None:
+    likeness = with_texts(lambda item: text_of(item, "a")).likeness(with_texts(texts))
+    assert (likeness is not None) == is_alike
+
+
+def test_words_of_the_prompt_and_common_phrases_are_no_wording() -> None:
+    """Models that repeat the sentence, or answer in a set phrase, have the same words, and none of one another."""
+    from evaluators.task import load_task
+
+    task = load_task("recognition")
+
+    repeating = sketch(recorded(task, sentences(*TEMPLATES), lambda item: [f"The answer is: {item.text}"]))
+    for made in (repeating, with_texts(lambda item: f"I think that the answer is {item[-1]}.")):
+        assert not made.texts.any()
+        assert not made.wordings.any()
+
+
+@pytest.mark.slow
+def test_models_that_answer_in_set_phrases_are_alike_only_if_one_is_a_copy() -> None:
+    """From their records: 20 models with errors of their own, all of which say *The answer is* and the sentence."""
+    from evaluators.task import load_task
+
+    task = load_task("recognition")
+    items = sentences(*(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(50)))
+    rng = np.random.default_rng(9)
+
+    def made(is_right: Flags) -> Sketch:
+        right_of = dict(zip((item.item_id for item in items), is_right.tolist(), strict=True))
+
+        def phrase(item: PronounTextItem) -> list[str]:
+            other = "she" if item.family == "he" else "he"
+            pronoun = item.family if right_of[item.item_id] else other
+            return [f"The answer is that {pronoun} lives with a dog, where the number is."]
+
+        return sketch(recorded(task, items, phrase))
+
+    answers = [rng.random(len(items)) < accuracy for accuracy in ACCURACIES]
+    models = [made(is_right) for is_right in answers]
+    assert not any(one.likeness(other) for one, other in combinations(models, 2))
+    assert all(one.agreement(other) is None for one, other in combinations(models, 2))
+    found = [
+        model.likeness(made(is_right ^ (rng.random(len(items)) < 0.05))) is not None
+        for model, is_right in zip(models, answers, strict=True)
+    ]
+    # With 550 items, the few errors of the best models tell too little of some of them.
+    assert all(found[:16])
 
 
 def test_short_words_prove_nothing() -> None:
@@ -114,5 +216,7 @@ def test_the_order_of_records_and_further_answers_do_not_matter() -> None:
 
 
 def test_one_answer_to_everything_is_no_fingerprint() -> None:
-    assert np.isnan(sketch(make_records(uniform)).odds).all()
+    made = sketch(make_records(uniform))
+    assert np.isnan(made.odds).all()
+    assert not made.decisions.any()
     assert 0 < ALIKE < 1

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from leaderboard.verify.public_files import place_for
 from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_result
 from tests.commands import run
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.forging import Places, forge, nudged
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
@@ -96,6 +99,27 @@ def test_names_of_folders_command_nothing(runs: Path, tmp_path: Path, output: st
     assert all(line.startswith("::error file=") for line in commands)
     if output == "text":
         assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_what_github_shows_says_of_no_model_that_it_is_like_another(places: Places, tmp_path: Path) -> None:
+    results, report = tmp_path / "results", tmp_path / "verdicts.json"
+    shutil.copytree(places.honest, results / place_for(read_result(places.honest)))
+    forged = forge(places, tmp_path / "forged", nudged(1e-6), model="lab/other")
+    arguments = ("-m", "leaderboard", "verify", forged, "--keys", places.keys, "--results", results, "--report", report)
+    told = run(*arguments)
+    # It changes no verdict.
+    assert told.returncode == 0
+    assert told.stdout.startswith("accepted: ")
+    (verdict,) = json.loads(report.read_text())["verdicts"]
+    assert (verdict["state"], verdict["warnings"]) == ("accepted", [])
+    assert verdict["likenesses"][0].startswith("a maintainer may look at it beside acme/honest (1) in ")
+    assert verdict["likenesses"][0] in told.stdout
+    comment = run("-m", "leaderboard", "comment", report, status=0)
+    hidden = run(*arguments, "--format", "github", status=0)
+    for public in (comment.stdout, hidden.stdout, report.read_text()):
+        assert "forged" in public
+        assert "honest" not in public
 
 
 def test_a_key_names_the_contents_of_its_dataset(tmp_path: Path) -> None:
