@@ -109,6 +109,8 @@ def test_two_metrics_that_traded_a_name_are_told_apart_by_their_versions() -> No
     # A version that nothing is known of keeps the name, and so does what would take it.
     assert present_names(TASK, (paper, MetricName("gini", "2.0"))) == {}
     assert present_names(TASK, (paper, MetricName("gini", "3.0"))) == {}
+    # What stays because its present name is taken stays in the way of the next.
+    assert present_names(TASK, (paper, squared, MetricName("squared_cv", "9.9"))) == {}
     assert present_names("coreference", (paper, squared)) == {}
 
 

@@ -76,7 +76,8 @@ def retired_names(task: str) -> frozenset[str]:
 def present_names(task: str, stored: Iterable[MetricName]) -> Mapping[MetricName, MetricName]:
     """Return the present names of those stored metrics whose values have another one now.
 
-    A metric keeps its former name if the present one is taken by values that keep theirs.
+    A metric keeps its former name if the present one is taken by values that keep theirs: two of one name would hide
+    each other from whoever checks them.
 
     Args:
         task: Name of the task.
@@ -88,8 +89,11 @@ def present_names(task: str, stored: Iterable[MetricName]) -> Mapping[MetricName
         if definition.formerly is not None
     }
     distinct = set(stored)
-    taken = {kept.name for kept in distinct - former.keys()}
-    return {name: former[name] for name in distinct & former.keys() if former[name].name not in taken}
+    now = {name: former[name] for name in distinct & former.keys()}
+    # One that keeps its name can take that of another in turn.
+    while taken := {kept.name for kept in distinct - now.keys()} & {present.name for present in now.values()}:
+        now = {name: present for name, present in now.items() if present.name not in taken}
+    return now
 
 
 def under_present_names(result: Result) -> Result:
