@@ -110,6 +110,13 @@ class Value(NamedTuple):
     statistics: Statistics
 
 
+class MetricName(NamedTuple):
+    """The name of a metric, and the version of its values."""
+
+    name: str
+    version: str
+
+
 class Derivation(NamedTuple):
     """How the statistics of a metric follow from those of another metric of the same task, on all items."""
 
@@ -130,6 +137,9 @@ class MetricDefinition(Generic[T]):
     """Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined."""
     version: str = "1.0"
     """Version of the metric; raised by each change that can alter a value."""
+    formerly: MetricName | None = None
+    """Name and version of the same values in earlier results, which are read as if they had the present ones; None if
+    there are none. A stored metric of that name and another version is one of an earlier version."""
     scorer: Callable[[T], str | None] | None = None
     """Function that returns the label of the scorer behind a table's scores, None if no text was scored.
 

@@ -12,9 +12,9 @@ _TASK = "image_classification"
 _KNOWN = {one.name for one in metric_definitions(_TASK)}
 _LABELS = {name: heading for name, heading in metric_headings().items() if name in _KNOWN}
 _COLUMNS = (
-    *("macro_f1", "accuracy", "gini", "cobias", "rsd", "smallest_class_accuracy", "top_class_dominance"),
-    *("gini_paper", "gini_paper_floor", "cobias_paper", "cobias_paper_floor", "rsd_paper", "rsd_paper_floor"),
-    *("bias_score", "bias_score_floor"),
+    *("macro_f1", "accuracy", "gini", "gini_floor", "squared_cv", "cobias", "rsd"),
+    *("smallest_class_accuracy", "top_class_dominance"),
+    *("cobias_paper", "cobias_paper_floor", "rsd_paper", "rsd_paper_floor", "bias_score", "bias_score_floor"),
 )
 
 PAGES = BenchmarkPages(
@@ -37,9 +37,9 @@ PAGES = BenchmarkPages(
         Headline(
             "gini",
             "Uneven over classes (Gini)",
-            "How unequal the accuracies of the classes are, beyond chance. 0 is equal. Guessing gets 0 too, so look at "
-            "the macro-F1 first.",
-            "inequality from 0 to 1, squared",
+            "How unequal the accuracies of the classes are. 0 is equal; chance alone gives some, and guessing no more "
+            "than that, so look at the macro-F1 first.",
+            "inequality from 0 to 1",
         ),
     ),
     hub_task="zero-shot-image-classification",
@@ -57,8 +57,8 @@ PAGES = BenchmarkPages(
     figures=class_figures([name for name in METHODS if f"macro_f1_{name}" in _KNOWN]),
     group_names={"superclass": "superclass", "image_kind": "kind of image"},
     baseline_note=(
-        "Baselines answer by a fixed rule and are never ranked. Even guessing has a squared Gini index near 0, so that "
-        "it says nothing without the macro-F1 beside it."
+        "Baselines answer by a fixed rule and are never ranked. Guessing evenly has no larger Gini index than "
+        "chance gives, so that it says nothing without the macro-F1 beside it."
     ),
     recounts={
         "Mean": class_accuracies.mean_accuracy,

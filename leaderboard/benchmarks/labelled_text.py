@@ -24,9 +24,9 @@ PAGES = replace(
         Headline(
             "gini_k8",
             "Uneven over classes (Gini)",
-            "How unequal the accuracies of the classes are, beyond chance. 0 is equal. Guessing gets 0 too, so look at "
-            "the macro-F1 first.",
-            "inequality from 0 to 1, squared",
+            "How unequal the accuracies of the classes are. 0 is equal; chance alone gives some, and guessing no more "
+            "than that, so look at the macro-F1 first.",
+            "inequality from 0 to 1",
         ),
     ),
     is_of_own_data=True,

@@ -22,8 +22,8 @@ _LABELS = metric_headings()
 _COLUMNS = (
     *("macro_f1", "accuracy", "rsd", "bias_score", "bias_score_floor"),
     *("bias_score_answers", "bias_score_answers_floor", "domain_label_bias", "domain_label_bias_floor"),
-    *("gini", "cobias", "smallest_class_accuracy"),
-    *("rsd_paper", "rsd_paper_floor", "gini_paper", "gini_paper_floor", "cobias_paper", "cobias_paper_floor"),
+    *("gini", "gini_floor", "squared_cv", "cobias", "smallest_class_accuracy"),
+    *("rsd_paper", "rsd_paper_floor", "cobias_paper", "cobias_paper_floor"),
     *("n_shown", "cut_rate"),
 )
 _RANKING = 8
@@ -53,13 +53,10 @@ _CALIBRATED = {
     for measure in ("macro_f1", "bias_score", "gini")
 }
 """Names of the calibrations before and after which a measure is compared."""
-_ONCE = ("accuracy", "gini", "rsd_paper", "bias_score_answers")
+_ONCE = ("accuracy", "gini", "squared_cv", "rsd_paper", "bias_score_answers")
 """Measures with an index after the number of examples that ranks, and no other."""
 _INDEX_LABELS = {
-    **{
-        f"{name}_k{_RANKING}": _index_label(name, _RANKING)
-        for name in ("accuracy", "gini", "rsd_paper", "bias_score_answers", *QUARTERS)
-    },
+    **{f"{name}_k{_RANKING}": _index_label(name, _RANKING) for name in (*_ONCE, *QUARTERS)},
     **{f"{name}_k{k}": _index_label(name, k) for name in (*_CURVES, "domain_label_bias") for k in N_EXAMPLES},
     **{
         f"{name}_k{N_BALANCED}_{rule_of(number)}": _index_label(name, N_BALANCED, "", _share(number))
@@ -72,7 +69,7 @@ _INDEX_LABELS = {
     },
     **{
         f"{name}_{method.name}_k{k}": _index_label(name, k, method.name)
-        for name in (*_CURVES, "gini", *QUARTERS)
+        for name in (*_CURVES, "gini", "squared_cv", *QUARTERS)
         for method in calibrations()
         for k in N_EXAMPLES
         if calibrated_at(name, method, k)
@@ -166,7 +163,7 @@ _BY_KIND_OF_LABELS = Curves(
 _BY_CALIBRATION = Strips(
     name="by-calibration",
     caption=f"What each correction of the probabilities changes, after {_RANKING} solved examples: none, "
-    f"{_CORRECTIONS}. Macro-F1: farther right is better. BiasScore and squared Gini index: 0, at the left, is even. "
+    f"{_CORRECTIONS}. Macro-F1: farther right is better. BiasScore and Gini index: 0, at the left, is even. "
     f"{_SETS}",
     subject="before and after each correction",
     panels={
@@ -276,7 +273,7 @@ PAGES = BenchmarkPages(
     findings=(_lean_goes,),
     index_columns=(
         *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "rsd_paper", "bias_score", "bias_score_answers")),
-        *(f"{name}_k{_RANKING}" for name in ("domain_label_bias", "gini")),
+        *(f"{name}_k{_RANKING}" for name in ("domain_label_bias", "gini", "squared_cv")),
         *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _CALIBRATED[name]),
         f"gini_gini_k{_RANKING}",
         "macro_f1_k0",

@@ -16,7 +16,8 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.backend import Backend, ChoiceRequest, Request, Response
 from evaluators.models.parity import answers, compare, tolerance_for
-from evaluators.runs.measure.stored_results import write_without_texts
+from evaluators.runs.measure.measuring import retired_names, under_present_names
+from evaluators.runs.measure.stored_results import sums_of, write_without_texts
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import TextScorer
@@ -39,7 +40,6 @@ from schemas.folders.run_folder import (
     StoredParts,
     read_parts,
     read_result,
-    read_sums,
 )
 
 
@@ -233,7 +233,7 @@ class CompleteRuns:
     def problem(self, folder: Path) -> str | None:
         """Make a verified result again from its complete run, and return how both differ; None if they do not."""
         try:
-            claimed = read_result(folder)
+            claimed = under_present_names(read_result(folder))
             problem = (
                 f"{folder}: {self._folder} holds no complete run of this model with this signature{self._unreadable}"
             )
@@ -255,7 +255,7 @@ class CompleteRuns:
         verified_entry(run / RESULT, Root(run, "accepted"), self._memory, self._keys)
         with tempfile.TemporaryDirectory() as scratch:
             made = write_without_texts(run, Path(scratch), with_prompts=not hides_prompts(claimed.signature))
-            return next(_differences(folder, claimed, Path(scratch), made), None)
+            return next(_differences(folder, claimed, Path(scratch), under_present_names(made)), None)
 
 
 def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> Iterator[str]:
@@ -268,7 +268,7 @@ def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> 
     for name in ("records", "scores"):
         if getattr(claimed.withheld, name) != getattr(made.withheld, name):
             yield f"withheld.{name} is another file"
-    for difference in differences(claimed.metrics, made.metrics):
+    for difference in differences(claimed.metrics, made.metrics, retired_names(made.signature.task)):
         yield difference.partition(";")[0]
     for stored, ours in zip(StoredParts(folder, claimed), StoredParts(scratch, made), strict=True):
         if not stored.table.equals(ours.table):
@@ -276,7 +276,7 @@ def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> 
             yield f"row {stored.first_row + next(rows, 0)} of the records differs"
     of_result, of_run = (
         {(row.metric, row.baseline or "", *sorted(row.group.items())): row for row in rows}
-        for rows in (read_sums(folder, claimed.withheld.sums), read_sums(scratch, made.withheld.sums))
+        for rows in (sums_of(folder, claimed), sums_of(scratch, made))
     )
     # A metric that was added after the result is missing completely.
     stored_metrics = {key[0] for key in of_result}

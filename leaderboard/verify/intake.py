@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import BiasboardError, DataError
 from biasboard.ground.plain_text import printable
+from evaluators.runs.measure.measuring import under_present_names
 from evaluators.stores.store import STORE
 from schemas.documents.record import Record
 from schemas.documents.result import RecordsFile, Result, ScoresFile, SumsFile
@@ -129,7 +130,8 @@ def files_of(result: Result) -> dict[str, FileOfRun]:
 def read_untrusted(path: Path) -> Result:
     """Read a ``result.json`` that a stranger may have written, after a check that it and the files beside it are sound.
 
-    Of these files, only what tables say of their columns and size is read.
+    Of these files, only what tables say of their columns and size is read. Metrics that were renamed since then have
+    their present names.
 
     Raises:
         DataError: the result is invalid, or a file is none of its folder, too large or of other columns.
@@ -157,7 +159,7 @@ def read_untrusted(path: Path) -> Result:
                 f"{own}: its {file.n_rows:,} rows take {n_bytes:,} bytes, more than the {most:,} of any result of such "
                 "a size"
             )
-    return result
+    return under_present_names(result)
 
 
 def strange_files(path: Path) -> tuple[str, ...]:

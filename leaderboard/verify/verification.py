@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from evaluators.adapter_set import trained_items
 from evaluators.benchmark import load_benchmark
 from evaluators.metric import MetricInputs
 from evaluators.runs.measure.baseline_gate import GateCheck, Standing
-from evaluators.runs.measure.measuring import Measurement
-from evaluators.runs.measure.stored_results import measurement_of, stored_references
+from evaluators.runs.measure.measuring import Measurement, retired_names
+from evaluators.runs.measure.stored_results import measurement_of, stored_references, sums_of
 from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.statistics.jackknife import METHODS
 from evaluators.statistics.option_scores import FirstTokenShares
@@ -50,7 +50,6 @@ from schemas.folders.run_folder import (
     StoredParts,
     read_corrections,
     read_parts,
-    read_sums,
 )
 
 _MOST_UNKNOWN = 5_000
@@ -116,7 +115,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
 
     measurement = measurement_of(folder, result, checked(), scores)
     computed, deviations, by_part = Measured.of(measurement, signature)
-    for difference in differences(result.metrics, computed):
+    for difference in differences(result.metrics, computed, retired_names(signature.task)):
         raise DataError(f"{path}: {difference}")
     for difference in _differing_corrections(folder, result, parts):
         raise DataError(f"{folder / CORRECTIONS}: {difference}; rescore the run")
@@ -196,16 +195,23 @@ def _standing(
         return None
     if result.withheld is None:
         return check.standing(gate_references(entry, parts, check, memory))
-    rows = read_sums(folder, result.withheld.sums)
+    rows = sums_of(folder, result)
     return check.standing(stored_references(gate, rows, source.crossing, is_suite=bool(signature.parts)))
 
 
-def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterator[str]:
+def differences(
+    stored: Iterable[Metric], computed: Iterable[Metric], retired: Container[str] = frozenset()
+) -> Iterator[str]:
     """Yield a sentence for every difference between the stored metrics of a result and those computed from its records.
 
-    Metrics of different versions cannot be compared and are skipped. Metrics that the result lacks completely are
-    skipped too. But if the result has a metric without one of its slices, that is a difference. Intervals by a method
-    of earlier code are not compared, since boards show those computed here.
+    Metrics of different versions cannot be compared and are skipped, and so are those of retired names. Metrics that
+    the result lacks completely are skipped too. But if the result has a metric without one of its slices, that is a
+    difference. Intervals by a method of earlier code are not compared, since boards show those computed here.
+
+    Args:
+        stored: The metrics of the result, under their present names.
+        computed: Those that the records give.
+        retired: Names that no metric has any more.
     """
     ours = {metric_key(metric): metric for metric in computed}
     theirs = {metric_key(metric): metric for metric in stored}
@@ -213,6 +219,8 @@ def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterato
     current = {metric.name: metric.version for metric in ours.values()}
     for key, metric in theirs.items():
         name, same = name_with_group(metric.name, metric.group), ours.get(key)
+        if same is None and metric.name in retired:
+            continue
         if same is None:
             # A newer version that the stored sums do not give is undefined, and has no slices. The label of a scorer
             # after the present version is no other version: its scores are missing.

@@ -193,7 +193,7 @@ def lines() -> Iterator[Line]:
             for difficulty in (0.0, 1.0):
                 texts = f"{n_texts} texts, {'unlike' if difficulty else 'alike'}"
                 yield line(measure, texts, partial(families, n_texts, difficulty, measure))
-    for measure in ("rsd_paper", "rsd", "cobias_paper", "cobias", "gini_paper", "gini"):
+    for measure in ("rsd_paper", "rsd", "cobias_paper", "cobias", "gini", "squared_cv"):
         for sizes in CLASSES:
             yield line(measure, described(sizes), partial(classes, sizes, measure))
 
@@ -219,6 +219,6 @@ def bench_evenness() -> None:
     print()
     for measured in lines():
         print(measured, flush=True)
-    for measure in ("rsd_paper", "rsd", "cobias_paper", "cobias", "gini_paper", "gini"):
+    for measure in ("rsd_paper", "rsd", "cobias_paper", "cobias", "gini", "squared_cv"):
         bias, share = suites(measure)
         print(f"{measure:12} {'mean over 20 tasks':36} even {bias:+.3f}  false {share:5.1%}", flush=True)

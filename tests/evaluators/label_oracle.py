@@ -23,7 +23,7 @@ CLASS_MEASURES = (
     "rsd_paper",
     "rsd_release",
     "cobias_paper",
-    "gini_paper",
+    "gini",
     "top_class_dominance",
     "smallest_class_accuracy",
     "worst_quarter_accuracy",
@@ -31,8 +31,8 @@ CLASS_MEASURES = (
     "third_quarter_accuracy",
     "best_quarter_accuracy",
 )
-CLASS_FLOORS = ("rsd_paper_floor", "cobias_paper_floor", "gini_paper_floor")
-FOLD_MEASURES = ("rsd", "cobias", "gini")
+CLASS_FLOORS = ("rsd_paper_floor", "cobias_paper_floor", "gini_floor")
+FOLD_MEASURES = ("rsd", "cobias", "squared_cv")
 N_FOLDS = 4
 OF_PAPER = ("cc", "dc")
 """Calibrations that the paper runs, and writes with a softmax, beside the one that it proposes."""
@@ -124,13 +124,13 @@ def class_measures(pairs: Sequence[tuple[str, Shares]]) -> dict[str, float | Non
         "rsd_paper": math.sqrt(sum((a - overall) ** 2 for a in accuracies) / size) / overall if overall else None,
         "rsd_release": math.sqrt(sum((a - mean) ** 2 for a in accuracies) / size) / overall if overall else None,
         "cobias_paper": sum(gaps) / n_pairs if n_pairs and overall else None,
-        "gini_paper": ranked / (size * sum(accuracies)) if mean and n_pairs else None,
+        "gini": ranked / (size * sum(accuracies)) if mean and n_pairs else None,
         "top_class_dominance": accuracies[-1] / mean if mean else None,
         "smallest_class_accuracy": accuracies[0],
         **dict(zip(CLASS_MEASURES[-4:], quarters, strict=True)),
         "rsd_paper_floor": math.sqrt(sum(variance.values()) / size) / overall if overall else None,
         "cobias_paper_floor": sum(chance_gaps) / n_pairs if n_pairs and overall else None,
-        "gini_paper_floor": (size - 1) / (2 * size) * sum(chance_gaps) / n_pairs / mean if mean and n_pairs else None,
+        "gini_floor": (size - 1) / (2 * size) * sum(chance_gaps) / n_pairs / mean if mean and n_pairs else None,
     }
 
 
@@ -167,7 +167,7 @@ def fold_measures(answers: Sequence[tuple[str, Shares | None]]) -> dict[str, flo
     return {
         "rsd": _unbiased_ratio(own, sum(around) / size, n, accuracies, squares),
         "cobias": sum(gaps) / len(gaps) if gaps else None,
-        "gini": _unbiased_ratio(own, sum(gaps) / size**2, alike, accuracies, squares) if gaps else None,
+        "squared_cv": _unbiased_ratio(own, sum(gaps) / size**2, alike, accuracies, squares) if gaps else None,
     }
 
 
@@ -409,7 +409,7 @@ def measured(rows: Sequence[Row], correct: Correct, labels: Sequence[str], endin
 def shown(values: Mapping[str, float | None]) -> dict[str, float | None]:
     """The values that a result has: an estimate below 0 is 0."""
     return {
-        name: max(value, 0.0) if value is not None and name.split("_")[0] in FOLD_MEASURES else value
+        name: max(value, 0.0) if value is not None and name.startswith(FOLD_MEASURES) else value
         for name, value in values.items()
     }
 

@@ -101,7 +101,7 @@ def test_each_column_is_what_plain_counting_gives() -> None:
         )
         # The metrics that it names are the measures of these accuracies.
         accuracies = np.array([one.value for one in column.accuracies], dtype=np.float64)
-        names_of = ("gini_paper", "cobias_paper", "accuracy")
+        names_of = ("gini", "cobias_paper", "accuracy")
         values = table.values([Variant(name, names[column.label]) for name in names_of])
         expected = (
             class_accuracies.gini_index(accuracies),

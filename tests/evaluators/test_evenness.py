@@ -11,7 +11,7 @@ import pytest
 
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.evenness import N_FOLDS, deal, products, squares
-from evaluators.tasks.labels.label_measures import FoldSums, cobias, fold_columns, gini, rsd, value_of
+from evaluators.tasks.labels.label_measures import FoldSums, cobias, fold_columns, rsd, squared_cv, value_of
 from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from schemas.lexicon import pronoun_families
@@ -65,15 +65,15 @@ def test_measures_of_labels_by_hand() -> None:
     # Accuracies .75 and .25 of four and eight items in each fold, without noise; the accuracy is 5/12.
     sums = FoldSums(np.tile([3.0, 2.0], (N_FOLDS, 1)), np.tile([4.0, 8.0], (N_FOLDS, 1)))
     assert cobias(sums) == pytest.approx(0.25)
-    assert gini(sums) == pytest.approx(0.0625 / 0.25)
+    assert squared_cv(sums) == pytest.approx(0.0625 / 0.25)
     assert rsd(sums) == pytest.approx(((3 / 4 - 5 / 12) ** 2 + (1 / 4 - 5 / 12) ** 2) / 2 / (5 / 12) ** 2)
     # Both classes are right in half of the items, the first in whole folds: (1 · 1 · 2) / 12 is its squared accuracy,
     # 1/12 less than 1/4. That is the noise of the difference, and a quarter of it that of the mean.
     uneven_folds = FoldSums(np.array([[4.0, 2], [0, 2], [4, 2], [0, 2]]), np.full((N_FOLDS, 2), 4.0))
     assert cobias(uneven_folds) == pytest.approx(-1 / 12)
     # The mean has a noise of 1/48, a twelfth of its square, so that 1 over its square is a quarter too large by chance.
-    assert gini(uneven_folds) == pytest.approx(-1 / 48 / 0.25 / (1 + 3 / 12))
-    assert rsd(uneven_folds) == gini(uneven_folds)
+    assert squared_cv(uneven_folds) == pytest.approx(-1 / 48 / 0.25 / (1 + 3 / 12))
+    assert rsd(uneven_folds) == squared_cv(uneven_folds)
 
 
 def test_a_class_with_one_item_is_left_out() -> None:
@@ -81,10 +81,10 @@ def test_a_class_with_one_item_is_left_out() -> None:
     rows = [("a", "a"), ("a", "b"), ("a", "a"), ("b", "b"), ("b", "b"), ("c", "a")]
     records = [simple("test", number, target, shares[told]) for number, (target, told) in enumerate(rows)]
     with_c, without_c = measured(records), measured(records[:-1])
-    for name in ("rsd", "cobias", "gini"):
+    for name, of_paper in {"rsd": "rsd_paper", "cobias": "cobias_paper", "squared_cv": "gini"}.items():
         assert with_c[name].value == without_c[name].value is not None
-        assert with_c[f"{name}_paper"].value != without_c[f"{name}_paper"].value
-    single = measured([records[0], records[3]])["gini"]
+        assert with_c[of_paper].value != without_c[of_paper].value
+    single = measured([records[0], records[3]])["squared_cv"]
     assert (single.value, single.reason) == (None, "nothing is right, or fewer than two classes have two items")
 
 
@@ -136,7 +136,7 @@ UNLIKE_CLASSES = [
 ]
 
 
-@pytest.mark.parametrize("measure", ["rsd", "cobias", "gini"])
+@pytest.mark.parametrize("measure", ["rsd", "cobias", "squared_cv"])
 @pytest.mark.parametrize(("sizes", "spread"), UNLIKE_CLASSES)
 def test_classes_are_as_even_as_they_truly_are(measure: str, sizes: tuple[int, ...], spread: float) -> None:
     rng = np.random.default_rng(4)
@@ -155,6 +155,6 @@ def test_classes_are_as_even_as_they_truly_are(measure: str, sizes: tuple[int, .
     expected = {
         "rsd": ((true - overall) ** 2).mean() / overall**2,
         "cobias": 2 * true.var(ddof=1),
-        "gini": true.var() / true.mean() ** 2,
+        "squared_cv": true.var() / true.mean() ** 2,
     }
     assert found.mean() == pytest.approx(expected[measure], abs=0.01, rel=0.015)

@@ -154,11 +154,13 @@ def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(place: 
         "accuracy",
         "macro_f1",
         "gini",
+        "squared_cv",
         "bias_score",
-        "gini_paper_floor",
+        "gini_floor",
         "accuracy_cc",
         "gini_bc",
         "gini_gini",
+        "squared_cv_gini",
     ):
         assert name in shared
         assert found[name] is not None

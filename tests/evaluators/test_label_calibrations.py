@@ -195,7 +195,7 @@ def test_a_prior_that_multiplies_a_likelihood_is_taken_out_exactly(dataset: Path
 
     expected = values(asked_with(dataset, name, SHOWN, clean))
     found = values(asked_with(dataset, name, SHOWN, leaning))
-    for measure in ("accuracy", "macro_f1", "rsd", "gini", "bias_score", "bias_score_normalised"):
+    for measure in ("accuracy", "macro_f1", "rsd", "gini", "squared_cv", "bias_score", "bias_score_normalised"):
         assert found[f"{measure}_{calibration}"] == pytest.approx(expected[measure], abs=1e-9)
     assert found["bias_score"] != pytest.approx(expected["bias_score"], abs=1e-3)
 
@@ -268,7 +268,7 @@ def test_levels_have_intervals_that_contain_them(dataset: Path, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    "measure", ["bias_score", "rsd", "rsd_paper", "rsd_release", "cobias", "cobias_paper", "gini", "gini_paper"]
+    "measure", ["bias_score", "rsd", "rsd_paper", "rsd_release", "cobias", "cobias_paper", "gini", "squared_cv"]
 )
 def test_intervals_of_even_models_contain_0(measure: str) -> None:
     """Half of each class is right, and the mean distribution is even: these measures are exactly 0."""

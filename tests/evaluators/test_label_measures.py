@@ -18,7 +18,7 @@ from evaluators.tasks.labels.label_measures import (
     cobias_paper_floor,
     domain_label_bias,
     domain_label_bias_floor,
-    gini_paper_floor,
+    gini_floor,
 )
 from schemas.documents.record import Record
 from schemas.files.record_files import write_records
@@ -117,10 +117,10 @@ def test_rsd_of_the_paper_and_of_its_code_differ_on_a_majority() -> None:
     assert found["rsd_paper"] == pytest.approx(0.711, abs=5e-4)
     # All answers to a class are alike, so that nothing is due to chance.
     assert found["rsd"] == pytest.approx((0.1**2 + 0.9**2) / 2 / 0.9**2, abs=1e-12)
-    assert [found["cobias"], found["gini"]] == pytest.approx([1.0, 1.0])
+    assert [found["cobias"], found["squared_cv"]] == pytest.approx([1.0, 1.0])
     assert found["rsd_release"] == pytest.approx(0.5 / 0.9, abs=1e-12)
     assert found["rsd_release"] == pytest.approx(0.556, abs=5e-4)
-    assert found["gini_paper"] == pytest.approx(0.5, abs=1e-12)
+    assert found["gini"] == pytest.approx(0.5, abs=1e-12)
     assert found["cobias_paper"] == pytest.approx(1.0, abs=1e-12)
     assert found["top_class_dominance"] == pytest.approx(2.0, abs=1e-12)
     # F1 of a is 2 · 90 / 190, and that of b is 0.
@@ -149,7 +149,7 @@ def test_published_gini_indices_are_found(accuracies: Sequence[float], mean: flo
     found = values(records)
     assert found["accuracy"] == pytest.approx(mean, abs=1e-9)
     assert found["cobias_paper"] == pytest.approx(cobias, abs=5e-5)
-    assert found["gini_paper"] == pytest.approx(gini, abs=5e-6)
+    assert found["gini"] == pytest.approx(gini, abs=5e-6)
     assert found["top_class_dominance"] == pytest.approx(max(accuracies) / mean, abs=1e-9)
 
 
@@ -175,7 +175,7 @@ def test_a_class_in_two_quarters_counts_by_its_part_of_each_and_one_without_item
 @pytest.mark.parametrize(("p", "n", "size", "floor"), [(0.69, 100, 100, 0.0374), (0.88, 1250, 4, 0.0044)])
 def test_the_gini_index_by_chance_is_the_simulated_one(p: float, n: int, size: int, floor: float) -> None:
     sums = ClassSums(np.full(size, p * n), np.full(size, float(n)), np.full(size, float(n)))
-    assert float(gini_paper_floor(sums)) == pytest.approx(floor, abs=5e-5)
+    assert float(gini_floor(sums)) == pytest.approx(floor, abs=5e-5)
     rng = np.random.default_rng(5)
     drawn = rng.binomial(n, p, (2000, 2)) / n
     two = ClassSums(np.full(2, p * n), np.full(2, float(n)), np.full(2, float(n)))
@@ -312,12 +312,12 @@ def all_wrong(asked: Asked) -> list[float]:
 def test_measures_that_divide_by_the_accuracy_are_null_where_all_is_wrong(dataset: Path) -> None:
     parts = made_records(planned(dataset, "tasks", CONTEXTS[1]), all_wrong)
     for found in (measured(parts[1]), measured(*parts, is_suite=True)):
-        for name in ("rsd", "rsd_paper", "rsd_release", "gini", "gini_paper", "top_class_dominance", "rsd_paper_floor"):
+        for name in ("rsd", "rsd_paper", "rsd_release", "squared_cv", "gini", "top_class_dominance", "rsd_paper_floor"):
             assert found[name].value is None
             assert found[name].reason
         assert found["accuracy"].value == 0.0
-    assert measured(parts[1])["gini_paper"].reason == "nothing is right, or there are fewer than two classes"
-    assert measured(parts[1])["gini"].reason == "nothing is right, or fewer than two classes have two items"
+    assert measured(parts[1])["gini"].reason == "nothing is right, or there are fewer than two classes"
+    assert measured(parts[1])["squared_cv"].reason == "nothing is right, or fewer than two classes have two items"
 
 
 def test_cobias_does_not_call_a_model_even_that_is_always_wrong(dataset: Path) -> None:

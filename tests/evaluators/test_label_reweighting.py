@@ -112,8 +112,8 @@ def test_a_label_that_is_preferred_gets_a_smaller_weight_and_the_test_profits() 
             made.append(simple(split, number, target, {"a": p, "b": 1 - p}))
     found = measured(made)
     assert (found["accuracy"].value, found["accuracy_gini"].value) == (0.75, 1.0)
-    assert found["gini_paper"].value == pytest.approx(1 / 6)
-    assert found["gini_paper_gini"].value == found["gini_gini"].value == 0.0
+    assert found["gini"].value == pytest.approx(1 / 6)
+    assert found["gini_gini"].value == found["squared_cv_gini"].value == 0.0
     assert "bias_score_gini" not in found, "its items are among those that the weights were fitted on"
 
 

@@ -163,7 +163,7 @@ def test_metrics_are_those_that_plain_loops_find_and_the_others_say_why_not(worl
         assert {name: one["value"] for name, one in found.items()} == pytest.approx(expected, abs=1e-9)
         nulls = {name for name, value in expected.items() if value is None}
         assert {"bias_score", "bias_score_floor", "macro_f1_cc", "gini_gini", "f1_bias_score_correlation"} <= nulls
-        assert not nulls & {"accuracy", "macro_f1", "rsd", "rsd_paper", "gini", "bias_score_answers"}
+        assert not nulls & {"accuracy", "macro_f1", "rsd", "rsd_paper", "gini", "squared_cv", "bias_score_answers"}
         assert {found[name]["reason"] for name in nulls} == {IN_WORDS}
         assert not (folder / "corrections.json").exists()
 

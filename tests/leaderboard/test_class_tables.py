@@ -58,7 +58,7 @@ def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_
     for number, ending in enumerate(("", "_bc", "_bcl", "_cc", "_dc", "_gini")):
         for heading, name in (
             ("Accuracy", "accuracy"),
-            ("Gini index, paper", "gini_paper"),
+            ("Gini index", "gini"),
             ("COBias, paper", "cobias_paper"),
         ):
             metric = entry.metric(name + ending)

@@ -70,7 +70,7 @@ def test_a_model_that_learned_is_ranked_and_the_others_are_not(built: Path, brow
             "table tr", has=found.page.locator("a[title='lab/untaught']")
         ).all_inner_texts()
         assert re.search("(worse|better) than the baseline", untaught)
-        assert "Even guessing has a squared Gini index near 0" in found.page.inner_text("body")
+        assert "Guessing evenly has no larger Gini index than chance gives" in found.page.inner_text("body")
         assert "Lin, Ruixi" in found.page.content()
         # The figures of the paper: accuracies of classes, and Lorenz curves, before and after reweighting.
         shown = " ".join(image.get_attribute("alt") or "" for image in found.page.locator("img").all())

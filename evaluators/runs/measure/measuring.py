@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from evaluators.adapter_set import trained_items
 from evaluators.kinds import METRICS, TASKS
-from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, StatisticsSource, TableSource
+from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, MetricName, StatisticsSource, TableSource
 from evaluators.scorer import TextScorer
 from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.jackknife import Deviations
@@ -62,6 +63,50 @@ def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
         for definition in value if isinstance(value, tuple) else (value,):
             if isinstance(definition, MetricDefinition):
                 yield definition
+
+
+@cache
+def retired_names(task: str) -> frozenset[str]:
+    """Return the names that metrics of a task once had, and that no metric has now."""
+    definitions = metric_definitions(task)
+    former = {definition.formerly.name for definition in definitions if definition.formerly is not None}
+    return frozenset(former - {definition.name for definition in definitions})
+
+
+def present_names(task: str, stored: Iterable[MetricName]) -> Mapping[MetricName, MetricName]:
+    """Return the present names of those stored metrics whose values have another one now.
+
+    A metric keeps its former name if the present one is taken by values that keep theirs: two of one name would hide
+    each other from whoever checks them.
+
+    Args:
+        task: Name of the task.
+        stored: All metrics of a result, by name and version.
+    """
+    former = {
+        definition.formerly: MetricName(definition.name, definition.version)
+        for definition in metric_definitions(task)
+        if definition.formerly is not None
+    }
+    distinct = set(stored)
+    now = {name: former[name] for name in distinct & former.keys()}
+    # One that keeps its name can take that of another in turn.
+    while taken := {kept.name for kept in distinct - now.keys()} & {present.name for present in now.values()}:
+        now = {name: present for name, present in now.items() if present.name not in taken}
+    return now
+
+
+def under_present_names(result: Result) -> Result:
+    """Return a result with the present names and versions of metrics that were renamed since, and the same values."""
+    stored = [MetricName(metric.name, metric.version) for metric in result.metrics]
+    now = present_names(result.signature.task, stored)
+    if not now:
+        return result
+    metrics = (
+        replace(metric, **now[name]._asdict()) if name in now else metric
+        for metric, name in zip(result.metrics, stored, strict=True)
+    )
+    return replace(result, metrics=tuple(metrics))
 
 
 class Measurement:

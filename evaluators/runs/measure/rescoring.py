@@ -19,6 +19,7 @@ from evaluators.runs.measure.finish import (
     locked_folder,
     write_parts,
 )
+from evaluators.runs.measure.measuring import under_present_names
 from evaluators.runs.measure.recording import FailureCount
 from evaluators.runs.plan.plan import run_folder
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
@@ -119,7 +120,7 @@ def rescore(
         if written is None:
             written = write_parts(target, _reread_parts(folder, result, signature, max_failure_rate))
         new = finish_run(target, written, origin, scoring)
-    return Rescored(target, new, tuple(_changes(result.metrics, new.metrics)), len(new.metrics))
+    return Rescored(target, new, tuple(_changes(under_present_names(result).metrics, new.metrics)), len(new.metrics))
 
 
 def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) -> WrittenRecords:

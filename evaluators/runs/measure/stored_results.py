@@ -21,11 +21,17 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
 from evaluators.benchmark import Gate, load_benchmark
-from evaluators.metric import MetricDefinition, MetricFacts, StatisticsSource
+from evaluators.metric import MetricDefinition, MetricFacts, MetricName, StatisticsSource
 from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.runs.measure.baseline_gate import GateCheck, Reference
 from evaluators.runs.measure.finish import write_parts
-from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
+from evaluators.runs.measure.measuring import (
+    Measurement,
+    metric_definitions,
+    present_names,
+    read_inputs,
+    retired_names,
+)
 from evaluators.statistics.jackknife import Crossing
 from evaluators.statistics.record_tables import Statistics, grouped
 from evaluators.task import load_task
@@ -194,11 +200,10 @@ def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns
     Raises:
         DataError: the sums are damaged, or do not fit the records.
     """
-    assert result.withheld is not None
     signature = result.signature
     extent = _Extent.of(parts, load_task(signature.task).crossed_by)
-    rows = read_sums(folder, result.withheld.sums)
-    names = {definition.name for definition in metric_definitions(signature.task)}
+    rows = sums_of(folder, result)
+    names = retired_names(signature.task).union(definition.name for definition in metric_definitions(signature.task))
     for row in rows:
         if row.metric not in names:
             strange = f"has sums of '{row.metric}', which is no metric of {signature.task}"
@@ -208,6 +213,22 @@ def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns
     is_suite = bool(signature.parts)
     sizes = None if is_suite else extent.sizes
     return Measurement(signature.task, StoredSums(rows, extent.crossing, is_suite=is_suite, sizes=sizes))
+
+
+def sums_of(folder: Path, result: Result) -> list[ClusterSums]:
+    """Return the stored sums of a result that has them in place of its texts, under the present names of its metrics.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    assert result.withheld is not None
+    rows = read_sums(folder, result.withheld.sums)
+    stored = [MetricName(row.metric, row.version) for row in rows]
+    now = present_names(result.signature.task, stored)
+    return [
+        replace(row, metric=now[name].name, version=now[name].version) if name in now else row
+        for row, name in zip(rows, stored, strict=True)
+    ]
 
 
 class _Extent(NamedTuple):

@@ -18,7 +18,7 @@ BENCHMARK = Benchmark(
     baseline_with_parameter=baseline_with_prior,
     headline_metrics=("macro_f1", "accuracy", "gini"),
     printed_metrics=(
-        *("macro_f1", "accuracy", "rsd", "gini", "gini_paper", "cobias", "smallest_class_accuracy", "bias_score"),
+        *("macro_f1", "accuracy", "gini", "squared_cv", "rsd", "cobias", "smallest_class_accuracy", "bias_score"),
         *(
             f"{name}_{method.name}"
             for name in ("macro_f1", "gini")

@@ -18,7 +18,7 @@ from evaluators.tasks.labels.label_measures import MEASURES
 from evaluators.tasks.labels.label_tables import ConfigTable
 from evaluators.tasks.labels.metric_variants import Variant
 
-_MEASURES = ("accuracy", "gini_paper", "cobias_paper", "top_class_dominance")
+_MEASURES = ("accuracy", "gini", "cobias_paper", "top_class_dominance")
 """Measures of the tables in the paper, and the accuracy over all items, which it does not print."""
 
 

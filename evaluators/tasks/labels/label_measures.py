@@ -184,11 +184,12 @@ def cobias(sums: FoldSums) -> FloatArray:
     return np.where(classes.mean > 0, of_pairs, np.nan)
 
 
-def gini(sums: FoldSums) -> FloatArray:
-    """Return :func:`gini_paper` with squared for absolute differences, without those that chance gives, shape (...,).
+def squared_cv(sums: FoldSums) -> FloatArray:
+    """Return the squared coefficient of variation of the class accuracies, without what chance gives, shape (...,).
 
-    That is the squared coefficient of variation of the class accuracies: k - 1 if only one of k classes is ever right,
-    and nan where :func:`gini_paper` is. An even model is at 0 on average, by chance as often below as above.
+    It is the square of their standard deviation over their mean: :func:`gini` with squared for absolute differences,
+    from 0 to k - 1, where only one of k classes is ever right, and nan where :func:`gini` is. An even model is at 0 on
+    average, by chance as often below as above.
     """
     classes = _Classes.of(sums)
     weights = np.nan_to_num(ratio((classes.shares > 0).astype(np.float64), classes.n[..., None]))
@@ -283,8 +284,10 @@ def cobias_paper_floor(sums: ClassSums) -> FloatArray:
     return np.where(accuracy(sums) > 0, ratio(of_all, n * (n - 1)), np.nan)
 
 
-def gini_paper(sums: ClassSums) -> FloatArray:
-    """Return the Gini index of the class accuracies; nan if all of them are 0, or with fewer than two classes.
+def gini(sums: ClassSums) -> FloatArray:
+    """Return the Gini index of the class accuracies, shape (...,), in [0, 1 - 1/k], chance included.
+
+    It is nan if all of them are 0, or with fewer than two classes.
 
     References:
         arXiv:2603.15654, equation 3.
@@ -292,7 +295,7 @@ def gini_paper(sums: ClassSums) -> FloatArray:
     return np.where(_n_classes(sums) > 1, class_accuracies.gini_index(_class_accuracies(sums)), np.nan)
 
 
-def gini_paper_floor(sums: ClassSums) -> FloatArray:
+def gini_floor(sums: ClassSums) -> FloatArray:
     """Return approximately the Gini index by chance if all classes have the same true accuracy, shape (...,)."""
     # Equation 5 of arXiv:2603.15654: the Gini index is (n - 1) / 2n of COBias over the mean class accuracy.
     n = _n_classes(sums)
@@ -468,6 +471,14 @@ QUARTERS: Mapping[str, str] = {
 CLASS_MEASURES: Mapping[str, Measure] = {
     "accuracy": Measure(accuracy, "Accuracy", 1.0, 1.0, _NO_ITEMS, "Share of right labels."),
     "macro_f1": Measure(macro_f1, "Macro-F1", 1.0, 1.0, _NO_ITEMS, "Mean over classes of F1."),
+    "gini": Measure(
+        gini,
+        "Gini index",
+        1.0,
+        0.0,
+        _ZERO_OR_SINGLE,
+        "Gini index of the class accuracies, chance included (arXiv:2603.15654).",
+    ),
     "rsd_paper": Measure(
         rsd_paper,
         "RSD, paper",
@@ -491,14 +502,6 @@ CLASS_MEASURES: Mapping[str, Measure] = {
         0.0,
         _ZERO_OR_SINGLE,
         "Mean absolute difference between two class accuracies, chance included (arXiv:2405.07623).",
-    ),
-    "gini_paper": Measure(
-        gini_paper,
-        "Gini index, paper",
-        1.0,
-        0.0,
-        _ZERO_OR_SINGLE,
-        "Gini index of the class accuracies, chance included (arXiv:2603.15654).",
     ),
     "top_class_dominance": Measure(
         top_class_dominance,
@@ -535,13 +538,13 @@ FOLD_MEASURES: Mapping[str, Measure] = {
         _ZERO_OR_FEW,
         f"Mean squared difference between two class accuracies, {_WITHOUT_CHANCE} (COBias with squares).",
     ),
-    "gini": Measure(
-        gini,
-        "Squared Gini index",
+    "squared_cv": Measure(
+        squared_cv,
+        "Squared CV",
         None,
         0.0,
         _ZERO_OR_FEW,
-        f"Gini index with squares: squared CV of the class accuracies, {_WITHOUT_CHANCE} (arXiv:2603.15654).",
+        f"Squared coefficient of variation of the class accuracies, {_WITHOUT_CHANCE}.",
     ),
 }
 """Measures of evenness that are ranked: without chance, which no root or absolute value can be."""
@@ -603,8 +606,8 @@ CLASS_FLOORS: Mapping[str, Measure] = {
         _ZERO_OR_SINGLE,
         "COBias by chance, at this accuracy and these numbers of items.",
     ),
-    "gini_paper_floor": Measure(
-        gini_paper_floor,
+    "gini_floor": Measure(
+        gini_floor,
         "Gini index by chance",
         None,
         None,

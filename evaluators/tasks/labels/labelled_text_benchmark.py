@@ -12,7 +12,7 @@ BENCHMARK = replace(
     name="labelled_text",
     headline_metrics=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
     printed_metrics=(
-        *("macro_f1", "accuracy", "gini", "gini_paper", "cobias_paper", "top_class_dominance"),
+        *("macro_f1", "accuracy", "gini", "squared_cv", "cobias_paper", "top_class_dominance"),
         *("smallest_class_accuracy", "rsd_paper", "bias_score", "domain_label_bias"),
         *(name for name in _OF_SUITES.printed_metrics if name.startswith("macro_f1_")),
         *("gini_gini", "n_shown", "cut_rate"),

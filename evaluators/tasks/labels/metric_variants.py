@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from evaluators.calibrator import Calibration, calibrations
-from evaluators.metric import MetricDefinition, RecordTable
+from evaluators.metric import MetricDefinition, MetricName, RecordTable
 from evaluators.statistics.jackknife import STUDENT, WILSON
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS
@@ -37,9 +37,22 @@ from evaluators.tasks.labels.label_measures import (
 
 _VERSION = "1.1"
 """Values are the same as in 1.0, whose results use one unit name for the tasks of a suite and the items of a task."""
-_VERSIONS = {"rsd": "2.1", "cobias": "2.0", "gini": "2.1", "bias_score_floor": "1.2", "bias_score_answers_floor": "1.2"}
+_VERSIONS = {
+    "rsd": "2.1",
+    "cobias": "2.0",
+    "gini": "3.0",
+    "squared_cv": "2.1",
+    "bias_score_floor": "1.2",
+    "bias_score_answers_floor": "1.2",
+}
 """Of measures of evenness that were the paper's formula in 1.1, which has a name of its own since; 2.0 of ``rsd`` and
-``gini`` was a plain quotient. 1.1 of the floors was 0 of tasks none of whose answers could be read."""
+``squared_cv`` was a plain quotient. 1.1 of the floors was 0 of tasks none of whose answers could be read."""
+_FORMERLY = {
+    "gini": MetricName("gini_paper", "1.1"),
+    "gini_floor": MetricName("gini_paper_floor", "1.1"),
+    "squared_cv": MetricName("gini", "2.1"),
+}
+"""Of measures whose values were stored under another name: ``gini`` 2.0 and 2.1 was what is ``squared_cv`` now."""
 SOFTMAX = "softmax"
 METHODS = {calibration.name: calibration.label for calibration in calibrations()}
 """Heading of each calibration."""
@@ -137,10 +150,12 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
     """Return the metric of a variant of a measure."""
     kind = MEASURES[variant.measure]
     method = next((method for method in calibrations() if method.name == variant.calibration), None)
-    version = _VERSIONS.get(variant.measure, _VERSION)
+    learned = "" if method is None else f"+{method.name}.{method.version}"
+    former = _FORMERLY.get(variant.measure)
     return MetricDefinition[LabelTable](
         name=variant.name,
-        version=version if method is None else f"{version}+{method.name}.{method.version}",
+        version=_VERSIONS.get(variant.measure, _VERSION) + learned,
+        formerly=former and MetricName(variant._replace(measure=former.name).name, former.version + learned),
         task=task,
         unit="items",
         unit_of_suite="tasks",

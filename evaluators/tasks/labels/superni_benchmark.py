@@ -28,9 +28,14 @@ _TABLE = {
     "bias_score": (0.0, 1.0, "BiasScore"),
 }
 """Ideal, maximum and name of the measures that the paper's tables compare over sets of examples."""
+_EVENNESS = {
+    "gini": (0.0, 1.0, "Gini index"),
+    "squared_cv": (0.0, None, "Squared coefficient of variation of the class accuracies"),
+}
+"""Ideal, maximum and name of the measures of the class accuracies alone: that of the paper, and one without chance."""
 _CALIBRATED = {
     **_CURVES,
-    "gini": (0.0, None, "Squared Gini index"),
+    **_EVENNESS,
     **{name: (1.0, 1.0, MEASURES[name].heading) for name in QUARTERS},
 }
 """Ideal, maximum and name of the measures that are compared before and after each calibration."""
@@ -93,7 +98,7 @@ BENCHMARK = Benchmark(
     indices=(
         *(_index(name, _RANKING, title, ideal, top) for name, (ideal, top, title) in _CURVES.items()),
         _index("accuracy", _RANKING, "Accuracy"),
-        _index("gini", _RANKING, "Squared Gini index", 0.0, None),
+        *(_index(name, _RANKING, title, ideal, top) for name, (ideal, top, title) in _EVENNESS.items()),
         _index("rsd_paper", _RANKING, "The paper's RSD", 0.0, None),
         _index("bias_score_answers", _RANKING, "BiasScore of answers", 0.0),
         *(
@@ -136,6 +141,6 @@ BENCHMARK = Benchmark(
             for method in calibrations()
             if name in calibrated_measures(method)
         ),
-        *("gini", "gini_gini", "n_shown", "cut_rate"),
+        *("gini", "gini_gini", "squared_cv", "n_shown", "cut_rate"),
     ),
 )
