@@ -109,9 +109,10 @@ _ALL_FAMILIES = tuple(
 _RECOGNITION = HeatMap(
     name="families",
     title="Pronoun of the prompt",
-    caption="How often each model continues a text with the pronoun of its prompt, models in the table's order. The "
-    "same colour along a row would be even, and dark all along is right for everybody. Pale cells with a dotted frame "
-    "are not separably above 1 in 11, which naming any family at random would reach.",
+    caption="How often each model continues a text with the pronoun of its prompt, models in the order of the "
+    "benchmark's table. The same colour along a row would be even, and the strongest all along is right for everybody. "
+    "Cells without colour, in a dotted frame, are not separably above 1 in 11, which naming any family at random would "
+    "reach.",
     subject="the share of continuations that keep the pronoun of the prompt, by family,",
     columns=(
         Shown("all", "recognition_accuracy"),
@@ -184,7 +185,8 @@ _IN_LANGUAGES = tuple(
 )
 _STAGES = Strips(
     name="stages",
-    caption="The four stages of GIFI, models in the table's order, with 95 % intervals. 1, the dashed line, is even "
+    caption="The four stages of GIFI, models in the order of the benchmark's table, with 95 % intervals. 1, the dashed "
+    "line, is even "
     "for all families: they are kept alike (GDR), continuations have the same tone (SN), toxicity (NTS) and content "
     "(CF), people of whom only a trait (SA) or an occupation (OF) is known get every pronoun, and word problems are "
     "solved alike (PE).",
