@@ -20,7 +20,7 @@ from leaderboard.benchmark_pages import (
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
-from schemas.lexicon import pronoun_families
+from schemas.lexicon import PRONOUN_CLASSES, pronoun_families
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in
 
 _LABELS = {
@@ -387,6 +387,16 @@ PAGES = BenchmarkPages(
         "long-instructed-sampled-v1": "in stories of about 500 words, as instructed",
     },
     labels=_LABELS | _VARIANTS,
+    group_names={
+        "family": "pronoun family",
+        "family_class": "kind of pronoun family",
+        "antecedent": "how the person is named",
+        "antecedent: distal": "by a description",
+        "antecedent: feminine_name": "by a name of women",
+        "antecedent: masculine_name": "by a name of men",
+        "antecedent: neutral_name": "by a name of both",
+        **{f"family_class: {name}": words for name, words in PRONOUN_CLASSES.items()},
+    },
     variants=frozenset(_VARIANTS),
     summarised=(*_DIMENSIONS, "recognition_accuracy", "answer_accuracy", "no_number_rate", "refusal_rate"),
     may_offend={

@@ -273,6 +273,9 @@ PAGES = BenchmarkPages(
         "n_labels": "number of labels",
         "equivalent_labels": "equivalent labels",
         "example_balance": "labels of the examples",
+        "content_free": "input without content",
+        "shown_labels": "labels of the examples shown",
+        "shown_place": "place among the examples",
     },
     findings=(_lean_goes,),
     index_columns=(

@@ -19,7 +19,7 @@ from leaderboard.benchmark_pages import (
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
-from schemas.lexicon import occupations, pronoun_families
+from schemas.lexicon import PRONOUN_CLASSES, occupations, pronoun_families
 
 _UCERF = Column(key="ucerf", metric="ucerf")
 _UNDETERMINED_RATE = Column(key="undetermined_rate", label="Undetermined", metric="undetermined_rate")
@@ -320,6 +320,12 @@ PAGES = BenchmarkPages(
         "family": "pronoun family",
         "family_class": "kind of pronoun family",
         "families": "two pronoun families",
+        "first_occupation": "occupation named first",
+        "pronoun_gender: feminine": "she",
+        "pronoun_gender: masculine": "he",
+        "stereotype: anti": "against the stereotype",
+        "stereotype: pro": "with the stereotype",
+        **{f"family_class: {name}": words for name, words in PRONOUN_CLASSES.items()},
     },
     slice_fact=SliceFact(
         group="occupation",

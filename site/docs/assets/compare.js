@@ -11,7 +11,7 @@
   const NORMAL_95 = 1.959964;
   const LEVELS = 127;
   const SVG = "http://www.w3.org/2000/svg";
-  const { loader, element, fill, drawer, failure, named, listed } = bbChoosing;
+  const { loader, element, fill, drawer, failure, named, listed, groupName, valueName } = bbChoosing;
   const load = loader(root.dataset.bbCompare, ".gz");
   const [models, choice] = root.querySelectorAll("form");
   const status = root.querySelector("[data-bb-status]");
@@ -28,7 +28,6 @@
     }
     return (value < 0 ? "\u2212" : signed ? "+" : "") + text;
   };
-  const words = (text) => text.replaceAll("_", " ");
 
   function whisker({ value, low, high }, reach) {
     const drawing = document.createElementNS(SVG, "svg");
@@ -226,11 +225,10 @@
     const [values, others] = files.map(decoded);
     const own = [...values.values()].filter((slice) => slice.metric === place);
     const keys = [...new Set(own.map((slice) => slice.key))].filter((key) => key !== "");
-    const groupName = (key) => words(chosen.group_names[key] ?? key);
     const group = keys.includes(state.get("group")) ? state.get("group") : "";
     fill(choice.table, shared.map((one) => [one.id, one.name]), chosen.id);
     fill(choice.metric, chosen.metrics.map((one) => [one.label, one.label]), metric.label);
-    fill(choice.group, [["", "all items and every group"], ...keys.map((key) => [key, groupName(key)])], group);
+    fill(choice.group, [["", "all items and every group"], ...keys.map((key) => [key, groupName(chosen, key)])], group);
     const found = own
       .filter((slice) => group === "" || slice.key === "" || slice.key === group)
       .map((slice) => ({ slice, other: others.get(JSON.stringify([slice.metric, slice.key, slice.group])) }))
@@ -239,7 +237,7 @@
     const reach = reachOf(intervals);
     const isApart = ({ low, high }) => low > 0 || high < 0;
     const rows = found.map(({ slice, other, interval }) => [
-      slice.key === "" ? "all items" : `${groupName(slice.key)}: ${words(slice.group)}`,
+      slice.key === "" ? "all items" : `${groupName(chosen, slice.key)}: ${valueName(chosen, slice.key, slice.group)}`,
       number(slice.value, metric.is_signed),
       other === undefined ? "unknown" : number(other.value, metric.is_signed),
       interval === null ? "unknown" : leadCell(interval, reach, isApart(interval)),
