@@ -181,7 +181,7 @@ def test_keys_reach_wide_tables_of_the_guide_when_the_window_becomes_narrow(brow
     assert page.locator(".md-typeset__scrollwrap[tabindex]").count() == 0
     page.set_viewport_size({"width": 390, "height": 844})
     page.locator(".md-typeset__scrollwrap[tabindex='0']").first.wait_for()
-    assert page.get_by_role("region", name="Table of reason, what helps").count() == 1
+    assert page.get_by_role("region", name="Table of Rank, Model (invented)").count() == 1
     assert serious_violations(page) == []
     page.set_viewport_size({"width": 1280, "height": 844})
     page.wait_for_function("document.querySelector('.md-typeset__scrollwrap[tabindex]') === null")
