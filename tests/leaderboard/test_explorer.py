@@ -284,7 +284,9 @@ class TestPage:
         page.wait_for_function("location.hash.includes('q=')")
         settle(page)
         assert "refused" in page.locator(".bb-found > li").first.inner_text()
-        n_she = sum(line.startswith("pronoun family: she") for line in page.locator(".bb-found").inner_text().splitlines())
+        n_she = sum(
+            line.startswith("pronoun family: she") for line in page.locator(".bb-found").inner_text().splitlines()
+        )
         assert n_she == page.locator(".bb-found > li").count() == min(20, int(said(page).split()[0]))
         page.context.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,11 +21,7 @@ from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_result
 from tests.sites import copy_site, render
 
-OURS = {
-    "address": "https://board.test/x/",
-    "repository": "https://code.test/lab/board",
-    "contact": "https://code.test/lab/board/issues",
-}
+OURS = Settings("https://board.test/x/", "https://code.test/lab/board", "https://code.test/lab/board/issues")
 SETTINGS = """
 site_url: https://board.test/x
 repo_url: https://code.test/lab/board
@@ -45,7 +40,7 @@ extra:
         ("repo_url: https://code.test/lab/board", Settings(repository="https://code.test/lab/board")),
         ("extra:\n  contact: board@lab.test", Settings(contact="board@lab.test")),
         ("extra:\n  anything: !!python/name:module.function", Settings()),
-        (SETTINGS, Settings(**OURS)),
+        (SETTINGS, OURS),
     ],
 )
 def test_settings_are_those_of_mkdocs(tmp_path: Path, lines: str, said: Settings) -> None:
@@ -70,11 +65,15 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path, lines: str, complain
     assert "\n" not in str(caught.value)
 
 
-def pages(settings: Mapping[str, str], root: Path | None = None) -> dict[str, str]:
+def pages(settings: Settings, root: Path | None = None) -> dict[str, str]:
     entries = () if root is None else load_known(Root(root, "accepted")).entries
     register = None if root is None else read_register(root)
     handwritten = publishing.handwritten_pages(REPOSITORY / "site")
-    return generate(make_view(assemble(entries), (), (), register=register, **settings), handwritten)
+    address, repository, contact = settings
+    view = make_view(
+        assemble(entries), (), (), address=address, repository=repository, contact=contact, register=register
+    )
+    return generate(view, handwritten)
 
 
 @pytest.mark.slow
@@ -90,13 +89,13 @@ def test_the_front_page_says_who_and_when_and_the_guide_installs_from_the_reposi
     assert '<a href="https://code.test/lab/board/issues">Contact</a>' in front
     assert "pip install 'biasboard[hf,scorers,site] @ git+https://code.test/lab/board'\n" in texts["adding.md"]
     assert "ask whoever" not in texts["adding.md"]
-    mail = pages({"contact": "board@lab.test"})["index.md"]
+    mail = pages(Settings(contact="board@lab.test"))["index.md"]
     assert '<a href="mailto:board@lab.test">Contact</a>' in mail
 
 
 @pytest.mark.slow
 def test_what_the_settings_do_not_say_is_not_said_and_the_guide_says_whom_to_ask() -> None:
-    texts = pages({})
+    texts = pages(Settings())
     assert "Contact</a>" not in texts["index.md"]
     assert "accepted from" not in texts["index.md"]
     assert "@ git+ADDRESS'\n```\n\n`ADDRESS` is that of the repository" in texts["adding.md"]
