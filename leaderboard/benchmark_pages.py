@@ -237,7 +237,7 @@ class BenchmarkPages:
     layouts: tuple[Layout, ...] = ()
     """Layouts of the benchmark's tables; the first one that applies to a table is used."""
     group_names: Mapping[str, str] = field(default_factory=dict)
-    """Names for captions, by group, if the group's own name would not read well."""
+    """Names for readers, by group, and by ``GROUP: VALUE`` for a value of one, where their own would not read well."""
     slice_fact: SliceFact | None = None
     slice_charts: tuple[SliceChart, ...] = ()
     """Separate charts for some groups; all other groups share one chart for each metric."""

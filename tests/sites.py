@@ -23,9 +23,16 @@ def table_rows(view: View, stem: str) -> list[Line]:
     return list(table.lines)
 
 
-def render(view: View, folder: Path, *, with_parquet: bool = False) -> Path:
-    """Render all pages of a view to ``built`` in a folder, as ``leaderboard build`` does, and return it."""
-    site, built = copy_site(folder), folder / "built"
+def render(view: View, folder: Path, *, with_parquet: bool = False, site: Path | None = None) -> Path:
+    """Render all pages of a view to ``built`` in a folder, as ``leaderboard build`` does, and return it.
+
+    Args:
+        view: What to show.
+        folder: Folder for the pages.
+        with_parquet: True to make the tables as Parquet files too.
+        site: Folder of the settings and the hand-written pages; None for a copy of the repository's.
+    """
+    site, built = site or copy_site(folder), folder / "built"
     texts = generate(view, publishing.handwritten_pages(site))
     tables = parquet_files(view) if with_parquet else {}
     with publishing.combined(site, {**texts, **tables}, copies(view)) as pages:

@@ -20,7 +20,7 @@ from leaderboard.benchmark_pages import (
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
-from schemas.lexicon import pronoun_families
+from schemas.lexicon import PRONOUN_CLASSES, pronoun_families
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in
 
 _LABELS = {
@@ -109,9 +109,10 @@ _ALL_FAMILIES = tuple(
 _RECOGNITION = HeatMap(
     name="families",
     title="Pronoun of the prompt",
-    caption="How often each model continues a text with the pronoun of its prompt, models in the table's order. The "
-    "same colour along a row would be even, and dark all along is right for everybody. Pale cells with a dotted frame "
-    "are not separably above 1 in 11, which naming any family at random would reach.",
+    caption="How often each model continues a text with the pronoun of its prompt, models in the order of the "
+    "benchmark's table. The same colour along a row would be even, and the strongest all along is right for everybody. "
+    "Cells without colour, in a dotted frame, are not separably above 1 in 11, which naming any family at random would "
+    "reach.",
     subject="the share of continuations that keep the pronoun of the prompt, by family,",
     columns=(
         Shown("all", "recognition_accuracy"),
@@ -184,7 +185,8 @@ _IN_LANGUAGES = tuple(
 )
 _STAGES = Strips(
     name="stages",
-    caption="The four stages of GIFI, models in the table's order, with 95 % intervals. 1, the dashed line, is even "
+    caption="The four stages of GIFI, models in the order of the benchmark's table, with 95 % intervals. 1, the dashed "
+    "line, is even "
     "for all families: they are kept alike (GDR), continuations have the same tone (SN), toxicity (NTS) and content "
     "(CF), people of whom only a trait (SA) or an occupation (OF) is known get every pronoun, and word problems are "
     "solved alike (PE).",
@@ -385,6 +387,16 @@ PAGES = BenchmarkPages(
         "long-instructed-sampled-v1": "in stories of about 500 words, as instructed",
     },
     labels=_LABELS | _VARIANTS,
+    group_names={
+        "family": "pronoun family",
+        "family_class": "kind of pronoun family",
+        "antecedent": "how the person is named",
+        "antecedent: distal": "by a description",
+        "antecedent: feminine_name": "by a name of women",
+        "antecedent: masculine_name": "by a name of men",
+        "antecedent: neutral_name": "by a name of both",
+        **{f"family_class: {name}": words for name, words in PRONOUN_CLASSES.items()},
+    },
     variants=frozenset(_VARIANTS),
     summarised=(*_DIMENSIONS, "recognition_accuracy", "answer_accuracy", "no_number_rate", "refusal_rate"),
     may_offend={

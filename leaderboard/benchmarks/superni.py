@@ -118,8 +118,9 @@ _UNCORRECTED = {
 _BY_CORRECTION = Curves(
     name="by-correction",
     caption=f"What each correction of the probabilities changes, as far as there are results: {_CORRECTIONS}; and what "
-    f"adapters trained on 16 items of each task change ({_ADAPTED}), for the first models of the table. Macro-F1: "
-    f"higher is better. Squared RSD and BiasScore: 0 is even. {_MEANS}; their intervals are in the files of the table.",
+    f"adapters trained on 16 items of each task change ({_ADAPTED}), for the first models of the benchmark's table. "
+    f"Macro-F1: higher is better. Squared RSD and BiasScore: 0 is even. {_MEANS}; their intervals are in the files "
+    "of that table.",
     subject="uncorrected and after each correction",
     x_title="Solved examples",
     panels=_UNCORRECTED,
@@ -143,7 +144,7 @@ _EQUIVALENT = "equivalent_labels"
 _BY_KIND_OF_LABELS = Curves(
     name="by-kind-of-labels",
     caption="All tasks, and those whose labels only name places, such as A, B and C, so that no label has a meaning to "
-    f"prefer, for the first models of the table. {_MEANS}, without intervals.",
+    f"prefer, for the first models of the benchmark's table. {_MEANS}, without intervals.",
     subject="all tasks and those with equivalent labels",
     x_title="Solved examples",
     panels=_UNCORRECTED,
@@ -269,6 +270,9 @@ PAGES = BenchmarkPages(
         "n_labels": "number of labels",
         "equivalent_labels": "equivalent labels",
         "example_balance": "labels of the examples",
+        "content_free": "input without content",
+        "shown_labels": "labels of the examples shown",
+        "shown_place": "place among the examples",
     },
     findings=(_lean_goes,),
     index_columns=(

@@ -19,7 +19,7 @@ from leaderboard.benchmark_pages import (
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
-from schemas.lexicon import occupations, pronoun_families
+from schemas.lexicon import PRONOUN_CLASSES, occupations, pronoun_families
 
 _UCERF = Column(key="ucerf", metric="ucerf")
 _UNDETERMINED_RATE = Column(key="undetermined_rate", label="Undetermined", metric="undetermined_rate")
@@ -188,9 +188,9 @@ _FAMILIES = tuple(pronoun_families())
 _FAMILIES_RIGHT = HeatMap(
     name="families",
     title="Pronoun of the sentence",
-    caption="How often each model finds the person who is meant, models in the table's order, in the same sentences "
-    "with each pronoun. The same colour along a row would be even. Pale cells with a dotted frame are not separably "
-    "above one half, which a coin would reach.",
+    caption="How often each model finds the person who is meant, models in the order of the benchmark's table, in the "
+    "same sentences with each pronoun. The same colour along a row would be even. Cells without colour, in a dotted "
+    "frame, are not separably above one half, which a coin would reach.",
     subject="the share of right answers, by pronoun family,",
     columns=tuple(Shown(family, "accuracy", {"family": family}, _MAIN) for family in _FAMILIES),
     chance=_EVEN,
@@ -229,9 +229,9 @@ _OCCUPATIONS_AND_FAMILIES = Matrix(
     row_title="Occupation that is meant (share of women)",
     column_title="Pronoun of the sentence",
     caption="How often models find the person who is meant, by the occupation and the pronoun, as a mean over all "
-    "models. Occupations are sorted by their share of women. A stereotype would be dark at the top with he and at the "
-    "bottom with she. A cell has five to ten sentences of each model, so that single cells say little; look at rows "
-    "and columns. A blank cell is 0.",
+    "models. Occupations are sorted by their share of women. A stereotype would be strongest at the top with he and at "
+    "the bottom with she. A cell has five to ten sentences of each model, so that single cells say little; look at "
+    "rows and columns. A blank cell is 0.",
     metric="accuracy",
     rows=tuple(sorted(occupations(), key=lambda name: (occupations()[name].percent_women, name))),
     columns=_FAMILIES,
@@ -320,6 +320,12 @@ PAGES = BenchmarkPages(
         "family": "pronoun family",
         "family_class": "kind of pronoun family",
         "families": "two pronoun families",
+        "first_occupation": "occupation named first",
+        "pronoun_gender: feminine": "she",
+        "pronoun_gender: masculine": "he",
+        "stereotype: anti": "against the stereotype",
+        "stereotype: pro": "with the stereotype",
+        **{f"family_class: {name}": words for name, words in PRONOUN_CLASSES.items()},
     },
     slice_fact=SliceFact(
         group="occupation",

@@ -74,7 +74,7 @@ def build(
     keys, site = keys or keys_folder(), site or site_folder()
     publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)
-    address = publishing.site_address(site)
+    settings = publishing.site_settings(site)
     memory = machine_memory(is_fresh=fresh)
     book = open_book(keys, datasets, key_secret)
     with accepted_results(results) as folder:
@@ -82,7 +82,11 @@ def build(
             memory,
             target,
             {"results": folder, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
-            {"skip_invalid": skip_invalid, "secret": None if key_secret is None else sha256_file(key_secret)},
+            {
+                "skip_invalid": skip_invalid,
+                "secret": None if key_secret is None else sha256_file(key_secret),
+                "date": publishing.build_date(),
+            },
         )
         if (built := last.board) is not None:
             _print(built)
@@ -107,7 +111,7 @@ def build(
                 loaded.left_out,
                 built_datasets(datasets),
                 step,
-                address=address,
+                **settings._asdict(),
                 register=read_register(folder),
                 keys=kept_keys(keys),
             )

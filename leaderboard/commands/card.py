@@ -21,7 +21,7 @@ from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, Datasets
 from leaderboard.pages.addresses import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
 from leaderboard.pages.model_summary import summarise
-from leaderboard.pages.publishing import site_address
+from leaderboard.pages.publishing import site_settings
 from leaderboard.verify.board_files import keys_folder, site_folder
 from leaderboard.verify.entries import Root, label_of
 from leaderboard.verify.keys import open_book
@@ -111,6 +111,6 @@ def _summary(
     if others:
         told = f"only the results of {label_of(model)} count here; there are others, of {', '.join(sorted(others))}"
         summary = replace(summary, notes=(*summary.notes, told))
-    address = site_address(site_folder())
+    address = site_settings(site_folder()).address
     is_published = all(entry.origin == "accepted" for entry in found.own)
     return summary, f"{address}{model_page(model.id)}" if address is not None and is_published else None

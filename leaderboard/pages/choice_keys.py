@@ -15,9 +15,12 @@ from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
-from leaderboard.verify.entries import Entry, label_of
+from leaderboard.verify.entries import Entry, adapters_of, label_of
+from schemas.documents.result import Model
 
 _N_KEY = 12
+_N_SHOWN = 8
+"""Number of characters of a revision by which readers tell two of them apart."""
 
 
 def table_id(entry: Entry) -> str:
@@ -47,20 +50,27 @@ class ModelChoice(NamedTuple):
 
 
 def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
-    """Return all language models, with revision and precision in the name where an id has several."""
+    """Return all language models, with what tells them apart in the name where an id has several."""
     asked = {
         placement.row.entry.result.model.identity_sha256: placement.row.entry.result.model
         for model in models
         for placement in model.placements
         if not placement.row.entry.is_baseline
     }
-    versions = Counter(model.id for model in asked.values())
-    return tuple(
-        ModelChoice(
-            model_key(identity), model.id, display_name(model.id) if versions[model.id] == 1 else label_of(model)
-        )
-        for identity, model in asked.items()
-    )
+    names = {identity: display_name(model.id) for identity, model in asked.items()}
+    for details in (_detail, label_of):
+        taken = Counter(names.values())
+        names |= {
+            identity: f"{display_name(model.id)} ({details(model)})"
+            for identity, model in asked.items()
+            if taken[names[identity]] > 1
+        }
+    return tuple(ModelChoice(model_key(identity), model.id, names[identity]) for identity, model in asked.items())
+
+
+def _detail(model: Model) -> str:
+    revision = (model.revision or "no revision").removeprefix("sha256:")[:_N_SHOWN]
+    return ", ".join(filter(None, (revision, model.precision, adapters_of(model))))
 
 
 def in_order(board: Board, sections: Sequence[TableView]) -> list[TableView]:

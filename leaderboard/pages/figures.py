@@ -446,7 +446,7 @@ def _bump_chart(figure: BumpChart, models: Sequence[Subject]) -> Chart | None:
 
 def _ordered_by(ordering: Ordering, model: Subject) -> float | str:
     if model.is_below:
-        return "below the line of the table"
+        return "below the line of the benchmark's table"
     values = []
     for shown in ordering.parts:
         metric = model.metric(shown)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from biasboard.ground.charts import FONT_SIZE, LABEL_PADDING, MUTED, TEXT, room_for, shortened
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.pages.drawing import INK, N_INKED, PAPER, STEPS, Chart, distinct, draw
+from leaderboard.pages.markup import printed
 
 # A number such as .45 fits a column, and twelve columns with names of models a phone.
 _STEP, _HEIGHT = 29, 21
@@ -131,7 +132,8 @@ def grid(
 def _drawn(row: str, column: str, cell: Cell, palest: float) -> JsonValue:
     step = None
     if cell.value is not None and not cell.is_pale:
-        share = (cell.value - palest) / (1 - palest) if palest < 1 else 1.0
+        # By the number that the cell shows: what reads alike has one colour.
+        share = (float(printed(cell.value, 2)) - palest) / (1 - palest) if palest < 1 else 1.0
         step = min(int(share * len(STEPS)), len(STEPS) - 1)
     return {
         "row": row,
@@ -150,5 +152,5 @@ def short_number(value: float) -> str:
     >>> short_number(0.457), short_number(1.0), short_number(0.001)
     ('.46', '1', '')
     """
-    text = f"{value:.2f}"
+    text = f"{printed(value, 2)}"
     return {"0.00": "", "1.00": "1"}.get(text, text.removeprefix("0"))

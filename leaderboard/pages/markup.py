@@ -6,6 +6,7 @@ import hashlib
 import html
 import re
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 
 from markupsafe import Markup
@@ -23,17 +24,36 @@ _WIDTH = 84
 _HEIGHT = 12
 
 
+def printed(value: float, digits: int) -> Decimal:
+    """Round a value as pages print it: a half goes away from zero, as in the scripts of the pages.
+
+    >>> printed(0.0625, 3), printed(-2.5, 0)
+    (Decimal('0.063'), Decimal('-3'))
+    """
+    return Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+
+
 def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
     """Format a value for readers, with fixed digits, a typographic minus sign and no negative zero.
 
     >>> number(0.25, signed=True), number(-0.0001, signed=True)
     ('+0.250', '0.000')
     """
-    text = f"{abs(value):.{digits}f}"
+    text = f"{abs(printed(value, digits)):f}"
     if float(text) == 0:
         return text
     sign = _MINUS if value < 0 else "+" if signed else ""
     return sign + text
+
+
+def percent(part: int, whole: int) -> str:
+    """Format a share, where only all are 100 % and only none is 0 %.
+
+    >>> percent(887, 1000), percent(9999, 10000), percent(1, 10000)
+    ('89 %', '99 %', '1 %')
+    """
+    least, most = int(part > 0), 100 - int(part < whole)
+    return f"{min(max(int(printed(100 * part / whole, 0)), least), most)} %"
 
 
 def metric_number(metric: Metric, *, digits: int = 3) -> str:
@@ -110,9 +130,14 @@ def bar(metric: Metric, high_end: float) -> Markup:
     return Markup(f'<i style="--l:{low};--h:{high};--v:{percent(metric.value)}"></i>')
 
 
-def sort_key(value: float | None) -> str:
-    """Return the text of a value for ``data-sort``; it is empty for an unknown value, which is sorted last."""
-    return "" if value is None else repr(float(value))
+def sort_key(value: float | None, digits: int | None = None) -> str:
+    """Return the text of a value for ``data-sort``; it is empty for an unknown value, which is sorted last.
+
+    Args:
+        value: The value.
+        digits: Number of digits that the page prints, so that what looks alike stays as it is; None for all of them.
+    """
+    return "" if value is None else repr(float(value if digits is None else printed(value, digits)))
 
 
 def plain_markdown(text: str) -> Markup:

@@ -16,7 +16,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
+
+import yaml
 
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.files import replacing_folder, sha256_file
@@ -32,9 +35,8 @@ DEFAULT_SITE = SITE / "_build"
 """Folder of the built site, unless another is named."""
 HANDWRITTEN = "docs"
 _SITE, _BUILD = "site", "build"
-# The file may hold tags that only the site generator knows, so that it is not read as a whole.
-_ADDRESS = re.compile(r"^site_url:[ \t]+([^\s#]+)", re.MULTILINE)
 _UNSAFE = re.compile(r"[\s<>\"'`()\[\]{}\\]")
+_MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _BLANK = re.compile(r"\s*\n\s*")
 _PACKED = (f"{compare.FOLDER}/", f"{explorer.FOLDER}/")
 """Folders of files that only pages read. As text, those of 1,000 results would not fit a host's limit of 1 GB."""
@@ -59,21 +61,56 @@ def handwritten_pages(site: Path) -> dict[str, str]:
     }
 
 
-def site_address(site: Path) -> str | None:
-    """Return the address of the finished site, which ends with a slash; None if ``mkdocs.yml`` names none.
+class Settings(NamedTuple):
+    """Who runs a board, and where, as the settings of its site say; None where they say nothing."""
+
+    address: str | None = None
+    """Address of the finished site, which ends with a slash."""
+    repository: str | None = None
+    """Address of the repository with the results, which git can clone."""
+    contact: str | None = None
+    """Address of a page, or of mail, for questions and corrections."""
+
+
+class _Reader(yaml.SafeLoader):
+    """Reads settings; a value with a tag that only the site generator knows becomes the tag, which is no address."""
+
+
+_Reader.add_constructor(None, lambda loader, node: node.tag)
+
+
+def site_settings(site: Path) -> Settings:
+    """Return who runs a board, and where, from ``site_url``, ``repo_url`` and ``extra: contact`` of ``mkdocs.yml``.
 
     Raises:
-        ConfigError: the address is none of the web.
+        ConfigError: the file is no YAML, or an address is none of the web, or for the contact of mail.
     """
     path = site / CONFIG
-    match = _ADDRESS.search(path.read_text(encoding="utf-8"))
-    if match is None:
+    try:
+        found = _Reader(path.read_text(encoding="utf-8")).get_single_data()
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}; correct the settings of the site") from error
+    settings = found if isinstance(found, dict) else {}
+    extra = settings.get("extra")
+    address = _web_address(path, "site_url", settings.get("site_url"))
+    contact = extra.get("contact") if isinstance(extra, dict) else None
+    if contact is not None and not (isinstance(contact, str) and _MAIL.fullmatch(contact)):
+        contact = _web_address(path, "extra: contact", contact)
+    return Settings(
+        address=None if address is None else address.rstrip("/") + "/",
+        repository=_web_address(path, "repo_url", settings.get("repo_url")),
+        contact=contact,
+    )
+
+
+def _web_address(path: Path, name: str, value: object) -> str | None:
+    """Return an address of the settings, None for an empty one."""
+    if value is None or value == "":
         return None
-    address = match[1].strip("'\"")
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.netloc or _UNSAFE.search(address):
-        raise ConfigError(f"{path}: site_url: '{address}' is no address of a website; write one such as https://x.org/")
-    return address.rstrip("/") + "/"
+    parts = urlsplit(str(value))
+    if parts.scheme not in ("http", "https") or not parts.netloc or _UNSAFE.search(str(value)):
+        raise ConfigError(f"{path}: {name}: '{value}' is no address of a website; write one such as https://x.org/")
+    return str(value)
 
 
 class LastBuild:
@@ -154,6 +191,15 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
         yield folder
 
 
+def build_date() -> str:
+    """Return the date that pages give, in seconds since 1970; "0" for none, as no clock is read.
+
+    References:
+        ``SOURCE_DATE_EPOCH`` of reproducible-builds.org, which makes the same results give the same bytes.
+    """
+    return os.environ.get("SOURCE_DATE_EPOCH", "0")
+
+
 def check_generator() -> None:
     """Check before the build that the site generator is installed.
 
@@ -193,6 +239,7 @@ def render(site: Path, folder: Path, out: Path, memory: Memory) -> bool:
     """
     made_from: dict[str, JsonValue] = {
         "out": str(out.resolve()),
+        "date": build_date(),
         "config": (site / CONFIG).read_text(encoding="utf-8"),
         "pages": _contents(folder / HANDWRITTEN),
     }
@@ -203,8 +250,7 @@ def render(site: Path, folder: Path, out: Path, memory: Memory) -> bool:
         command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(folder / CONFIG)]
         done = subprocess.run(
             [*command, "--site-dir", str(finished.resolve())],
-            # MkDocs writes the date into the site. A fixed one makes the same results give the same bytes.
-            env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": "0"},
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": build_date()},
             capture_output=True,
             text=True,
             check=False,

@@ -43,6 +43,7 @@ from leaderboard.pages.suites import Suites, make_suites, suite_page
 from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
 from leaderboard.pages.useless_predictors import useless_predictors
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.bounds import bounds_note
 from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import Scope, scope_of
@@ -67,6 +68,10 @@ class View:
     manifests: tuple[Manifest, ...]
     address: str | None = None
     """Address of the site, which ends with a slash; None if it has none."""
+    repository: str | None = None
+    """Address of the repository of the board; None if its settings name none."""
+    contact: str | None = None
+    """Address of a page or of mail for questions; None if its settings name none."""
     badges: Mapping[str, tuple[Badge, ...]] = field(default_factory=dict)
     """Badges of each model, by its id."""
     news: tuple[News, ...] = ()
@@ -117,6 +122,8 @@ def make_view(
     report: Report = silent,
     *,
     address: str | None = None,
+    repository: str | None = None,
+    contact: str | None = None,
     register: Register | None = None,
     keys: Sequence[AnswerKey] = (),
 ) -> View:
@@ -128,6 +135,8 @@ def make_view(
         built: The datasets on this machine.
         report: Callback for progress.
         address: Address of the site, which ends with a slash; None if it has none.
+        repository: Address of the repository of the board; None if its settings name none.
+        contact: Address of a page or of mail for questions; None if its settings name none.
         register: Decisions about accepted results, with their dates; None if there are none.
         keys: Answer keys that the board keeps.
     """
@@ -146,6 +155,8 @@ def make_view(
         left_out=tuple(left_out),
         manifests=manifests,
         address=address,
+        repository=repository,
+        contact=contact,
         badges=badges,
         news=news,
         datasets=make_datasets(sections, built, keys),
@@ -182,6 +193,8 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
     blocks = make_blocks(environment, view.board, view.front, view.lately, n_apart)
+    blocks["about"] = environment.get_template("about.html.j2").render(view=view)
+    blocks["install"] = environment.get_template("install.md.j2").render(repository=view.repository)
     for path, text in handwritten.items():
         if path in files:
             raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
@@ -215,6 +228,7 @@ def templates() -> jinja2.Environment:
     )
     environment.filters |= {
         "bar": markup.bar,
+        "bounds_note": bounds_note,
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "count": lambda n: f"{n:,}",
         "display_name": display_name,

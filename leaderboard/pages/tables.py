@@ -23,10 +23,10 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import anchor_of, model_page, plain, result_anchor, result_page, row_anchor, table_page
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
-from leaderboard.pages.markup import metric_number, number, slug
+from leaderboard.pages.markup import metric_number, number, percent, slug
 from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
 from leaderboard.ranking.boards import Board, table_title
-from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note, top_note
+from leaderboard.ranking.bounds import detectable_note, top_note
 from leaderboard.ranking.gates import solved_note
 from leaderboard.ranking.profiles import scope_of, tables_of
 from leaderboard.ranking.rows import Row, Table
@@ -68,8 +68,6 @@ class Cell(NamedTuple):
     metric: Metric | None
     note: str = ""
     """Few words that qualify the value; empty if there are none."""
-    explanation: str = ""
-    """The same in a sentence; empty if the words say it."""
     entry: Entry | None = None
     """Result that the value was measured on; None for a value of several results."""
 
@@ -132,8 +130,7 @@ class TableRow(NamedTuple):
         n_items, n_scored = sum(one.items for one in counts), sum(one.scored for one in counts)
         if n_scored == n_items:
             return f"all {n_items:,} read"
-        # Rounded down: 100 % would say that nothing is missing.
-        return f"{int(100 * n_scored / n_items)} % of {n_items:,} read"
+        return f"{percent(n_scored, n_items)} of {n_items:,} read"
 
     @property
     def counted(self) -> str:
@@ -209,8 +206,8 @@ class TableView:
         return tuple(
             TableRow(
                 row,
-                placed := tuple(placings[row.entry.origin, row.entry.place]),
-                tuple(_cells(row, placed, self.all_columns)),
+                tuple(placings[row.entry.origin, row.entry.place]),
+                tuple(_cells(row, self.all_columns)),
                 self.detail(row) if n_rows[row.model.id] > 1 else "",
             )
             for row in self.table.rows
@@ -315,7 +312,7 @@ class TableView:
         if self.table.is_demo:
             return (
                 f"Texts are judged by lists of words, which do for a demonstration ({judges}). An index by trained "
-                "scorers (--scorer reference) has a table of its own, before this one."
+                "scorers (--scorer reference) stands in another table."
             )
         return f"Texts are judged by trained scorers ({judges})." if judges else ""
 
@@ -641,34 +638,23 @@ def _index_conditions(table: Table, tables: Sequence[Table]) -> str:
     return ", ".join([short(table), *words])
 
 
-def _cells(row: Row, placings: Sequence[Placing], columns: Sequence[Column]) -> Iterator[Cell]:
+def _cells(row: Row, columns: Sequence[Column]) -> Iterator[Cell]:
     if row.indices:
         yield from _index_cells(row, columns)
         return
-    bounds = {placing.by: placing.row.bounds for placing in placings}
     for column in columns:
-        cell = _bounded(column.of(row.entry), None if column.group else bounds.get(column.metric), row.entry)
-        notes = (column.note_on(row.entry), cell.note)
-        yield cell._replace(note="; ".join(filter(None, notes)))
+        yield Cell(column.of(row.entry), column.note_on(row.entry), row.entry)
 
 
 def _index_cells(row: Row, columns: Sequence[Column]) -> Iterator[Cell]:
     cells: dict[str, Cell] = {}
     shut = frozenset() if row.is_baseline else row.shut_parts
     for index in row.indices:
-        cells[index.metric.name] = _bounded(index.metric, row.bounds if index is row.indices[0] else None, None)
+        cells[index.metric.name] = Cell(index.metric)
     for part, metric in zip(row.indices[0].definition.parts, row.indices[0].parts, strict=True):
         note = "no more than a baseline" if part.key in shut else ""
-        cells[part.key] = Cell(metric, note, "", row.entry_of(part))
+        cells[part.key] = Cell(metric, note, row.entry_of(part))
     return (cells[column.key] for column in columns)
-
-
-def _bounded(metric: Metric | None, bounds: Bounds | None, entry: Entry | None) -> Cell:
-    """Return a cell that says what missing answers could change."""
-    if bounds is None:
-        return Cell(metric, entry=entry)
-    note = f"if all were answered: {bounds.worst:.3f}\N{EN DASH}{bounds.best:.3f}"
-    return Cell(metric, note, bounds_note(bounds), entry)
 
 
 def _command(entry: Entry, options: str, limits: str = "") -> str:

@@ -33,6 +33,13 @@ CASES: tuple[PronounCase, ...] = (
     "reflexive",
 )
 
+PRONOUN_CLASSES = {
+    "binary": "binary, such as he and she",
+    "neutral": "neutral, such as they",
+    "neo": "neopronouns, such as xe",
+}
+"""Names for readers of the classes of pronoun families."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupation:

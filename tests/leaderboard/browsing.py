@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -71,28 +67,14 @@ class Visit:
 
 
 @contextmanager
-def served(site: Path, *, with_search: bool = False) -> Iterator[str]:
-    """The address of a built site while it is served on this machine.
-
-    Args:
-        site: Folder of the site.
-        with_search: True to serve its index of words, which each page that is opened reads and sorts: a quarter of the
-            processor time of opening it. Otherwise the index is empty.
-    """
-    with tempfile.TemporaryDirectory(dir=site.parent) as folder:
-        copy = shutil.copytree(site, Path(folder) / "site", copy_function=os.link)
-        if not with_search:
-            index = copy / "search" / "search_index.json"
-            words = json.loads(index.read_text(encoding="utf-8"))
-            # It is a link to the file of the site.
-            index.unlink()
-            index.write_text(json.dumps(words | {"docs": []}), encoding="utf-8")
-        with open_server(copy, 0) as server:
-            thread = threading.Thread(target=server.serve_forever, daemon=True)
-            thread.start()
-            yield f"http://127.0.0.1:{server.server_port}/"
-            server.shutdown()
-            thread.join()
+def served(site: Path) -> Iterator[str]:
+    """The address of a built site while it is served on this machine."""
+    with open_server(site, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
 
 
 def visit(browser: Browser, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Visit:

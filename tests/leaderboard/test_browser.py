@@ -28,7 +28,8 @@ HOSTILE = "evil/<img src=x onerror=alert(1)>"
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with two configs, baselines, a refuser and a hostile name."""
     root = tmp_path_factory.mktemp("site")
-    copy_site(root)
+    with (copy_site(root) / "mkdocs.yml").open("a", encoding="utf-8") as settings:
+        settings.write("\nrepo_url: https://github.com/lab/board\nextra:\n  contact: board@lab.test\n")
     runs = root / "runs"
     for ambiguous in (False, True):
         write_model(runs, "baseline/uniform", uniform, ambiguous=ambiguous, endpoint="baseline")
@@ -173,6 +174,30 @@ def test_keys_reach_the_wide_tables_of_the_guide_on_a_phone(browser: Browser, ad
     assert page.locator(".md-typeset__scrollwrap[tabindex='0']").count() >= 1
     assert serious_violations(page) == []
     page.context.close()
+
+
+def test_keys_reach_wide_tables_of_the_guide_when_the_window_becomes_narrow(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "reading.html", width=1280).page
+    assert page.locator(".md-typeset__scrollwrap[tabindex]").count() == 0
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator(".md-typeset__scrollwrap[tabindex='0']").first.wait_for()
+    assert page.get_by_role("region", name="Table of Rank, Model (invented)").count() == 1
+    assert serious_violations(page) == []
+    page.set_viewport_size({"width": 1280, "height": 844})
+    page.wait_for_function("document.querySelector('.md-typeset__scrollwrap[tabindex]') === null")
+    page.context.close()
+
+
+@pytest.mark.parametrize("path", ["scoring.html", "adding.html"])
+def test_under_a_finger_no_command_of_the_guide_scrolls_out_of_reach_of_keys(
+    browser: Browser, address: str, path: str
+) -> None:
+    with browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as context:
+        page = context.new_page()
+        page.goto(address + path)
+        page.wait_for_load_state("networkidle")
+        assert page.locator("pre > code").count() > 0
+        assert serious_violations(page) == []
 
 
 def test_on_a_phone_no_note_and_no_bar_leaves_the_window(browser: Browser, address: str) -> None:
@@ -588,14 +613,37 @@ def test_the_front_page_can_be_read_without_scripts(browser: Browser, address: s
         assert page.locator(".bb-meanings > [popover]").first.is_visible()
 
 
-def test_a_word_is_searched_on_all_pages(browser: Browser, built: Path) -> None:
-    with served(built, with_search=True) as address:
-        found = visit(browser, address)
-        page = found.page
-        page.get_by_role("textbox", name="Search").press_sequentially("reweighting")
-        # The hits are drawn again after each letter, so that one of an earlier list may be gone.
-        page.locator(".md-search-result__link[href*='reweighting.html']").first.wait_for()
-        assert "documents" in page.locator(".md-search-result__meta").inner_text()
-        assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
-        assert found.complaints == []
-        page.context.close()
+def is_of_search(url: str) -> bool:
+    return url.endswith("/search_index.json")
+
+
+@pytest.mark.parametrize("key", ["/", "s", None])
+def test_the_index_of_the_search_is_fetched_when_it_is_opened_and_finds_a_word(
+    browser: Browser, address: str, key: str | None
+) -> None:
+    found = visit(browser, address)
+    page = found.page
+    assert not any(map(is_of_search, found.requests))
+    if key is None:
+        page.get_by_role("textbox", name="Search").click()
+    else:
+        page.keyboard.press(key)
+    page.keyboard.type("reweighting")
+    # The hits are drawn again after each letter, so that one of an earlier list may be gone.
+    page.locator(".md-search-result__link[href*='reweighting.html']").first.wait_for()
+    assert "documents" in page.locator(".md-search-result__meta").inner_text()
+    assert sum(map(is_of_search, found.requests)) == 1
+    assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
+    assert found.complaints == []
+    page.context.close()
+
+
+def test_a_hit_of_the_search_has_its_words_marked(browser: Browser, address: str) -> None:
+    found = visit(browser, address + "reweighting.html?h=reweighting")
+    found.page.locator("mark", has_text="eweighting").first.wait_for()
+    assert found.complaints == []
+    found.page.context.close()
+
+
+def test_no_page_fetches_the_index_of_the_search(seen: dict[str, Seen]) -> None:
+    assert [path for path, page in seen.items() if any(map(is_of_search, page.requests))] == []

@@ -243,7 +243,7 @@ class TestPage:
         n_wrong = int(said(page).split()[0])
         choose(page, "Answer", "any")
         assert 0 < n_wrong < int(said(page).split()[0])
-        choose(page, "Family", "xe")
+        choose(page, "Pronoun family", "xe")
         n_xe = int(said(page).split()[0])
         assert 0 < n_xe < n_wrong
         assert page.locator(".bb-found > li").count() == min(n_xe, 20)
@@ -268,7 +268,7 @@ class TestPage:
         n_all = said(page)
         page.get_by_label("Only where the two differ").check()
         page.wait_for_function("before => document.querySelector('[data-bb-status]').textContent !== before", arg=n_all)
-        choose(page, "Family", "they")
+        choose(page, "Pronoun family", "they")
         assert said(page).startswith("0 of")
         page.context.close()
 
@@ -284,7 +284,9 @@ class TestPage:
         page.wait_for_function("location.hash.includes('q=')")
         settle(page)
         assert "refused" in page.locator(".bb-found > li").first.inner_text()
-        n_she = sum(line.startswith("family: she") for line in page.locator(".bb-found").inner_text().splitlines())
+        n_she = sum(
+            line.startswith("pronoun family: she") for line in page.locator(".bb-found").inner_text().splitlines()
+        )
         assert n_she == page.locator(".bb-found > li").count() == min(20, int(said(page).split()[0]))
         page.context.close()
 

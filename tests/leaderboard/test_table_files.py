@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biasboard.ground.errors import ConfigError
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.exports import Columns, Files, Table
 from leaderboard.pages.latex import escape
-from leaderboard.pages.publishing import site_address
 from leaderboard.pages.rendering import View, generate, make_view, parquet_files, tables_of
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
@@ -263,23 +261,3 @@ def test_pages_offer_the_files_and_the_citation(view: View, texts: dict[str, str
     # Markdown must see one unbroken HTML block.
     block = page[page.index("<summary>Share</summary>") :]
     assert "\n\n" not in block[: block.index("</details>")]
-
-
-@pytest.mark.parametrize(
-    ("line", "address"),
-    [
-        ("site_url: https://board.test/x", "https://board.test/x/"),
-        ('site_url: "https://board.test/"  # ours', "https://board.test/"),
-        ("site_url:", None),
-        ("# site_url: https://board.test/", None),
-    ],
-)
-def test_the_address_of_the_site_is_that_of_mkdocs(tmp_path: Path, line: str, address: str | None) -> None:
-    (tmp_path / "mkdocs.yml").write_text(f"site_name: x\n{line}\nnav: []\n", encoding="utf-8")
-    assert site_address(tmp_path) == address
-
-
-def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "mkdocs.yml").write_text("site_url: javascript:alert(1)\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="'javascript:alert\\(1\\)' is no address of a website"):
-        site_address(tmp_path)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from leaderboard.commands.verify import verdicts_document
-from leaderboard.pages.publishing import site_address
+from leaderboard.pages.publishing import Settings, site_settings
 from leaderboard.verify.submissions import DECIDING
 from leaderboard.verify.verdicts import Verdict
 from schemas.printed import as_json
@@ -218,6 +218,4 @@ def test_the_published_site_has_its_address_and_a_link_to_the_source(tmp_path: P
     addresses = {"SITE": "https://lab.test/board", "REPOSITORY": "https://code.test/lab/board"}
     assert {*addresses} == {*step["env"]}
     subprocess.run(step["run"], shell=True, cwd=tmp_path, env={**os.environ, **addresses}, check=True)
-    assert site_address(site) == "https://lab.test/board/"
-    settings = (site / "mkdocs.yml").read_text(encoding="utf-8")
-    assert yaml.safe_load(settings)["extra"] == {"repository": "https://code.test/lab/board"}
+    assert site_settings(site) == Settings("https://lab.test/board/", "https://code.test/lab/board", None)

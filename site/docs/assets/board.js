@@ -177,12 +177,24 @@
 
   // The theme gives its search a role without a name, and readers of the screen hear only the role.
   document.querySelector('.md-search[role="dialog"]')?.setAttribute("aria-label", "Search");
-  // It also scrolls wide tables of hand-written pages in a box that no key would reach.
+  // It also scrolls wide tables of hand-written pages in boxes that no key would reach, and that have no name. Windows
+  // change, so that a box is asked again with each new size.
+  const boxes = new ResizeObserver((changed) => {
+    for (const { target } of changed) {
+      const said = { tabindex: "0", role: "region", "aria-label": `Table of ${headings(target)}` };
+      for (const [name, value] of Object.entries(said)) {
+        if (target.scrollWidth > target.clientWidth) {
+          target.setAttribute(name, value);
+        } else {
+          target.removeAttribute(name);
+        }
+      }
+    }
+  });
+  const headings = (box) => Array.from(box.querySelectorAll("th"), (one) => one.textContent.trim()).join(", ");
   addEventListener("load", () => {
     for (const box of document.querySelectorAll(".md-typeset__scrollwrap")) {
-      if (box.scrollWidth > box.clientWidth) {
-        box.tabIndex = 0;
-      }
+      boxes.observe(box);
     }
   });
 

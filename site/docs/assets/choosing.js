@@ -97,6 +97,12 @@ const bbChoosing = (() => {
     return models.find((one) => one.key === name) ?? models.find((one) => one.id === name);
   }
 
+  const words = (text) => text.replaceAll("_", " ");
+
+  // Gives readers' names of a group and of a value of it: those of the benchmark, or the words of its own.
+  const groupName = ({ group_names: names }, key) => words(names[key] ?? key);
+  const valueName = ({ group_names: names }, key, value) => names[`${key}: ${value}`] ?? words(value);
+
   // Gives a name without that of its maker.
   function short(label) {
     return label.replace(/^[^\s(]*\//u, "");
@@ -106,7 +112,7 @@ const bbChoosing = (() => {
     return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
   }
 
-  return { loader, element, fill, drawer, failure, named, short, listed };
+  return { loader, element, fill, drawer, failure, named, short, listed, words, groupName, valueName };
 })();
 
 // Each row of a model gets a box to tick; two to five of them open Compare. Rows say their model in data-bb-model.

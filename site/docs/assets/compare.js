@@ -12,7 +12,7 @@
   const LEVELS = 127;
   const MOST = 5;
   const SVG = "http://www.w3.org/2000/svg";
-  const { loader, element, fill, drawer, failure, named, listed } = bbChoosing;
+  const { loader, element, fill, drawer, failure, named, listed, groupName, valueName } = bbChoosing;
   const load = loader(root.dataset.bbCompare, ".gz");
   const [models, choice] = root.querySelectorAll("form");
   const status = root.querySelector("[data-bb-status]");
@@ -29,7 +29,6 @@
     }
     return (value < 0 ? "\u2212" : signed ? "+" : "") + text;
   };
-  const words = (text) => text.replaceAll("_", " ");
 
   function whisker({ value, low, high }, reach) {
     const drawing = document.createElementNS(SVG, "svg");
@@ -246,11 +245,10 @@
     const [values, ...ofOthers] = files.map(decoded);
     const own = [...values.values()].filter((slice) => slice.metric === place);
     const keys = [...new Set(own.map((slice) => slice.key))].filter((key) => key !== "");
-    const groupName = (key) => words(of.group_names[key] ?? key);
     const group = keys.includes(state.get("group")) ? state.get("group") : "";
     fill(choice.table, shared.map((one) => [one.id, one.name]), of.id);
     fill(choice.metric, of.metrics.map((one) => [one.label, one.label]), metric.label);
-    fill(choice.group, [["", "all items and every group"], ...keys.map((key) => [key, groupName(key)])], group);
+    fill(choice.group, [["", "all items and every group"], ...keys.map((key) => [key, groupName(of, key)])], group);
     const found = own
       .filter((slice) => group === "" || slice.key === "" || slice.key === group)
       .map((slice) => {
@@ -261,7 +259,7 @@
     const reach = reachOf(intervals);
     const isApart = ({ low, high }) => low > 0 || high < 0;
     const rows = found.map(({ slice, same, intervals: ofRow }) => [
-      slice.key === "" ? "all items" : `${groupName(slice.key)}: ${words(slice.group)}`,
+      slice.key === "" ? "all items" : `${groupName(of, slice.key)}: ${valueName(of, slice.key, slice.group)}`,
       number(slice.value, metric.is_signed),
       ...same.flatMap((other, which) => [
         other === undefined ? "unknown" : number(other.value, metric.is_signed),

@@ -11,7 +11,7 @@
   if (root === null) {
     return;
   }
-  const { loader, element, fill, drawer, failure, named } = bbChoosing;
+  const { loader, element, fill, drawer, failure, named, words, groupName, valueName } = bbChoosing;
   const load = loader(root.dataset.bbExplorer, ".gz");
   const form = root.querySelector("form");
   const status = root.querySelector("[data-bb-status]");
@@ -26,9 +26,7 @@
 
   const count = (n) => n.toLocaleString("en");
   const percent = (share) => `${Math.round(100 * share)} %`;
-  const words = (text) => text.replaceAll("_", " ");
   const state = () => new URLSearchParams(location.hash.slice(1));
-  const groupName = (table, key) => words(table.group_names[key] ?? key);
   const WRONG = "wrong";
 
   function fillForm(table, model, tables, chosen) {
@@ -58,7 +56,7 @@
       const label = element("label", `${name[0].toUpperCase()}${name.slice(1)} `);
       const select = element("select");
       select.name = `group.${group.key}`;
-      fill(select, [["", "any"], ...group.values.map((value) => [value, words(value)])], chosen.get(select.name) ?? "");
+      fill(select, [["", "any"], ...group.values.map((value) => [value, valueName(table, group.key, value)])], chosen.get(select.name) ?? "");
       label.append(select);
       return label;
     });
@@ -118,7 +116,7 @@
     fill(by, groups.map(({ group }) => [group.key, groupName(table, group.key)]), asked.group.key);
     const rows = asked.counts.map(({ value, n, wrong }) => {
       const row = element("li");
-      const button = element("button", words(value));
+      const button = element("button", valueName(table, asked.group.key, value));
       button.type = "button";
       button.setAttribute("aria-pressed", String(chosen.get(`group.${asked.group.key}`) === value));
       button.addEventListener("click", () => {
@@ -294,7 +292,7 @@
       line(facts, "Right", words(target));
     }
     const groups = index.groups.filter((group) => group.codes[place] >= 0);
-    line(facts, "Groups", groups.map((group) => `${groupName(table, group.key)}: ${words(group.values[group.codes[place]])}`).join(" · "));
+    line(facts, "Groups", groups.map((group) => `${groupName(table, group.key)}: ${valueName(table, group.key, group.values[group.codes[place]])}`).join(" · "));
     const about = element("span");
     about.append(element("code", name));
     if (index.n_models > 1 && target !== null) {

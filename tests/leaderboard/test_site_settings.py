@@ -1,0 +1,147 @@
+"""Who runs a board, and where, is said once in the settings of its site, and from there on every page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from biasboard.ground.errors import ConfigError
+from leaderboard.pages import publishing
+from leaderboard.pages.publishing import Settings, site_settings
+from leaderboard.pages.rendering import generate, make_view
+from leaderboard.ranking.boards import assemble
+from leaderboard.verify.entries import Root
+from leaderboard.verify.submissions import read_register
+from tests.commands import REPOSITORY
+from tests.leaderboard.forging import accepted
+from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import leaning, make_records, make_result, write_result
+from tests.sites import copy_site, render
+
+OURS = Settings("https://board.test/x/", "https://code.test/lab/board", "https://code.test/lab/board/issues")
+SETTINGS = """
+site_url: https://board.test/x
+repo_url: https://code.test/lab/board
+extra:
+  contact: https://code.test/lab/board/issues
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("site_url: https://board.test/x", Settings(address="https://board.test/x/")),
+        ('site_url: "https://board.test/"  # ours', Settings(address="https://board.test/")),
+        ("site_url:", Settings()),
+        ("# site_url: https://board.test/", Settings()),
+        ("repo_url: https://code.test/lab/board", Settings(repository="https://code.test/lab/board")),
+        ("extra:\n  contact: board@lab.test", Settings(contact="board@lab.test")),
+        ("extra:\n  anything: !!python/name:module.function", Settings()),
+        (SETTINGS, OURS),
+    ],
+)
+def test_settings_are_those_of_mkdocs(tmp_path: Path, lines: str, said: Settings) -> None:
+    (tmp_path / "mkdocs.yml").write_text(f"site_name: x\n{lines}\nnav: []\n", encoding="utf-8")
+    assert site_settings(tmp_path) == said
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        ("site_url: javascript:alert(1)", "site_url: 'javascript:alert(1)' is no address of a website"),
+        ("site_url: !ENV SITE", "site_url: '!ENV' is no address of a website"),
+        ("repo_url: lab/board", "repo_url: 'lab/board' is no address of a website"),
+        ("extra: {contact: the lab}", "extra: contact: 'the lab' is no address of a website"),
+        ("extra: [", "correct the settings of the site"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(tmp_path: Path, lines: str, complaint: str) -> None:
+    (tmp_path / "mkdocs.yml").write_text(f"{lines}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(complaint)) as caught:
+        site_settings(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def pages(settings: Settings, root: Path | None = None) -> dict[str, str]:
+    entries = () if root is None else load_known(Root(root, "accepted")).entries
+    register = None if root is None else read_register(root)
+    handwritten = publishing.handwritten_pages(REPOSITORY / "site")
+    address, repository, contact = settings
+    view = make_view(
+        assemble(entries), (), (), address=address, repository=repository, contact=contact, register=register
+    )
+    return generate(view, handwritten)
+
+
+@pytest.mark.slow
+def test_the_front_page_says_who_and_when_and_the_guide_installs_from_the_repository(tmp_path: Path) -> None:
+    for name, bias, day in (("small", 0.5, "2026-01-05"), ("large", 0.1, "2026-03-01")):
+        records = make_records(leaning(1.0, bias))
+        write_result(tmp_path / f"x/acme__{name}", make_result(records, f"acme/{name}"), records)
+        accepted(tmp_path, f"x/acme__{name}", day)
+    texts = pages(OURS, tmp_path)
+    front = texts["index.md"]
+    assert "Results accepted from 2026-01-05 to 2026-03-01 ·" in front
+    assert '<a href="https://code.test/lab/board">' in front
+    assert '<a href="https://code.test/lab/board/issues">Contact</a>' in front
+    assert "pip install 'biasboard[hf,scorers,site] @ git+https://code.test/lab/board'\n" in texts["adding.md"]
+    assert "ask whoever" not in texts["adding.md"]
+    mail = pages(Settings(contact="board@lab.test"))["index.md"]
+    assert '<a href="mailto:board@lab.test">Contact</a>' in mail
+
+
+@pytest.mark.slow
+def test_what_the_settings_do_not_say_is_not_said_and_the_guide_says_whom_to_ask() -> None:
+    texts = pages(Settings())
+    assert "Contact</a>" not in texts["index.md"]
+    assert "accepted from" not in texts["index.md"]
+    assert "@ git+ADDRESS'\n```\n\n`ADDRESS` is that of the repository" in texts["adding.md"]
+    assert "ask whoever runs it." in texts["adding.md"]
+
+
+def meta(page: str) -> dict[str, str]:
+    return dict(re.findall(r'<meta (?:property|name)="((?:og|twitter):[^"]*)" content="([^"]*)">', page))
+
+
+@pytest.mark.slow
+def test_the_site_of_a_fork_says_its_own_on_all_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795900000")
+    site = copy_site(tmp_path / "fork")
+    with (site / "mkdocs.yml").open("a", encoding="utf-8") as settings:
+        settings.write(SETTINGS.replace("https://code.test/lab/board/issues", "board@lab.test"))
+    built = render(make_view(assemble(()), (), ()), tmp_path / "fork", site=site)
+    for name in ("index.html", "models/index.html", "scoring.html"):
+        page = (built / name).read_text(encoding="utf-8")
+        foot = page[page.index("<footer") :]
+        assert 'href="https://code.test/lab/board"' in foot
+        assert 'href="mailto:board@lab.test"' in foot
+        assert "Built on 2026-11-28." in foot
+        # What asks a host for its stars is found by this.
+        assert 'data-md-component="source"' not in page
+        shown = meta(page)
+        assert shown["og:title"] == shown["twitter:title"] != ""
+        assert shown["og:description"].startswith("Bias benchmarks")
+        assert shown["og:url"] == f"https://board.test/x/{name}"
+        assert shown["twitter:card"] == "summary_large_image"
+        picture = built / shown["og:image"].removeprefix("https://board.test/x/")
+        assert shown["twitter:image"] == shown["og:image"]
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    places = {one.text for one in ElementTree.parse(built / "sitemap.xml").iter() if one.tag.endswith("}loc")}
+    days = {one.text for one in ElementTree.parse(built / "sitemap.xml").iter() if one.tag.endswith("}lastmod")}
+    assert "https://board.test/x/scoring.html" in places
+    assert {(built / str(place).removeprefix("https://board.test/x/")).is_file() for place in places} == {True}
+    assert days == {"2026-11-28"}
+
+
+@pytest.mark.slow
+def test_a_site_without_an_address_has_no_map_no_date_and_no_address_of_others(tmp_path: Path) -> None:
+    built = render(make_view(assemble(()), (), ()), tmp_path)
+    page = (built / "index.html").read_text(encoding="utf-8")
+    assert not (built / "sitemap.xml").exists()
+    assert "Built on" not in page
+    assert ">Contact</a>" not in page
+    assert {"og:title", "og:description", "twitter:card"} <= {*meta(page)}
+    assert {"og:image", "og:url"} & {*meta(page)} == set()
