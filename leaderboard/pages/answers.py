@@ -120,7 +120,8 @@ def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: st
         return Answers((), (), withheld, None, None)
     # Who withheld the texts may want them nowhere, unless it was for others who published them under a free licence.
     published, task = published_part(entry), load_task(entry.result.signature.task)
-    is_shown = withheld is None or (published is not None and entry.complete is not None)
+    is_free = published is not None and (manifest is None or manifest.redistributable)
+    is_shown = withheld is None or (is_free and entry.complete is not None)
     groups = []
     # Where right answers are secret, it must not be told either which items a model answered right.
     for kind, n, records in () if entry.match.is_held_out else entry.examples.of_kinds:

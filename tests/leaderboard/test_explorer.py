@@ -53,6 +53,10 @@ def subject(item: Any) -> list[str]:
     return [f"and {pronoun_families()[item.family].forms['nominative']} left."]
 
 
+def smiling(item: Any) -> list[str]:
+    return [f"\U0001f642 {text}" for text in subject(item)]
+
+
 def one_family(item: Any) -> list[str]:
     return [f"and they left. {HOSTILE}"] if item.family != "she" else ["I'm sorry, but I cannot do that."]
 
@@ -60,8 +64,7 @@ def one_family(item: Any) -> list[str]:
 @pytest.mark.slow
 def test_files_say_what_the_records_say(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",), told=one_family)["recognition"]
-    smiling = {"told": lambda item: [f"\U0001f642 {text}" for text in subject(item)]}
-    write_gifi_model(tmp_path, "lab/two", 0.5, tasks=("recognition",), **smiling)
+    write_gifi_model(tmp_path, "lab/two", 0.5, tasks=("recognition",), told=smiling)
     files = explored(tmp_path)
     (table,) = files["tables.json"]["tables"]
     records = list(read_records(folder / "records.parquet"))

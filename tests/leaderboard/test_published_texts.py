@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import compared, verdicts_document
+from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.rendering import copies, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.comparisons import CompleteRuns
@@ -28,6 +30,7 @@ from tests.evaluators.test_gifi_import import dataset as dataset
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import load_known, write_keys
+from tests.schemas.examples import items, manifest
 
 RESULTS = Path(__file__).parents[2] / "leaderboard" / "results" / "gifi-published-compat@1.0.0"
 NOT_HERE = "This site was built without the texts"
@@ -63,8 +66,8 @@ class Site(NamedTuple):
         return {result["why_absent"] for table in listed["tables"] for result in table["results"]}
 
 
-def site(entries: Sequence[Entry]) -> Site:
-    view = make_view(assemble(entries), (), [])
+def site(entries: Sequence[Entry], *built: BuiltDataset) -> Site:
+    view = make_view(assemble(entries), (), built)
     return Site(generate(view, {}), list(copies(view)))
 
 
@@ -76,7 +79,8 @@ def test_examples_of_published_answers_are_shown_where_the_complete_run_is(datas
     runs = tmp_path / "out/runs"
     results, keys = accepted(runs, tmp_path)
     apart = site(load([Root(results, "accepted")], keys, Memory(None)).entries)
-    both = site(load([Root(results, "accepted"), Root(runs, "local")], keys, Memory(None)).entries)
+    entries = load([Root(results, "accepted"), Root(runs, "local")], keys, Memory(None)).entries
+    both = site(entries)
     address = "/gender-pronoun-recognition/tango_GDR-all-genders_made-1.csv"
     result = "models/made-1/gifi-recognition-"
     for page in (apart.page(result), both.page(result)):
@@ -97,6 +101,8 @@ def test_examples_of_published_answers_are_shown_where_the_complete_run_is(datas
     assert all(why and "its page says where they are published" in why for why in both.why_absent)
     assert all(why and why.endswith("and shows examples") for why in both.why_absent)
     assert not any(str(why).endswith("and shows examples") for why in apart.why_absent)
+    terms = replace(manifest(items()), name="gifi", version="1.0.0", redistributable=False, licence="CC-BY-ND-4.0")
+    assert PRE not in site(entries, BuiltDataset(terms)).page(result)
 
 
 @pytest.mark.slow
