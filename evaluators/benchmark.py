@@ -164,6 +164,21 @@ class ImportedAnswers(NamedTuple):
     """Reason why the answers cannot be the model's own; None if there is none."""
 
 
+class PublishedPart(NamedTuple):
+    """Where somebody published the answers to one config, and on what terms."""
+
+    address: str
+    """Address of the file, in the revision that was imported."""
+    licence: str
+    """SPDX identifier of the licence of the answers."""
+    by: str
+    """Whom the licence names."""
+    prompts: str
+    """Name of what the prompts come from."""
+    prompts_licence: str
+    """SPDX identifier of its licence, which continuations of its texts keep."""
+
+
 class AnswerImporter(Protocol):
     """Reads answers that somebody else published."""
 
@@ -184,6 +199,14 @@ class AnswerImporter(Protocol):
 
         Raises:
             ConfigError: there is no such folder, file or model.
+        """
+
+    def published(self, config: str, notes: Mapping[str, str]) -> PublishedPart | None:
+        """Return where the answers to a config are published; None if that is unknown.
+
+        Args:
+            config: Name of the config.
+            notes: The notes of the import, as a result holds them, which may come from a stranger.
         """
 
     def read(self, file: AnswerFile, items: Sequence[Item], prompt: Prompt, dataset: str) -> ImportedAnswers:

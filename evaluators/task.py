@@ -185,6 +185,17 @@ class Read:
     reason: str | None
 
 
+class Mark(NamedTuple):
+    """A part of a generated text on which its reading rests, such as the pronoun that was read."""
+
+    start: int
+    """Offset of its first character in the text."""
+    end: int
+    """Offset behind its last one."""
+    doubt: str | None
+    """Words that say what else it can mean than was read; None if it is certain."""
+
+
 def quoted(text: str | None) -> str:
     """Quote the beginning of an answer, for the reason why it has no reading."""
     return repr((text or "")[:60])
@@ -393,6 +404,10 @@ class Task(ABC):
     @abstractmethod
     def table(self, records: Sequence[Any]) -> RecordTable:
         """Return records as arrays, for the metrics of this task."""
+
+    def marks(self, exchange: Exchange) -> Sequence[Mark]:
+        """Return the parts of a generated text on which its reading rests, in order; by default none are known."""
+        return ()
 
     def are_right(self, records: Sequence[Any]) -> Sequence[bool | None]:
         """Return whether the reading of each record is right.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from evaluators.benchmark import PublishedPart
+from evaluators.task import Mark, Task, load_task
 from leaderboard.pages.markup import number
-from leaderboard.verify.entries import PER_KIND, Entry, Kind, why_withheld
+from leaderboard.verify.entries import PER_KIND, Entry, Kind, published_part, why_withheld
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Exchange, Record
 
@@ -34,6 +36,14 @@ class Download(NamedTuple):
     size: str
 
 
+class Piece(NamedTuple):
+    """A piece of a text."""
+
+    text: str
+    is_marked: bool
+    """True if the reading of the text rests on it."""
+
+
 class ExampleView(NamedTuple):
     """One record, in words."""
 
@@ -44,16 +54,24 @@ class ExampleView(NamedTuple):
     """True if the prompts should be folded."""
     options: tuple[str, ...]
     """Log-probabilities of the options, one text for each request that scores them."""
-    texts: tuple[str, ...]
-    """Generated texts."""
+    texts: tuple[tuple[Piece, ...], ...]
+    """Generated texts, each in pieces."""
     reading: str
+    doubt: str | None
+    """Words that say what else the model may have meant than was read; None if the reading is certain."""
     target: str | None
     reason: str | None
+
+    @property
+    def n_characters(self) -> int:
+        """The number of characters of the generated texts."""
+        return sum(len(piece.text) for text in self.texts for piece in text)
 
 
 class ExampleGroup(NamedTuple):
     """The examples of one kind."""
 
+    kind: Kind
     heading: str
     n: int
     """Number of records of this kind in the whole result."""
@@ -69,9 +87,22 @@ class Answers(NamedTuple):
     groups: tuple[ExampleGroup, ...]
     downloads: tuple[Download, ...]
     withheld: str | None
-    """Reason why texts are neither shown nor offered; None if they are."""
+    """Reason why texts are not offered, nor shown but for examples of a published part; None if they are."""
     warning: str | None
     """Warning that texts may offend; None if there is none."""
+    published: PublishedPart | None
+    """Where somebody else published the answers; None if nobody did."""
+
+    @property
+    def shows_texts(self) -> bool:
+        """True if there are examples with their texts."""
+        return any(group.examples for group in self.groups)
+
+    @property
+    def plain_wrong(self) -> ExampleView | None:
+        """The first wrong example that neither offends nor is read with doubt; None if there is none."""
+        wrong = (view for group in self.groups if group.kind == "wrong" for view in group.examples)
+        return None if self.warning is not None else next((view for view in wrong if view.doubt is None), None)
 
 
 def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: str | None) -> Answers:
@@ -86,14 +117,18 @@ def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: st
     withheld = why_withheld(entry, manifest)
     # One command makes a baseline's answers again, and on a fresh clone they would be most of the site.
     if entry.is_baseline:
-        return Answers((), (), withheld, None)
+        return Answers((), (), withheld, None, None)
+    # Who withheld the texts may want them nowhere, unless it was for others who published them under a free licence.
+    published, task = published_part(entry), load_task(entry.result.signature.task)
+    is_free = published is not None and (manifest is None or manifest.redistributable)
+    is_shown = withheld is None or (is_free and entry.complete is not None)
     groups = []
     # Where right answers are secret, it must not be told either which items a model answered right.
     for kind, n, records in () if entry.match.is_held_out else entry.examples.of_kinds:
-        views = () if withheld else tuple(_view(record, fold=warning is not None) for record in records)
-        groups.append(ExampleGroup(_KINDS[kind], n, tuple(record.item_id for record in records), views))
+        views = tuple(_view(record, task, fold=warning is not None) for record in records) if is_shown else ()
+        groups.append(ExampleGroup(kind, _KINDS[kind], n, tuple(record.item_id for record in records), views))
     downloads = () if withheld else tuple(_downloads(entry, stem))
-    return Answers(tuple(groups), downloads, withheld, warning)
+    return Answers(tuple(groups), downloads, withheld, warning, published)
 
 
 def rule() -> str:
@@ -101,6 +136,25 @@ def rule() -> str:
     return (
         f"Up to {PER_KIND} of each kind, those whose item ids have the smallest SHA-256: nobody chose them, and other "
         "models are shown on mostly the same items."
+    )
+
+
+def computed_from(entries: Iterable[Entry]) -> str:
+    """Return the sentence for the foot of a page that says from what its ranked numbers were computed again.
+
+    Args:
+        entries: The results behind the page.
+    """
+    withheld = [entry.result.withheld is not None for entry in entries if not entry.is_baseline]
+    n_sums, n_results = sum(withheld), len(withheld)
+    if not n_sums:
+        return "Every ranked number was computed again from stored answers."
+    sums = "from stored sums over clusters of items, since texts of the answers are kept elsewhere"
+    if n_sums == n_results:
+        return f"Every ranked number was computed again {sums}."
+    return (
+        f"Every ranked number was computed again: those of {n_sums} of {n_results} results {sums}, the others from "
+        "stored answers."
     )
 
 
@@ -123,21 +177,31 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes} bytes"
 
 
-def _view(record: Record, *, fold: bool) -> ExampleView:
+def _view(record: Record, task: Task, *, fold: bool) -> ExampleView:
     written = [exchange for exchange in record.exchanges if exchange.kind == "generate"]
     scored = [exchange for exchange in record.exchanges if exchange.kind == "choice"]
     # The prompt of what is scored after a text only repeats question and text.
     asked = tuple(dict.fromkeys(exchange.prompt or "" for exchange in written or scored))
+    marks = [() if record.reading is None else task.marks(exchange) for exchange in written]
     return ExampleView(
         item=record.item_id,
         asked=asked,
         is_long=fold or sum(map(len, asked)) > LONG,
         options=tuple(map(_options, scored)),
-        texts=tuple(exchange.text or "" for exchange in written),
+        texts=tuple(_pieces(exchange.text or "", own) for exchange, own in zip(written, marks, strict=True)),
         reading=_reading(record),
+        doubt=next((mark.doubt for own in marks for mark in own if mark.doubt is not None), None),
         target=record.target,
         reason=record.reason,
     )
+
+
+def _pieces(text: str, marks: Sequence[Mark]) -> tuple[Piece, ...]:
+    pieces, done = [], 0
+    for mark in marks:
+        pieces += [Piece(text[done : mark.start], False), Piece(text[mark.start : mark.end], True)]
+        done = mark.end
+    return tuple(piece for piece in (*pieces, Piece(text[done:], False)) if piece.text)
 
 
 def _options(exchange: Exchange) -> str:

@@ -16,7 +16,7 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.recording import first_asked
-from evaluators.task import load_task, prompt_of
+from evaluators.task import Task, load_task, prompt_of
 from leaderboard.pages.addresses import permalink
 from leaderboard.pages.choice_keys import (
     answers_link,
@@ -32,7 +32,7 @@ from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
-from schemas.documents.record import RequestKind
+from schemas.documents.record import Record, RequestKind
 from schemas.documents.result import Signature
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import verified_parts
@@ -128,8 +128,10 @@ def _why_absent(placement: Placement) -> str | None:
         return "a baseline's answers follow from its rule"
     if entry.folder is None:
         return "its records are not on the machine that made this site"
-    if placement.answers.withheld is not None:
-        return placement.answers.withheld
+    answers = placement.answers
+    if answers.withheld is not None:
+        has = " and shows examples" if answers.shows_texts else ""
+        return answers.withheld + (f"; its page says where they are published{has}" if answers.published else "")
     n_rows = entry.result.records.n_rows
     return None if n_rows <= _MOST_RECORDS else f"{n_rows:,} records are more than this page can search"
 
@@ -202,6 +204,7 @@ def _answers(records: RecordColumns, task: str) -> _Pieces:
     choices, generated = _of_kind(records, "choice"), _of_kind(records, "generate")
     logprobs = _by_record(choices, _lists(choices.exchanges["option_logprobs"], _numbers))
     texts = _by_record(generated, generated.exchanges["text"].texts)
+    marks = [[] if record.reading is None else _marks(record, load_task(task)) for record in generated]
     reading = records.columns["reading"].fields
     read = zip(
         _lists(reading["outcomes"], _texts),
@@ -210,13 +213,25 @@ def _answers(records: RecordColumns, task: str) -> _Pieces:
         strict=True,
     )
     rows: list[JsonValue] = [
-        [logprobs_of, texts_of, list(read_of), reason]
-        for logprobs_of, texts_of, read_of, reason in zip(
-            logprobs, texts, read, records.columns["reason"].texts, strict=True
+        [logprobs_of, texts_of, list(read_of), reason, marks_of]
+        for logprobs_of, texts_of, read_of, reason, marks_of in zip(
+            logprobs, texts, read, records.columns["reason"].texts, marks, strict=True
         )
     ]
-    names = ["logprobs", "texts", "reading", "reason"]
+    names = ["logprobs", "texts", "reading", "reason", "marks"]
     return _Pieces({"kinds": _kind_digits(records, task)}, dict(_cut("answers", names, rows)))
+
+
+def _marks(record: Record, task: Task) -> JsonValue:
+    """Return where to mark each text of a record, in the units by which scripts count characters (UTF-16)."""
+
+    def place(text: str, offset: int) -> int:
+        return len(text[:offset].encode("utf-16-le", errors="surrogatepass")) // 2
+
+    return [
+        [[place(exchange.text or "", end) for end in (mark.start, mark.end)] for mark in task.marks(exchange)]
+        for exchange in record.exchanges
+    ]
 
 
 def _of_kind(records: RecordColumns, kind: RequestKind) -> RecordColumns:

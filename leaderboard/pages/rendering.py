@@ -19,7 +19,7 @@ from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_ben
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
 from leaderboard.pages.addresses import BASELINES, dataset_page, permalink, result_page
-from leaderboard.pages.answers import rule
+from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.citations import bibtex
@@ -31,7 +31,7 @@ from leaderboard.pages.figures import figures_of
 from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.model_list import listed_models, models_table, size_text
-from leaderboard.pages.model_views import ModelView, make_models
+from leaderboard.pages.model_views import ModelView, Placement, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.pictures import Picture
@@ -229,6 +229,7 @@ def templates() -> jinja2.Environment:
     environment.filters |= {
         "bar": markup.bar,
         "bounds_note": bounds_note,
+        "computed_from": computed_from,
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "count": lambda n: f"{n:,}",
         "display_name": display_name,
@@ -293,7 +294,8 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
                 view=table,
                 root="../" * table.page.count("/"),
                 tables=tables,
-                shown=_shown(table, tables),
+                shown=(shown := _shown(table, tables)),
+                computed=computed_from(entry for one in shown for row in one.rows for entry in row.entries),
                 incomplete=_incomplete(view.board, table),
                 figures=view.figures.get(scope, ()) if first[scope] == id(table) else (),
                 exported=exported,
@@ -311,6 +313,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             portraits=described[model.id],
             badges=view.badges.get(model.id, ()),
             address=view.address,
+            wrong=_wrong(model),
         )
         for placement in model.placements:
             write(placement.page, "result.md.j2", model=model, placement=placement, rule=rule())
@@ -325,6 +328,19 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     if len(language_models) < len(view.models):
         write(BASELINES, "useless.md.j2", groups=useless_predictors(view.board))
     return pages
+
+
+def _wrong(model: ModelView) -> Placement | None:
+    """Return the result with a wrong answer for the page of a model, of a headline measure if possible; None without.
+
+    Of several, it is that of the headline which its benchmark names first.
+    """
+
+    def order(placement: Placement) -> int:
+        has = [placement.row.entry.metric(one.name) is not None for one in placement.section.pages.headlines]
+        return [*has, True].index(True)
+
+    return min((one for one in model.placements if one.answers.plain_wrong is not None), key=order, default=None)
 
 
 def _shown(table: TableView, tables: Sequence[TableView]) -> tuple[TableView, ...]:

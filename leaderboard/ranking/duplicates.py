@@ -175,7 +175,8 @@ def _are_alike(entry: Entry, other: Entry) -> bool:
 def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
     """Return the results of one signature to show, each with the reason why it may have no rank of its own.
 
-    Of several results with the same answers of the same model, the first is shown. If they have other answers and the
+    Of several results with the same answers of the same model, the first is shown; if it withholds their texts and
+    another one holds these, it has the other's examples. If they have other answers and the
     same origin, all of them are shown and disputed, since it is unknown which of them is the model's.
 
     Args:
@@ -190,9 +191,17 @@ def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
     for first, *others in of_models.values():
         # Answers of two machines may differ in the last digits, which is no dispute.
         disputing = [other for other in others if other.origin == first.origin and not _are_alike(first, other)]
+        first = _with_texts(first, others)
         duplicates += [Duplicate(other, first) for other in others if other not in disputing]
         shown += _disputed([first, *disputing]) if disputing else [first]
     return Singled(tuple(_marked(shown, answers)), tuple(duplicates))
+
+
+def _with_texts(entry: Entry, others: Sequence[Entry]) -> Entry:
+    """Return a result that withholds its texts with the examples of a complete run of the same answers, if any."""
+    same = (other for other in others if other.result.withheld is None and other.answers_sha256 == entry.answers_sha256)
+    complete = None if entry.result.withheld is None else next(same, None)
+    return entry if complete is None else replace(entry, examples=complete.examples, complete=complete.folder)
 
 
 def _disputed(entries: Sequence[Entry]) -> list[Entry]:

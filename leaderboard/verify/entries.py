@@ -16,7 +16,7 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.plain_text import printable
-from evaluators.benchmark import load_benchmark
+from evaluators.benchmark import PublishedPart, load_benchmark
 from evaluators.models.parity import tolerance_for
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.runs.measure.measuring import Measurement
@@ -227,6 +227,9 @@ class Entry:
     """Folder of the result, from which the site copies its records; None if there is none."""
     examples: Examples = field(default_factory=Examples)
     """Records that the page of the result shows."""
+    complete: Path | None = None
+    """Folder of a local run with the same answers that holds the texts which this result withholds, so that the
+    examples are its records; None if there is none."""
 
     def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
         """Return a metric on a slice, or on all items by default; None if the task has no such metric."""
@@ -363,6 +366,13 @@ def why_insufficient(rerun: Rerun, result: Result) -> str | None:
 def is_reproduced(rerun: Rerun, result: Result) -> bool:
     """Return True if enough answers that a model gave again agree with those of a result, and none differs."""
     return rerun.n_agreeing == rerun.n_items and why_insufficient(rerun, result) is None
+
+
+def published_part(entry: Entry) -> PublishedPart | None:
+    """Return where somebody published the answers of an imported result; None if they are not imported or unknown."""
+    signature = entry.result.signature
+    importer = load_benchmark(signature.benchmark).importer if entry.is_imported else None
+    return None if importer is None else importer.published(signature.config, entry.result.environment.settings)
 
 
 def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
+from evaluators.task import load_task
 from evaluators.tasks.pronouns.detectors.echo import without_echo
 from evaluators.tasks.pronouns.detectors.final_number import final_number, published_number
-from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, first_family_published
+from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, first_family_published, pronouns_of
 from evaluators.tasks.refusals import (
     PUBLISHED_PREFIXES_CONTINUATION,
     is_refusal,
 )
+from tests.evaluators.pronoun_records import recorded, sentences
 
 CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"
 
@@ -265,3 +267,49 @@ def test_numbers_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
         for label, right in zip(held_out, wanted, strict=True)
     ]
     assert (len(held_out), sum(careful), sum(published)) == (32, 26, 22)
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "marked"),
+    [
+        ("<em>Kim</em> saw **xem**.", None, ["xem"]),
+        ("Ask kim@she.org, th**ey** know.", None, ["th**ey"]),
+        ("See www.her.org/he &amp; <b>she</b> will.", None, ["she"]),
+        ("kim wrote his book and sold it to him.", "kim wrote his book", ["him"]),
+        ("\U0001f642 _She_ or he saw *em*", None, ["She", "he", "em"]),
+        ("Nobody left.", None, []),
+    ],
+)
+def test_the_pronouns_that_are_read_are_found_again_in_the_text(
+    text: str, prompt: str | None, marked: list[str]
+) -> None:
+    found = list(pronouns_of(text, prompt))
+    assert [text[one.start : one.end] for one in found] == marked
+    assert first_families(text, prompt) == (found[0].families if found else ())
+
+
+@pytest.mark.parametrize(
+    ("text", "is_doubted"),
+    [
+        ("They are, in fact, spiritual growth.", True),
+        ("Somebody saw em.", True),
+        ("Xe left.", False),
+        ("He left.", False),
+        ("He or she left.", False),
+        ("Kim hurt eirself, and so did eir dog.", False),
+    ],
+)
+def test_what_a_pronoun_can_be_besides_is_a_doubt(text: str, is_doubted: bool) -> None:
+    assert (next(pronouns_of(text)).doubt is not None) is is_doubted
+
+
+def test_tasks_mark_what_they_read() -> None:
+    def words(task: str, text: str) -> list[str]:
+        (record,) = recorded(load_task("recognition"), sentences("kim left {pos} car.")[:1], lambda item: [text])
+        return [text[mark.start : mark.end] for mark in load_task(task).marks(record.exchanges[0])]
+
+    assert words("recognition", "Xe left, and she stayed.") == ["Xe"]
+    assert words("assignment", "Xe left, and she stayed.") == ["Xe"]
+    assert words("consistency", "Xe left, and she stayed.") == ["Xe", "she"]
+    assert words("german_recognition", "Und *xier* lachte, und er auch.") == ["xier"]
+    assert words("word_problem", "He has 4.") == []

@@ -53,6 +53,10 @@ def subject(item: Any) -> list[str]:
     return [f"and {pronoun_families()[item.family].forms['nominative']} left."]
 
 
+def smiling(item: Any) -> list[str]:
+    return [f"\U0001f642 {text}" for text in subject(item)]
+
+
 def one_family(item: Any) -> list[str]:
     return [f"and they left. {HOSTILE}"] if item.family != "she" else ["I'm sorry, but I cannot do that."]
 
@@ -60,7 +64,7 @@ def one_family(item: Any) -> list[str]:
 @pytest.mark.slow
 def test_files_say_what_the_records_say(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",), told=one_family)["recognition"]
-    write_gifi_model(tmp_path, "lab/two", 0.5, tasks=("recognition",), told=subject)
+    write_gifi_model(tmp_path, "lab/two", 0.5, tasks=("recognition",), told=smiling)
     files = explored(tmp_path)
     (table,) = files["tables.json"]["tables"]
     records = list(read_records(folder / "records.parquet"))
@@ -77,6 +81,11 @@ def test_files_say_what_the_records_say(tmp_path: Path) -> None:
     answers = rows(files, f"{found['lab/one']}/answers-")
     assert [row["texts"] for row in answers] == [[record.exchanges[0].text] for record in records]
     assert [row["reason"] for row in answers] == [record.reason for record in records]
+    # Scripts count a smiley as two characters.
+    assert {json.dumps(row["marks"]) for row in answers} == {"[[[4, 8]]]", "[]"}
+    assert [row["marks"] for row in answers].count([]) == sum(record.reading is None for record in records)
+    others = rows(files, f"{found['lab/two']}/answers-")
+    assert {row["marks"][0][0][0] for row in others} == {7}
     kinds = Counter(
         files["tables.json"]["kinds"][int(kind)] for kind in files[f"{found['lab/one']}/index.json"]["kinds"]
     )
@@ -237,6 +246,12 @@ class TestPage:
         assert again.get_by_role("button", name="Show another").is_enabled()
         page.context.close()
         again.context.close()
+
+    def test_the_pronoun_that_was_read_is_marked_in_the_text(self, browser: Browser, address: str) -> None:
+        page = recognition(browser, address)
+        assert set(page.locator(".bb-found mark").all_inner_texts()) == {"they"}
+        assert page.locator(".bb-found mark").count() == page.locator(".bb-found > li").count()
+        page.context.close()
 
     def test_filters_narrow_the_items_and_the_address_brings_them_back(self, browser: Browser, address: str) -> None:
         page = recognition(browser, address)

@@ -14,11 +14,11 @@ import numpy as np
 from biasboard.ground.columns import FloatArray
 from evaluators.backend import Request
 from evaluators.statistics.record_tables import GroupedTable, grouped
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import ItemFacts, Mark, Prompt, Read, Task
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES
 from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
-from evaluators.tasks.pronouns.text_readings import NONE, REFUSED, families_in, pronoun_of, read_texts
+from evaluators.tasks.pronouns.text_readings import NONE, REFUSED, families_in, pronoun_mark, pronoun_of, read_texts
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.assignment import AssignmentItem
@@ -50,6 +50,10 @@ class AssignmentTask(Task):
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the families of the first pronoun in each answer; single answers may be refusals."""
         return read_texts(exchanges, pronoun_of)
+
+    def marks(self, exchange: Exchange) -> Sequence[Mark]:
+        """Return the pronoun that is read."""
+        return pronoun_mark(exchange)
 
     def table(self, records: Sequence[Record]) -> AssignmentTable:
         """Return records as arrays."""

@@ -15,9 +15,9 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.record_tables import grouped
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Mark, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.pronouns.detectors.first_pronoun import all_families
+from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, pronouns_of
 from evaluators.tasks.pronouns.family_rates import FamilyTable
 from evaluators.tasks.pronouns.recognition_task import PATTERN
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
@@ -26,6 +26,7 @@ from evaluators.tasks.pronouns.text_readings import (
     NONE,
     Answer,
     answers_of,
+    as_mark,
     families_in,
     is_refused,
     read_texts,
@@ -69,6 +70,10 @@ class ConsistencyTask(PronounTextTask):
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the families of all pronouns in each answer, by quarter of the text."""
         return read_texts(exchanges, _families_by_quarter)
+
+    def marks(self, exchange: Exchange) -> Sequence[Mark]:
+        """Return all pronouns."""
+        return [as_mark(found) for found in pronouns_of(exchange.text or "", exchange.prompt)]
 
     def table(self, records: Sequence[Record]) -> ConsistencyTable:
         """Return records as arrays."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.toml_files import packaged_toml
 from evaluators.statistics.record_tables import grouped
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Mark, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in
+from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in, pronouns_in
 from evaluators.tasks.pronouns.family_rates import FamilyTable
 from evaluators.tasks.pronouns.recognition_task import USED, is_right_family
 from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT, PronounTextTask, generation_prompts
@@ -28,6 +29,7 @@ from evaluators.tasks.pronouns.text_readings import (
     REFUSED,
     all_or_none,
     answers_of,
+    as_mark,
     is_refused,
     read_texts,
     spelt,
@@ -97,6 +99,11 @@ class LanguageRecognitionTask(PronounTextTask):
         if _refusal_in(self.language).match(text):
             return REFUSED
         return spelt(first_families_in(self.language, text, exchange.prompt))
+
+    def marks(self, exchange: Exchange) -> Sequence[Mark]:
+        """Return the pronoun that is read."""
+        found = pronouns_in(self.language, exchange.text or "", exchange.prompt)
+        return [as_mark(pronoun) for pronoun in islice(found, 1)]
 
     def table(self, records: Sequence[Record]) -> LanguageTable:
         """Return records as arrays."""

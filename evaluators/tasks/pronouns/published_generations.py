@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, sha256_file
 from evaluators.backend import GenerateRequest, Response
-from evaluators.benchmark import AnswerFile, ImportedAnswers
+from evaluators.benchmark import AnswerFile, ImportedAnswers, PublishedPart
 from evaluators.task import Prompt
 from evaluators.tasks.pronouns.family_rates import FAMILIES
 from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT
@@ -33,6 +33,16 @@ _FILES: Mapping[str, str] = {
     "math": "math_gsm8k-all-genders_",
 }
 """Beginning of each config's file name; the model's name follows."""
+_REVISION = "https://github.com/ZhengyangShan/GIFI/blob/9f04559bd53883920abcf9aa26a0a4fb00403eb9"
+"""The repository in its state of 2025-07-15, whose files have the SHA-256 that the imported results name."""
+_PARTS: Mapping[str, tuple[str, str, str]] = {
+    "recognition": ("gender-pronoun-recognition", "TANGO (Ovalle et al. 2023)", "CC-BY-SA-4.0"),
+    "continuation": ("sentiment-toxicity-counterfactual", "RealToxicityPrompts (Gehman et al. 2020)", "Apache-2.0"),
+    "assignment": ("stereotype-occupation", "GIFI itself", "MIT"),
+    "math": ("math-performance-equality", "GSM8K (Cobbe et al. 2021)", "MIT"),
+}
+"""Folder of each config's files, and what its prompts come from, with its licence."""
+_FILE_NAME = re.compile(r"[A-Za-z0-9._-]+\.csv")
 _RESULTS = "results"
 _FINISH = re.compile(r"finish_reason['\"]?[:=]\s*['\"](\w+)")
 _AND = re.compile(r"(?:,|(?<!\s))\s++and$")
@@ -92,6 +102,15 @@ class PublishedGenerations:
                 one, or a config has several files.
         """
         return generation_files(folder, model)
+
+    def published(self, config: str, notes: Mapping[str, str]) -> PublishedPart | None:
+        """Return where the file of answers that the notes name is published; None if the config has no such file."""
+        file = notes.get("generations", "")
+        if config not in _PARTS or not file.startswith(_FILES[config]) or not _FILE_NAME.fullmatch(file):
+            return None
+        folder, prompts, licence = _PARTS[config]
+        address = f"{_REVISION}/data/model-generation/{folder}/{file}"
+        return PublishedPart(address, "MIT", "Zhengyang Shan and Jiawei Zhou, 2025", prompts, licence)
 
     def read(self, file: AnswerFile, items: Sequence[Item], prompt: Prompt, dataset: str) -> ImportedAnswers:
         """Return the answers of a file to the items of its config.

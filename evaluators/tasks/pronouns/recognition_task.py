@@ -15,7 +15,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.statistics.record_tables import grouped
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Mark, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES, FamilyTable
@@ -28,6 +28,7 @@ from evaluators.tasks.pronouns.text_readings import (
     families_in,
     family_groups,
     is_refused,
+    pronoun_mark,
     pronoun_of,
     read_texts,
 )
@@ -84,6 +85,10 @@ class RecognitionTask(PronounTextTask):
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the families of the first pronoun in each answer."""
         return read_texts(exchanges, pronoun_of)
+
+    def marks(self, exchange: Exchange) -> Sequence[Mark]:
+        """Return the pronoun that is read."""
+        return pronoun_mark(exchange)
 
     def table(self, records: Sequence[Record]) -> RecognitionTable:
         """Return records as arrays."""

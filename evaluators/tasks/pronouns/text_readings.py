@@ -10,13 +10,14 @@ A record keeps one reading per answer, as a text::
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.errors import DataError
-from evaluators.task import Read, is_cut_before_answer, quoted, unanswered
-from evaluators.tasks.pronouns.detectors.first_pronoun import first_families
+from evaluators.task import Mark, Read, is_cut_before_answer, quoted, unanswered
+from evaluators.tasks.pronouns.detectors.first_pronoun import Pronoun, first_families, pronouns_of
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, ExchangeStatus, Reading, Record, RecordStatus
 from schemas.files.record_columns import RecordColumns
@@ -71,6 +72,16 @@ def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callabl
 def pronoun_of(exchange: Exchange) -> str:
     """Return the families of the first pronoun in an answer, joined if several share it; ``none`` if there is none."""
     return spelt(first_families(exchange.text or "", exchange.prompt))
+
+
+def pronoun_mark(exchange: Exchange) -> Sequence[Mark]:
+    """Return the mark of the pronoun that :func:`pronoun_of` reads; empty if there is none."""
+    return [as_mark(found) for found in islice(pronouns_of(exchange.text or "", exchange.prompt), 1)]
+
+
+def as_mark(pronoun: Pronoun) -> Mark:
+    """Return the mark of a pronoun."""
+    return Mark(pronoun.start, pronoun.end, pronoun.doubt)
 
 
 def family_groups(family: str) -> dict[str, str]:

@@ -218,11 +218,23 @@
     return found.sort((one, two) => order.get(one) - order.get(two));
   }
 
-  function texts(values, label, isFolded) {
+  // A text with what its reading rests on marked: pairs of offsets, in order.
+  function marked(value, places) {
+    const text = element("pre");
+    let done = 0;
+    for (const [start, end] of places) {
+      text.append(value.slice(done, start), element("mark", value.slice(start, end)));
+      done = end;
+    }
+    text.append(value.slice(done));
+    text.dir = "auto";
+    return text;
+  }
+
+  function texts(values, label, isFolded, marks = []) {
     const holder = document.createDocumentFragment();
-    for (const value of values) {
-      const text = element("pre", value ?? "");
-      text.dir = "auto";
+    for (const [number, value] of values.entries()) {
+      const text = marked(value ?? "", marks[number] ?? []);
       if (isFolded || text.textContent.length > 1000) {
         const details = element("details");
         details.append(element("summary", `${label}, ${count(text.textContent.length)} characters`), text);
@@ -253,13 +265,13 @@
     return read.join(", ") || reason || "nothing";
   }
 
-  function answerLines(facts, table, options, kind, [logprobs, generated, reading, reason], label) {
+  function answerLines(facts, table, options, kind, [logprobs, generated, reading, reason, marks], label) {
     const answer = element("span", undefined, `bb-kind bb-kind-${kind}`);
     // Where no answer is right, the kind says nothing that the answer does not.
     answer.append(...(kind === "answered" ? [] : [element("strong", kind), ": "]), readingOf(reading, reason));
     line(facts, label, answer);
     if (generated.some((one) => one !== null)) {
-      const all = texts(generated, "Text of the model", table.warning !== null);
+      const all = texts(generated, "Text of the model", table.warning !== null, marks);
       if (generated.length > 1) {
         const details = element("details");
         details.append(element("summary", `${generated.length} texts of the model`), all);

@@ -8,10 +8,11 @@ tested on 749 answers labelled by hand, 255 of them unseen while it was written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
+from typing import NamedTuple
 
-from evaluators.tasks.pronouns.detectors.echo import without_echo
+from evaluators.tasks.pronouns.detectors.echo import echo_end, without_echo
 from schemas.lexicon import families_of, pronoun_families
 
 _NEVER_NEO = frozenset({"he", "she", "they"})
@@ -38,6 +39,8 @@ _NEAR = 40
 _SPANISH = {"el", "la", "los", "las", "que", "en", "un", "una", "por", "para", "no", "se", "de", "y", "lo", "del", "al"}
 _AMBIGUOUS = frozenset({"e", "es", "em", "ems", "co", "cos", "vi", "vis", "ze"})
 """Forms that can also be letters, names, numerals or other words; all other forms are always pronouns."""
+_OF_OTHERS = "can also mean several people or things, which nothing here tells apart from one person"
+_OTHER_WORD = "can also be a letter, a name or another word"
 _BECAUSE = frozenset({"he", "she", "they", "it", "i", "we", "you", "the", "of"})
 """Words that follow *cos* if it means *because* or cosine."""
 _NOT_AFTER = {"em": {"dash", "dashes"}, "vis": {"a"}, "co": {"founder", "founders", "worker", "workers", "author"}}
@@ -125,9 +128,59 @@ def all_families(text: str, prompt: str | None = None) -> list[tuple[float, tupl
     return found
 
 
+class Pronoun(NamedTuple):
+    """A pronoun that a model added to its prompt."""
+
+    start: int
+    """Offset in characters in the whole text, like the next."""
+    end: int
+    families: tuple[str, ...]
+    doubt: str | None
+    """Words that say what else it can be; None if it can be nothing else."""
+
+
+def pronouns_of(text: str, prompt: str | None = None) -> Iterator[Pronoun]:
+    """Yield the pronouns that a model added to its prompt, in order, with their places in the text as it is.
+
+    The first has the families that :func:`first_families` returns.
+
+    Args:
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
+
+    >>> [(found.start, found.families) for found in pronouns_of("<em>Kim</em> saw **xem**.")]
+    [(19, ('xe',))]
+    """
+    begin = echo_end(text, prompt)
+    plain, places = plain_text_and_places(text[begin:])
+    for match, families in _detected(plain):
+        is_other = match[0].lower() in _AMBIGUOUS and not set(families) <= _NEVER_NEO
+        doubt = _OF_OTHERS if families == ("they",) else _OTHER_WORD if is_other else None
+        start, end = (begin + places[offset] for offset in (match.start(), match.end() - 1))
+        yield Pronoun(start, end + 1, families, None if doubt is None else f"“{match[0]}” {doubt}")
+
+
 def plain_text(text: str) -> str:
     """Return a text without tags, addresses and emphasis marks."""
-    return _EMPHASIS.sub("", _MAY_BE_ADDRESS.sub(_without_address, _MARKUP.sub(" ", text)))
+    for pattern, replacement in _REPLACED:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def plain_text_and_places(text: str) -> tuple[str, Sequence[int]]:
+    """Return the same, and the offset in the whole text of each of its characters, shape (n_characters,)."""
+    places: Sequence[int] = range(len(text))
+    for pattern, replacement in _REPLACED:
+        pieces, kept, done = list[str](), list[int](), 0
+        for match in pattern.finditer(text):
+            # What replaces a match is never longer, and the beginning of a match stays where it was.
+            new = replacement if isinstance(replacement, str) else replacement(match)
+            pieces += [text[done : match.start()], new]
+            kept += [*places[done : match.start()], *places[match.start() : match.start() + len(new)]]
+            done = match.end()
+        if pieces:
+            text, places = "".join(pieces) + text[done:], [*kept, *places[done:]]
+    return text, places
 
 
 def _without_address(match: re.Match[str]) -> str:
@@ -148,6 +201,14 @@ def _address_start(token: str) -> int | None:
             starts.append(labels.start() + host.start("name"))
             break
     return min(starts, default=None)
+
+
+_REPLACED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (_MARKUP, " "),
+    (_MAY_BE_ADDRESS, _without_address),
+    (_EMPHASIS, ""),
+)
+"""What is removed from a text before it is read, in this order, and what comes in its place."""
 
 
 class _Context:

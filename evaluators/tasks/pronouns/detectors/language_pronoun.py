@@ -14,11 +14,11 @@ Words that stand for things (*el libro … él*, *la maison … elle*) are not t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 
-from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, without_echo
-from evaluators.tasks.pronouns.detectors.first_pronoun import plain_text
+from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end, without_echo
+from evaluators.tasks.pronouns.detectors.first_pronoun import Pronoun, plain_text, plain_text_and_places
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in, families_with
 
 PRONOUNS_OF: Mapping[Language, FamiliesOf] = {
@@ -111,12 +111,31 @@ def first_families_in(language: Language, text: str, prompt: str | None = None) 
 @lru_cache(maxsize=8192)
 def _first_families(language: Language, text: str) -> tuple[str, ...]:
     # Cached because baselines give the same answer thousands of times.
-    plain = plain_text(text)
-    for match in _WORD.finditer(plain):
+    return next((families for _, families in _detected(language, plain_text(text))), ())
+
+
+def pronouns_in(language: Language, text: str, prompt: str | None = None) -> Iterator[Pronoun]:
+    """Yield the pronouns that a model added to its prompt, in order, with their places in the text as it is.
+
+    Each has a doubt, since words for things are not told from those for people.
+
+    Args:
+        language: Language of the text.
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
+    """
+    begin = echo_end(text, prompt, PRONOUNS_OF[language])
+    plain, places = plain_text_and_places(text[begin:])
+    for match, families in _detected(language, plain):
+        start, end = (begin + places[offset] for offset in (match.start(), match.end() - 1))
+        yield Pronoun(start, end + 1, families, f"“{match[0]}” can also mean a thing, which nothing here tells apart")
+
+
+def _detected(language: Language, text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
+    for match in _WORD.finditer(text):
         families = families_with(match[0], language)
-        if families and (used := _families_at(language, plain, match, families)):
-            return used
-    return ()
+        if families and (used := _families_at(language, text, match, families)):
+            yield match, used
 
 
 def _families_at(language: Language, text: str, match: re.Match[str], families: tuple[str, ...]) -> tuple[str, ...]:
