@@ -189,7 +189,7 @@ def _built(runs: Sequence[PaperRun], inputs: Mapping[str, Sequence[str]], choice
 
 
 def _inputs(paper: Reproduction, choice: ReproduceChoice) -> dict[str, list[str]]:
-    """Return what each dataset is built from; what is given for one serves others that are built from the same files."""
+    """Return what each dataset is built from; what is given for one serves others of the same files."""
     files_of = {run.dataset: run.input for run in paper.runs if run.input is not None}
     given: dict[str, list[str]] = {}
     for text in choice.inputs:
