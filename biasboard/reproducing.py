@@ -115,7 +115,7 @@ def reproduce(
     found = _paper(paper)
     runs, models = _chosen_runs(found, choice), _models(choice)
     with redirect_stdout(sys.stderr):
-        folders = _built(runs, choice)
+        folders = _built(runs, _inputs(found, choice), choice)
         sizes = [_sized(run, folders.get(run.dataset)) for run in runs if run.answers is None]
     print(f"{found.title}\n")
     print("\n".join(_size_lines(sizes, choice)))
@@ -163,33 +163,43 @@ def _models(choice: ReproduceChoice) -> list[str]:
     return named
 
 
-def _built(runs: Sequence[PaperRun], choice: ReproduceChoice) -> dict[str, Path]:
-    """Return the folder of each dataset that is there, after building those whose input is known."""
-    inputs = _inputs(runs, choice)
+def _built(runs: Sequence[PaperRun], inputs: Mapping[str, Sequence[str]], choice: ReproduceChoice) -> dict[str, Path]:
+    """Return the folder of each dataset that is there, after building those whose input is known.
+
+    Args:
+        runs: Runs whose datasets are needed.
+        inputs: Files and folders that are given for each dataset.
+        choice: Where datasets lie.
+    """
     folders = {}
     for run in {run.dataset: run for run in runs}.values():
-        folder = choice.datasets / run.dataset
-        if not (folder / MANIFEST).is_file():
-            if run.input is not None and run.dataset not in inputs:
+        folder, paths = choice.datasets / run.dataset, inputs.get(run.dataset, ())
+        if (folder / MANIFEST).is_file():
+            if paths:
+                note(f"{folder}: is there already, and --input is not read for it; remove the folder to build it anew")
+        else:
+            if run.input is not None and not paths:
                 continue
             builder, *arguments = run.build.split()
-            arguments += [f"--input={path}" for path in inputs.get(run.dataset, [])]
+            arguments += [f"--input={path}" for path in paths]
             with working(f"building {folder}"):
                 call(builder_application(builder), [*arguments, f"--out={folder}"])
         folders[run.dataset] = folder
     return folders
 
 
-def _inputs(runs: Sequence[PaperRun], choice: ReproduceChoice) -> dict[str, list[str]]:
-    with_input = [run.dataset for run in runs if run.input is not None]
-    inputs: dict[str, list[str]] = {}
+def _inputs(paper: Reproduction, choice: ReproduceChoice) -> dict[str, list[str]]:
+    """Return what each dataset is built from; what is given for one serves others of the same files."""
+    files_of = {run.dataset: run.input for run in paper.runs if run.input is not None}
+    given: dict[str, list[str]] = {}
     for text in choice.inputs:
         name, _, path = text.partition("=")
-        if name not in with_input or not path:
-            have = ", ".join(dict.fromkeys(with_input)) or "none"
+        if name not in files_of or not path:
+            have = ", ".join(files_of) or "none"
             raise ConfigError(f"--input {text}: write DATASET=PATH; datasets that are built from files: {have}")
-        inputs.setdefault(name, []).append(path)
-    return inputs
+        given.setdefault(name, []).append(path)
+    alike = {files_of[name]: paths for name, paths in given.items()}
+    return {name: given.get(name, alike.get(files, [])) for name, files in files_of.items()}
 
 
 def _plans(run: PaperRun, folder: Path) -> Iterator[Plan]:

@@ -358,7 +358,8 @@ PAGES = BenchmarkPages(
         Headline(
             "gdr",
             "Keeps all alike (GDR)",
-            "Whether the model keeps new pronouns as often as he and she. 1 is equally often for all families.",
+            "Whether the model keeps new pronouns as often as he and she, chance left out. 1 is equally often for all "
+            "families.",
             "evenness from 0 to 1",
             config="recognition",
         ),

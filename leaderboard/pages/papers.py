@@ -78,6 +78,8 @@ class Column(NamedTuple):
     label: str
     text: str
     digits: int
+    ours: str
+    """What ours is called on other pages; empty if the label says it, or if nothing is compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,15 @@ class PaperView:
         return f"papers/{self.name}.html"
 
     @property
+    def detailed(self) -> tuple[int, ...]:
+        """Numbers, from 1, of the tables and figures that have a section of their own."""
+        return tuple(
+            number
+            for number, one in enumerate(self.compared.parts, 1)
+            if one.rows or one.recounted or self.pictures[one.part.number]
+        )
+
+    @property
     def counts(self) -> str:
         """How many tables and figures have each status, in words."""
         numbers = ((status, self.compared.n_of(status)) for status in STATUS_CLASSES)
@@ -126,12 +137,17 @@ class PaperView:
         pages = load_pages(self.compared.paper.benchmarks[0])
         reported = {} if part.table is None else {column.key: column for column in part.table.columns}
         digits = 3 if part.table is None else part.table.digits
-        return tuple(
-            Column(key, reported[key].label, reported[key].text, digits)
-            if key in reported
-            else Column(key, measure.label or pages.label(measure.metric), "", digits)
-            for key, measure in part.part.measures.items()
-        )
+        columns = []
+        for key in part.columns:
+            measure, printed = part.part.measures.get(key), reported.get(key)
+            ours = "" if measure is None else measure.label or pages.label(measure.metric)
+            if printed is None:
+                columns.append(Column(key, ours, "", digits, ""))
+            else:
+                # A mean over chosen sets is named by their choice, as the printed one is.
+                is_named = measure is not None and measure.set_row is None
+                columns.append(Column(key, printed.label, printed.text, digits, ours if is_named else ""))
+        return tuple(columns)
 
     def address(self, ours: Ours) -> str:
         """Return the page behind one of our values."""

@@ -102,7 +102,7 @@ class ComparedPart:
     part: PaperPart
     table: ReportedTable | None
     columns: tuple[str, ...]
-    """Keys of the columns that are compared."""
+    """Keys of the columns that are compared, or that the paper prints, if nothing is."""
     rows: tuple[ComparedRow, ...]
     recounted: tuple[Recounted, ...]
     models: tuple[str, ...]
@@ -381,6 +381,7 @@ def _of_sets(row: Row, measure: Measure) -> Ours | None:
 def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPart:
     table = None if part.reported is None else table_of_file(part.reported)
     found = {key: look.values(measure) for key, measure in part.measures.items()}
+    columns = tuple(found) if found or table is None else tuple(column.key for column in table.columns)
     known = {run.dataset for run in paper.runs if run.name in part.runs}
     known |= {measure.dataset for measure in part.measures.values() if measure.dataset is not None}
     rows = (
@@ -392,8 +393,12 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
                 row.model,
                 True,
                 {
-                    key: _cell(row.values.get(key), values.get(canonical_id(row.model)) if row.model else None, known)
-                    for key, values in found.items()
+                    key: _cell(
+                        row.values.get(key),
+                        found.get(key, {}).get(canonical_id(row.model)) if row.model else None,
+                        known,
+                    )
+                    for key in columns
                 },
             )
             for row in table.rows
@@ -416,7 +421,7 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
     return ComparedPart(
         part=part,
         table=table,
-        columns=tuple(part.measures),
+        columns=columns,
         rows=tuple(rows),
         recounted=recounted,
         models=tuple(dict.fromkeys(model for of_key in found.values() for model in of_key)),

@@ -62,7 +62,8 @@ class ModelFacts(Document):
     """What a reader must know about the results under this id; None for nothing."""
     unknown: dict[Fact, Line] = field(default_factory=dict)
     """Reason for each fact that is unknown."""
-    sources: Annotated[tuple[FactSource, ...], MinLen(1)]
+    sources: tuple[FactSource, ...] = ()
+    """Pages of the maker, papers and licences; what only others state is unknown."""
 
     @override
     def problems(self) -> Iterator[str]:

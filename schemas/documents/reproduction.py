@@ -99,7 +99,8 @@ class PaperPart(Document):
     shows: Line
     """What it shows, in own words."""
     reported: Name | None = None
-    """File of published values in ``leaderboard/reported``, without ending; None if none are quoted."""
+    """File of published values in ``leaderboard/reported``, without ending; None if none are quoted. Without measures
+    all of it is shown, compared with nothing."""
     measures: dict[Name, Measure] = field(default_factory=dict)
     """What is compared with each column of the published values, or shown alone without these, by the column's key."""
     draws_orders: bool = False

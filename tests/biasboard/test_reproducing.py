@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from leaderboard.reproductions import reproductions
+from schemas.folders.dataset_folder import read_manifest, read_split
+from schemas.items.label import LabelItem
 from tests.commands import run
 
 PAPERS = reproductions()
@@ -50,6 +52,31 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: tuple[str, ...
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert words in line
+
+
+def test_labels_have_names_and_a_built_dataset_is_not_built_anew(tmp_path: Path) -> None:
+    for name, n_rows in (("train", 120), ("test", 20)):
+        rows = [f"{number % 4 + 1},A title,What is in {name} {number}" for number in range(n_rows)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["Class Index,Title,Description", *rows]))
+    options = ["--runs", "ag-news", "--input", "ag-news=train.csv", "--input", "ag-news=test.csv"]
+    counted("gini", tmp_path, *options)
+    folder = tmp_path / "out/datasets/ag-news"
+    (entry,) = (entry for entry in read_manifest(folder).splits if entry.split == "test")
+    items = [item for item in read_split(folder, entry) if isinstance(item, LabelItem)]
+    assert items
+    assert all(set(item.labels) == {"World", "Sports", "Business", "Sci/Tech"} for item in items)
+    again = run("-m", "biasboard", "reproduce", "gini", "--dry-run", *options, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "out/datasets/ag-news: is there already, and --input is not read for it; remove the folder" in again.stderr
+
+
+def test_what_is_given_for_one_dataset_serves_others_of_the_same_files(tmp_path: Path) -> None:
+    (tmp_path / "template").mkdir()
+    options = ["gifi", "--dry-run", "--runs", "templates", "--input", "gifi-published-compat=template"]
+    done = run("-m", "biasboard", "reproduce", *options, cwd=tmp_path)
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    # The builder of gifi-published looks into it.
+    assert line.startswith("error: --input template: no tango-all-genders.csv")
 
 
 @pytest.mark.slow

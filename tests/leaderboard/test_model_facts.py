@@ -11,6 +11,7 @@ import leaderboard
 from biasboard.ground.errors import DataError
 from leaderboard import model_facts
 from leaderboard.model_facts import display_name, facts_of, file_name
+from schemas.documents.model_facts import FACTS
 
 SOUND = """
 id = "acme/small-1b"
@@ -56,7 +57,21 @@ PUBLISHED = (
 def test_each_model_of_the_board_has_facts(model_id: str) -> None:
     facts = facts_of(model_id)
     assert facts is not None
-    assert facts.sources
+    assert facts.sources or set(facts.unknown) == set(FACTS)
+
+
+OF_MAKERS = (
+    *("github.com/huggingface/", "github.com/lm-sys/", "github.com/meta-llama/", "github.com/openai/"),
+    *("huggingface.co/lmsys/", "huggingface.co/microsoft/", "huggingface.co/raincandy-u/", "www.microsoft.com/"),
+    *("ai.google.dev/", "docs.mistral.ai/", "developers.openai.com/", "openai.com/", "community.openai.com/"),
+)
+PAPERS = ("arxiv.org/abs/", "openreview.net/forum")
+
+
+def test_facts_come_from_makers_papers_and_licences() -> None:
+    addresses = {source.address for facts in model_facts._by_id().values() for source in facts.sources}
+    assert len(addresses) > 10
+    assert [each for each in addresses if not each.removeprefix("https://").startswith((*OF_MAKERS, *PAPERS))] == []
 
 
 def test_two_models_do_not_share_a_short_name() -> None:

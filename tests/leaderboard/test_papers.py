@@ -12,7 +12,9 @@ import pytest
 
 import leaderboard
 from biasboard.ground.errors import DataError
+from leaderboard import reported_tables as tables
 from leaderboard import reproductions as loader
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import facts_of
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import Board, assemble
@@ -329,6 +331,51 @@ def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board)
     ):
         assert words in page, words
     assert "A paper" in pages["papers/index.md"]
+    # What has a section is linked at the top and in the table; a drawing without results has none.
+    text = pages["papers/made.md"]
+    assert text.count('<a href="#part-1">Table 2</a>') == 2
+    assert "### Table 2 {: #part-1 }" in text
+    assert "#part-3" not in text
+
+
+PRINTED = """
+benchmark = "synthbias"
+title = "Ranks"
+paper = "A paper"
+address = "https://papers.example/1"
+place = "Table 4"
+page = 3
+measured = ["Ranks among ten models."]
+digits = 0
+
+[[columns]]
+key = "rank"
+label = "Rank"
+text = "1 is best"
+
+[[rows]]
+label = "Large"
+values = { rank = 8 }
+"""
+
+
+def test_a_printed_table_is_shown_alone_or_with_the_name_of_what_is_compared(file: Path, board: Board) -> None:
+    (file.parent.parent / "reported").mkdir()
+    (file.parent.parent / "reported" / "ranks.toml").write_text(PRINTED)
+    tables._tables.cache_clear()
+    alone = '[[parts]]\nnumber = "Table 4"\nshows = "Ranks."\nreported = "ranks"\nruns = ["all"]\n'
+    compared = alone.replace("Table 4", "Table 5") + 'measures = { rank = { metric = "ucerf" } }\n'
+    file.write_text(f"{SOUND}\n{alone}\n{compared}")
+    try:
+        page = generate(make_view(board, (), ()), {})["papers/made.md"]
+    finally:
+        tables._tables.cache_clear()
+    of_part = [re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", part)) for part in page.split("### ")]
+    (ranks,) = [part for part in of_part if part.startswith("Table 4")]
+    assert "As published Model Rank Large 8" in ranks
+    assert "no result here" not in ranks
+    (beside,) = [part for part in of_part if part.startswith("Table 5")]
+    assert f"Rank ours: {load_pages('synthbias').label('ucerf')} Large 8 no result here" in beside
 
 
 MORE_RUNS = """

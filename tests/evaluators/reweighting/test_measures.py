@@ -77,6 +77,19 @@ def test_measures_are_those_of_the_published_tables(cases: dict[str, Any]) -> No
             assert MEASURES[name](case["class_acc"]) == pytest.approx(case[name], abs=1e-12), (case["id"], name)
 
 
+@given(st.lists(st.floats(0.05, 1), min_size=2, max_size=8), st.floats(0.05, 1))
+def test_gini_and_cobias_differ_as_table_2_says(values: list[float], factor: float) -> None:
+    scaled = [factor * value for value in values]
+    assert float(gini_index(scaled)) == pytest.approx(float(gini_index(values)), abs=1e-9)
+    assert float(cobias(scaled)) == pytest.approx(factor * float(cobias(values)), abs=1e-9)
+    n = len(values)
+    extremes = [[1.0] * n_right + [0.0] * (n - n_right) for n_right in range(1, n + 1)]
+    assert max(extremes, key=lambda each: float(gini_index(each))) == extremes[0]
+    # Rounded, since of five classes two and three are equally far from half.
+    largest = max(round(float(cobias(each)), 9) for each in extremes)
+    assert largest == round(float(cobias(extremes[n // 2 - 1])), 9)
+
+
 def test_relative_improvements_follow_from_the_printed_values(cases: dict[str, Any]) -> None:
     for row in cases["relative_improvements"]:
         percent = 100 * abs(row["debiased"] - row["original"]) / row["original"]
