@@ -240,7 +240,7 @@ def test_nothing_acts_where_answers_are_chosen(browser: Browser, address: str) -
 
 
 def test_nothing_acts_in_what_the_search_finds(built: Path, browser: Browser) -> None:
-    with served(built, with_search=True) as address:
+    with served(built) as address:
         found = visit(browser, address)
         query = found.page.locator("input[data-md-component=search-query]")
         query.click(timeout=5_000)
