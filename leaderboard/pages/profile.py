@@ -5,7 +5,7 @@ Tints say what the data separate, and nothing else: models that cannot be told a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
@@ -28,10 +28,11 @@ from leaderboard.ranking.useless import Named, baselines_of, best_useless
 from leaderboard.verify.entries import Entry, Provenance
 from schemas.documents.result import Metric
 
-Tint: TypeAlias = Literal["best", "worse", "useless"]
+Tint: TypeAlias = Literal["best", "worse", "open", "useless"]
 TINTS: dict[Tint, str] = {
     "best": "no other model is separably better",
     "worse": "another model is separably better",
+    "open": "missing answers leave open whether another is better",
     "useless": "not shown to beat a useless predictor",
 }
 """What each tint says."""
@@ -125,11 +126,13 @@ class Folded(NamedTuple):
     """Models that were asked in a way that few were, in place of a group of columns."""
 
     heading: str
-    page: str
-    models: tuple[tuple[str, str], ...]
-    """Name and page of each model."""
+    """Name of the benchmark."""
     note: str
     """Words on how they do."""
+    models: tuple[tuple[str, str], ...]
+    """Name and page of each model."""
+    ways: tuple[tuple[str, str], ...]
+    """Conditions under which all of them were asked, and the page of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +195,17 @@ def front_table(board: Board, parts: Sequence[Part], explored: frozenset[str] = 
     return FrontTable(
         groups=tuple(part.group() for part in shown),
         rows=_rows(board, shown, explored),
-        folded=tuple(part.folded() for part in parts if part not in shown),
+        folded=_joined(part.folded() for part in parts if part not in shown),
         missing=tuple(_missing(name) for name in sorted(names - asked)),
     )
+
+
+def _joined(lines: Iterable[Folded]) -> tuple[Folded, ...]:
+    """Return the lines with one for all ways in which the same models were asked and do as well."""
+    ways: dict[tuple[object, ...], list[Folded]] = {}
+    for line in lines:
+        ways.setdefault(line[:3], []).append(line)
+    return tuple(same[0]._replace(ways=tuple(way for line in same for way in line.ways)) for same in ways.values())
 
 
 def _missing(benchmark: str) -> Missing:
@@ -327,7 +338,8 @@ class Part:
             note = "one can be ranked, with nobody to compare it with"
         else:
             note = f"{n_ranked or 'none'} can be ranked"
-        return Folded(self.heading, self.page, models, note)
+        way = f"{' '.join(self.profile.scope.data)}, {self.profile.scope.protocol}"
+        return Folded(self.pages.heading, note, models, ((way, self.page),))
 
     def rank(self, model_id: str, asked: set[str]) -> GroupRank:
         """Return the rank of a model.
@@ -430,9 +442,14 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
         for pair in column.table.pairs.get(column.headline.name, ())
         if pair.is_ranked and {pair.first, pair.second} <= shown
     ]
-    losers = {pair.second if pair.outcome == "first" else pair.first for pair in pairs if pair.separable}
-    compared = {name for pair in pairs for name in (pair.first, pair.second)}
-    return useless | {identity: "worse" if identity in losers else "best" for identity in compared}
+    tints: dict[str, Tint] = {}
+    for identity in {name for pair in pairs for name in (pair.first, pair.second)}:
+        seen = [pair.seen_from(identity) for pair in pairs if identity in (pair.first, pair.second)]
+        # By the given answers alone another model is better, and the verdict waits for the missing ones.
+        is_open = any(one.high is not None and one.high < 0 <= one.lead_at_best for one in seen)
+        is_beaten = any(one.outcome == "second" for one in seen)
+        tints[identity] = "worse" if is_beaten else "open" if is_open else "best"
+    return useless | tints
 
 
 def front_file(front: FrontTable) -> Export:
