@@ -19,10 +19,10 @@ _NUMBERS = 36
 """Room for the numbers beside a panel."""
 MOST_PANELS = 12
 """Number of clouds above which only the models with the steepest and the flattest lines are drawn."""
-_COLUMNS, _CLOUD, _BETWEEN = 3, 88, 12
+_COLUMNS, _CLOUD, _BETWEEN = 3, 88, 24
 _WIDTHS = {1: 340, 2: 190}
 """Width of a cloud by the number of clouds in a row, if these are few."""
-_CLOUD_WIDTH = 122
+_CLOUD_WIDTH = 116
 
 
 def curves(

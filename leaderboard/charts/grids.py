@@ -21,7 +21,7 @@ from biasboard.ground.charts.labels import row_names
 from biasboard.ground.charts.planes import LINE_HEIGHT
 
 # A number such as .45 fits a column, and twelve columns with names of models a phone.
-_STEP, _HEIGHT, _BETWEEN = 30, 21, 2
+_STEP, _HEIGHT, _BETWEEN = 32, 21, 2
 _ABOVE = 10
 """Distance of the names of the columns from the grid."""
 

@@ -11,7 +11,7 @@ from biasboard.ground.charts.planes import LINE_HEIGHT, Dot, Plane, ticks
 from leaderboard.charts.values import Panel, RowValue, interval_of, span
 
 _WIDTH, _STEP = 230, 16
-_PANEL, _GAP = 104, 16
+_PANEL, _GAP = 104, 22
 _LINE = 5
 """Distance of the values of a row in pixels."""
 _KEY = 16

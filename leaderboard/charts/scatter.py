@@ -16,6 +16,8 @@ from schemas.documents.result import Metric
 _ROOM = 0.06
 _UNIT = {share: f"{share:.2f}" for share in (0.0, 0.25, 0.5, 0.75, 1.0)}
 _WIDTH, _HEIGHT = 370, 320
+_OVER_SIZE = (500, 300)
+"""Size of the plane of models over their size, most of which have one of a few sizes."""
 _MANY, _LARGER = 16, 1.55
 """Number of points above which the plane is larger, for their names, so that a phone shows a part of it at once."""
 LEAST = 3
@@ -144,8 +146,7 @@ def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
     # Models lie close together, and a chart of points need not begin at 0.
     bottom, top = math.floor(10 * min(ends)[0]), math.ceil(10 * max(high for _, high in ends))
     drawing = Drawing()
-    width, height = _size(len(drawn))
-    plane = Plane(drawing, width, height, x=_wider(left, right), y=_wider(bottom / 10, top / 10))
+    plane = Plane(drawing, *_OVER_SIZE, x=_wider(left, right), y=_wider(bottom / 10, top / 10))
     plane.axis_below(
         {power: _power_text(power) for power in range(math.ceil(left), math.floor(right) + 1)}, "parameters"
     )

@@ -148,7 +148,9 @@ class Drawing:
         self, x: float, y: float, colour: str, *, name: str = "circle", size: float, hollow: bool = False
     ) -> None:
         """Draw a shape around a point; ``size`` is its radius."""
-        style = f' fill="none" stroke="{colour}" stroke-width="1.6"' if hollow else f' fill="{colour}"'
+        style = (
+            f' fill="none" stroke="{colour}" stroke-width="{1.6 if size > 3 else 1}"' if hollow else f' fill="{colour}"'
+        )
         if name == "circle":
             place, tag = f' cx="{_short(x)}" cy="{_short(y)}" r="{_short(size)}"', "circle"
         else:
