@@ -50,8 +50,7 @@ def curves(
     labels = row_names(names)
     named = dict(zip(named_rows([panel.rows for panel in panels], decisive), SERIES, strict=False))
     drawing = Drawing()
-    for number, panel in enumerate(panels):
-        _panel(drawing, panel, labels, named, [panel], number, len(panels), x_title, even=even, decisive=decisive)
+    _stack(drawing, panels, labels, named, x_title, even=even, decisive=decisive)
     n_grey = len(names) - len(named)
     more = f" {n_grey} more are grey." if n_grey else ""
     return drawing.chart(f"{alt} Named are {', '.join(labels[number] for number in named)}.{more}")
@@ -71,12 +70,11 @@ def curves_of_each(
     drawing = Drawing()
     width = _NARROW if len(models) > 1 else _WIDTH
     looks = dict(zip(range(len(lines)), SERIES, strict=False))
+    alike = [*zip(*(panels for _, panels in models), strict=True)]
     left = 0.0
     for name, (_, panels) in zip(row_names([name for name, _ in models]), models, strict=True):
         drawing.text(left, -LINE_HEIGHT - 14, name)
-        for number, panel in enumerate(panels):
-            alike = [of_model[number] for _, of_model in models]
-            _panel(drawing, panel, lines, looks, alike, number, len(panels), x_title, left=left, width=width)
+        _stack(drawing, panels, lines, looks, x_title, alike=alike, left=left, width=width)
         left += width + max(map(width_of, lines)) + _NUMBERS + 10
     return drawing.chart(alt)
 
@@ -103,72 +101,80 @@ def _value(row: Sequence[Metric | None], position: int = -1) -> float | None:
     return next((metric.value for metric in reversed(until) if metric is not None and metric.value is not None), None)
 
 
-def _panel(
+def _stack(
     drawing: Drawing,
-    panel: Panel,
+    panels: Sequence[Panel],
     labels: Sequence[str],
     looks: dict[int, str],
-    alike: Sequence[Panel],
-    number: int,
-    n_panels: int,
     x_title: str,
     *,
+    alike: Sequence[Sequence[Panel]] = (),
     even: Sequence[float] = (),
     decisive: int = -1,
     left: float = 0.0,
     width: float = _WIDTH,
 ) -> None:
-    """Draw one of several panels below each other.
+    """Draw panels below each other.
 
     Args:
-        drawing: Drawing to add it to.
-        panel: The panel.
-        labels: Names of its rows.
+        drawing: Drawing to add them to.
+        panels: The panels, from the top.
+        labels: Names of their rows.
         looks: Colours of the rows that have names; the others are grey.
-        alike: Panels on the same scale, itself included.
-        number: Number of panels above it.
-        n_panels: Number of panels below each other.
         x_title: Title of the horizontal axis, below the last panel.
+        alike: Other panels on the scale of each panel; empty for none.
         even: Values at each position that are even, for a dashed line.
         decisive: Index of the position that orders the rows.
         left: Left edge.
         width: Width in pixels.
     """
-    ends = [end for each in alike for metric in each.known for end in (metric.value or 0.0, *interval_of(metric))]
-    low, high = min(0.0, *ends), max(*ends, 0.001) * 1.03
-    n_places = len(panel.names)
-    top = number * (_HEIGHT + 24 + LINE_HEIGHT + 8)
-    edges = (-0.3, n_places - 0.7)
-    plane = Plane(drawing, width, _HEIGHT, x=edges, y=(low, high), left=left, top=top)
-    drawing.text(left, top - 14, panel.title, bold=True)
-    plane.axis_below(dict(enumerate(panel.names)), x_title if number == n_panels - 1 else "", grid=False)
-    plane.axis_beside(ticks(low, high, 4))
-    if even:
-        plane.line(enumerate(even), MUTED, width=1, dash=DASHED)
-    lines = [
-        [(place, metric.value) for place, metric in enumerate(row) if metric is not None and metric.value is not None]
-        for row in panel.rows
-    ]
-    for row, line in enumerate(lines):
-        if row not in looks and line:
-            plane.line(line, MUTED, width=0.8, opacity=0.45)
-    for row, colour in looks.items():
-        if lines[row]:
-            plane.line(lines[row], colour)
-    plane.dots(
-        [
-            Dot(place, metric.value, colour, upwards=interval_of(metric))
-            for row, colour in looks.items()
-            for place, metric in enumerate(panel.rows[row])
-            if metric is not None and metric.value is not None
-        ],
-        size=2.8,
-    )
-    # Lines that end in the same point have their names in the order of the decisive position, the highest on top.
-    known = sorted((row for row in looks if lines[row]), key=lambda row: -(_value(panel.rows[row], decisive) or 0.0))
-    spots = spread([plane.down(lines[row][-1][1]) for row in known], LINE_HEIGHT - 1, top, top + _HEIGHT)
-    for row, spot in zip(known, spots, strict=True):
-        drawing.text(left + width + 7, spot, labels[row], colour=looks[row])
+    for number, panel in enumerate(panels):
+        ends = [
+            end
+            for each in (panel, *(alike[number] if alike else ()))
+            for metric in each.known
+            for end in (metric.value or 0.0, *interval_of(metric))
+        ]
+        low, high = min(0.0, *ends), max(*ends, 0.001) * 1.03
+        n_places = len(panel.names)
+        top = number * (_HEIGHT + 24 + LINE_HEIGHT + 8)
+        edges = (-0.3, n_places - 0.7)
+        plane = Plane(drawing, width, _HEIGHT, x=edges, y=(low, high), left=left, top=top)
+        drawing.text(left, top - 14, panel.title, bold=True)
+        plane.axis_below(dict(enumerate(panel.names)), x_title if number == len(panels) - 1 else "", grid=False)
+        plane.axis_beside(ticks(low, high, 4))
+        if even:
+            plane.line(enumerate(even), MUTED, width=1, dash=DASHED)
+        lines = [
+            [
+                (place, metric.value)
+                for place, metric in enumerate(row)
+                if metric is not None and metric.value is not None
+            ]
+            for row in panel.rows
+        ]
+        for row, line in enumerate(lines):
+            if row not in looks and line:
+                plane.line(line, MUTED, width=0.8, opacity=0.45)
+        for row, colour in looks.items():
+            if lines[row]:
+                plane.line(lines[row], colour)
+        plane.dots(
+            [
+                Dot(place, metric.value, colour, upwards=interval_of(metric))
+                for row, colour in looks.items()
+                for place, metric in enumerate(panel.rows[row])
+                if metric is not None and metric.value is not None
+            ],
+            size=2.8,
+        )
+        # Lines that end in the same point have their names in the order of the decisive position, the highest on top.
+        known = sorted(
+            (row for row in looks if lines[row]), key=lambda row: -(_value(panel.rows[row], decisive) or 0.0)
+        )
+        spots = spread([plane.down(lines[row][-1][1]) for row in known], LINE_HEIGHT - 1, top, top + _HEIGHT)
+        for row, spot in zip(known, spots, strict=True):
+            drawing.text(left + width + 7, spot, labels[row], colour=looks[row])
 
 
 class Spot(NamedTuple):

@@ -17,7 +17,7 @@ from schemas.documents.result import within
 _SCALE, _ROW = 220, 24
 _LABELS, _END = -215, 8
 """Left end of the labels, and the distance of a scale from the numbers at its ends."""
-_COLUMNS = (_SCALE + 34, _SCALE + 174, _SCALE + 304)
+_COLUMNS = (_SCALE + 34, _SCALE + 184, _SCALE + 314)
 """Left ends of the columns of numbers."""
 _COLOURS = (FIRST, SECOND, THIRD)
 """Colours of the model, the useless predictor and the model beside it."""
