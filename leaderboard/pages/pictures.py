@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -36,7 +37,7 @@ class Picture(NamedTuple):
     @property
     def least_width(self) -> int:
         """Width in pixels below which it is not shown, so that its letters can be read on a phone."""
-        return round(self.chart.width * LEAST_SHOWN)
+        return math.ceil(self.chart.width * LEAST_SHOWN)
 
 
 def make_picture(chart: Chart, stem: str, caption: str) -> Picture:

@@ -206,7 +206,7 @@ def test_on_a_phone_the_letters_of_figures_have_nine_pixels(browser: Browser, ad
         "images => images.map((image) => image.clientWidth / image.getAttribute('width'))"
     )
     assert scales
-    assert min(scales) * FONT_SIZE >= 8.9
+    assert min(scales) * FONT_SIZE >= 9
     page.context.close()
 
 

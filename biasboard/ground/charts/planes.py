@@ -132,9 +132,8 @@ class Plane:
         """Write values and the title of the horizontal axis below the plane, and draw lines at the values."""
         bottom = self.top + self.height
         for value in ticks:
-            x = self.across(value)
-            self.drawing.line([(x, self.top if grid else bottom), (x, bottom + 4)], GRID)
-        self.drawing.line([(self.left, bottom), (self.left + self.width, bottom)], GRID)
+            self._hairline(x=self.across(value), ends=(self.top if grid else bottom, bottom + 4))
+        self._hairline(y=bottom, ends=(self.left, self.left + self.width))
         for value, text in ticks.items() if words else ():
             self.drawing.text(self.across(value), bottom + 12, text, anchor="middle", colour=MUTED)
         if title:
@@ -146,20 +145,29 @@ class Plane:
     ) -> None:
         """Write values and the title of the vertical axis beside the plane, and draw lines at the values."""
         for value in ticks:
-            y = self.down(value)
-            self.drawing.line([(self.left - 4, y), (self.left + self.width if grid else self.left, y)], GRID)
+            ends = (self.left - 4, self.left + self.width if grid else self.left)
+            self._hairline(y=self.down(value), ends=ends)
         for value, text in ticks.items() if words else ():
             self.drawing.text(self.left - 7, self.down(value), text, anchor="end", colour=MUTED)
         if title:
             x = self.left - 7 - max(map(width_of, ticks.values()), default=0) - LINE_HEIGHT / 2
             self.drawing.text(x, self.top + self.height / 2, title, anchor="middle", bold=True, upwards=True)
 
-    def rows(self, names: Sequence[str], *, grid: bool = True, colour: str = MUTED) -> None:
+    def rows(self, names: Sequence[str], *, colour: str = MUTED) -> None:
         """Write names beside rows, whose middles are at .5, 1.5 and so on of the vertical axis, and draw lines."""
-        for number in range(len(names)) if grid else ():
-            self.line([(end, number + 0.5) for end in self._x], GRID, width=1.0)
+        for number in range(len(names)):
+            self._hairline(y=self.down(number + 0.5), ends=(self.left, self.left + self.width))
         for number, name in enumerate(names):
             self.drawing.text(self.left - LABEL_GAP, self.down(number + 0.5), name, anchor="end", colour=colour)
+
+    def _hairline(self, *, ends: Ends, x: float | None = None, y: float = 0.0) -> None:
+        """Draw a line of the grid in the middle of its pixels, where it is sharp."""
+        if x is None:
+            y = math.floor(y) + 0.5
+            self.drawing.line([(ends[0], y), (ends[1], y)], GRID)
+        else:
+            x = math.floor(x) + 0.5
+            self.drawing.line([(x, ends[0]), (x, ends[1])], GRID)
 
 
 def legend(drawing: Drawing, kinds: Iterable[Kind], *, left: float = 0.0, y: float = -16.0) -> None:
