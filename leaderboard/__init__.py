@@ -1,7 +1,8 @@
 """The leaderboard: checks results, recomputes their metrics, ranks comparable results and writes the site.
 
-*verify* turns results into entries whose numbers follow from stored answers, *ranking* makes tables of these, and
-*pages* makes the site; *formats* exports results for others, and *publish* publishes them on the Hugging Face Hub.
+*verify* turns results into entries whose numbers follow from stored answers, *ranking* makes tables of these, *charts*
+draws them, and *pages* makes the site; *formats* exports results for others, and *publish* publishes them on
+the Hugging Face Hub.
 *benchmark_pages* (``benchmarks/``) and *result_format* (``formats/``) are the interfaces of their plug-ins,
 *benchmark_figures* the figures that the former can describe,
 *label_figures* and *label_counts* the figures and counts that benchmarks of labels share, and *findings* the sentences

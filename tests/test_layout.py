@@ -78,13 +78,14 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         ".": {"verify"},
         "benchmarks": {"."},
         "ranking": {".", "verify"},
-        "pages": {".", "verify", "ranking"},
+        "charts": {"ranking"},
+        "pages": {".", "verify", "ranking", "charts"},
         "formats": {".", "verify", "ranking"},
         "publish": {".", "verify", "pages"},
         "commands": {".", "verify", "ranking", "pages"},
     },
     "biasboard": {".": set()},
-    GROUND: {".": set()},
+    GROUND: {".": set(), "charts": {"."}},
 }
 PLUG_INS = (SHAPES, BACKENDS, CALIBRATIONS, TASKS, METRICS, BENCHMARKS, HARNESSES, SCORERS, PAGES, FORMATS)
 HEAVY = {

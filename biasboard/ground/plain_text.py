@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 # The last four are the wide forms of the signs.
 _SIGN = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
@@ -155,3 +156,12 @@ def visible(text: str) -> str:
 
 def _seen(sign: str) -> str:
     return sign if sign.isprintable() else sign.encode("unicode_escape").decode()
+
+
+def printed(value: float, digits: int) -> Decimal:
+    """Round a value as pages print it: a half goes away from zero, as in the scripts of the pages.
+
+    >>> printed(0.0625, 3), printed(-2.5, 0)
+    (Decimal('0.063'), Decimal('-3'))
+    """
+    return Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)

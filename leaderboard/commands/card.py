@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from biasboard.ground.charts import check_installed
+from biasboard.ground.charts.drawing import check_installed
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import machine_memory

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from biasboard.ground.charts import check_installed, shortened
+from biasboard.ground.charts.labels import shortened
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
@@ -65,10 +65,8 @@ def ranks(
     for each model. The value of a model is its mean over the items. Models share ranks that the items cannot
     distinguish, by the same comparisons as on the board.
     """
-    if out is not None:
-        if out.suffix != ".svg":
-            raise ConfigError(f"--out {out}: does not end with .svg; name an SVG file")
-        check_installed()
+    if out is not None and out.suffix != ".svg":
+        raise ConfigError(f"--out {out}: does not end with .svg; name an SVG file")
     columns = Columns(
         model=model, item=item or (), score=score, cluster=cluster or (), ignore=ignore or (), models_in=models_in
     )

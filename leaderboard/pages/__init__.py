@@ -19,7 +19,7 @@
   data frame, Markdown and LaTeX), *model_cards* (what goes into a model card) with *summary_figure*.
 * Page of a result: *model_views*, with *summaries* (how far it can be trusted, and which groups differ), *answers*
   (examples) and *class_tables* (classes before and after corrections). All baselines share one: *useless_predictors*.
-* List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.
+* List of the models: *model_list*, whose facts come from ``leaderboard/models``.
 * Page of a paper: *papers* (its findings, tables and figures beside ours).
 * Page of a dataset: *dataset_views*.
 * Pages of a suite: *suites*, *part_values* (measured), *part_files* (loaded when a part is chosen).
@@ -28,7 +28,6 @@
 * What is new: *news*, a page and a feed.
 * Files: *exports* (the rows of any table as CSV and Parquet) of *table_files* (which tables the site offers),
   *latex* (the same tables for papers and as Markdown), *citations* (BibTeX).
-* Drawing: *drawing* (what all charts are made of), *plots*, *curves*, *clouds*, *grids*, *strips*, *bumps*.
 * Text: *markup* (numbers, intervals, escaped text), *addresses*.
 
 *serving* shows the built site on this machine.

@@ -17,11 +17,11 @@ from evaluators.runs.measure.measuring import read_inputs
 from evaluators.statistics.class_accuracies import lorenz_curve, mean_accuracy
 from evaluators.statistics.jackknife import LEVEL, WILSON
 from evaluators.task import ClassAccuracy, ClassReport, CorrectedClasses, load_task
-from leaderboard.pages.curves import curves
-from leaderboard.pages.drawing import Panel
+from leaderboard.charts.curves import curves
+from leaderboard.charts.rows import strips
+from leaderboard.charts.values import Panel
 from leaderboard.pages.exports import Fields, Files, Table
 from leaderboard.pages.pictures import Picture, make_picture
-from leaderboard.pages.strips import strips
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Interval, Metric
 from schemas.folders.run_folder import verified_parts

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.charts.drawing import Chart
 from evaluators.benchmark import Source
 from evaluators.statistics.cluster_sums import ratio
 from leaderboard.benchmark_figures import (
@@ -26,15 +27,14 @@ from leaderboard.benchmark_figures import (
     Strips,
 )
 from leaderboard.benchmark_pages import load_pages
+from leaderboard.charts.bumps import Order, bump_chart
+from leaderboard.charts.curves import Cloud, Spot, chosen, curves, curves_of_each, multiples
+from leaderboard.charts.grids import Cell, grid
+from leaderboard.charts.rows import strips
+from leaderboard.charts.values import Panel
 from leaderboard.model_facts import display_name
-from leaderboard.pages.bumps import Order, bump_chart
-from leaderboard.pages.clouds import Cloud, Spot, chosen, multiples
-from leaderboard.pages.curves import curves, curves_of_each
-from leaderboard.pages.drawing import Chart, Panel
-from leaderboard.pages.grids import Cell, grid
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
-from leaderboard.pages.strips import strips
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Scope, scope_of, tables_of
 from leaderboard.ranking.rows import Table

@@ -6,12 +6,11 @@ import hashlib
 import html
 import re
 from collections.abc import Mapping
-from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 
 from markupsafe import Markup
 
-from biasboard.ground.plain_text import visible
+from biasboard.ground.plain_text import printed, visible
 from schemas.documents.result import Metric, within
 
 _MINUS = "\N{MINUS SIGN}"
@@ -22,15 +21,6 @@ _PLAIN_NAME = re.compile(rf"{_PLAIN_PART}(?:/{_PLAIN_PART})*")
 _HASHED = re.compile(r"-[0-9a-f]{6}$")
 _WIDTH = 84
 _HEIGHT = 12
-
-
-def printed(value: float, digits: int) -> Decimal:
-    """Round a value as pages print it: a half goes away from zero, as in the scripts of the pages.
-
-    >>> printed(0.0625, 3), printed(-2.5, 0)
-    (Decimal('0.063'), Decimal('-3'))
-    """
-    return Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
 
 
 def number(value: float, *, signed: bool = False, digits: int = 3) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from biasboard.ground.charts import check_installed, png_of
+from biasboard.ground.charts.drawing import check_installed, png_of
 from biasboard.ground.files import replacing_folder
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages

@@ -10,7 +10,8 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import Column, ShareChart, SliceChart, SliceFact
-from leaderboard.pages import plots
+from leaderboard.charts.rows import dots
+from leaderboard.charts.values import RowValue
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import Answers, make_answers
 from leaderboard.pages.class_tables import ClassTable, class_table
@@ -217,9 +218,9 @@ def _groups_picture(
         return None
     names = section.pages.group_names
     keys = sorted({names.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in found})
-    dots = [plots.Dot("all items", metric) for metric in (column.of(entry),) if metric is not None]
-    dots += [plots.Dot(slice_.value.replace("_", " "), metric) for slice_, metric in found]
-    return _dots_picture(dots, column, f"{stem}-{column.metric}-groups", f"by {' and '.join(keys)}.")
+    rows = [RowValue("all items", metric) for metric in (column.of(entry),) if metric is not None]
+    rows += [RowValue(slice_.value.replace("_", " "), metric) for slice_, metric in found]
+    return _dots_picture(rows, column, f"{stem}-{column.metric}-groups", f"by {' and '.join(keys)}.")
 
 
 def _slice_pictures(
@@ -232,15 +233,15 @@ def _slice_pictures(
         found = sliced[column.key]
         if (order := chart.order) is not None:
             found = sorted(found, key=lambda each: order(each[0].value))
-        dots = [plots.Dot(chart.label(slice_.value), metric) for slice_, metric in found]
-        pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-{chart.name}", chart.caption))
+        rows = [RowValue(chart.label(slice_.value), metric) for slice_, metric in found]
+        pictures.append(_dots_picture(rows, column, f"{stem}-{column.metric}-{chart.name}", chart.caption))
     return pictures
 
 
 def _share_picture(chart: ShareChart, entry: Entry, stem: str) -> Picture | None:
     metrics = {words: entry.metric(name) for name, words in chart.metrics.items()}
-    dots = [plots.Dot(words, metric) for words, metric in metrics.items() if metric is not None]
-    drawn = plots.dots(dots, title=chart.title) if len(dots) == len(metrics) else None
+    rows = [RowValue(words, metric) for words, metric in metrics.items() if metric is not None]
+    drawn = dots(rows, title=chart.title) if len(rows) == len(metrics) else None
     return None if drawn is None else make_picture(drawn, f"{stem}-{chart.name}", chart.caption)
 
 
@@ -250,6 +251,6 @@ def _of_slices(entry: Entry, column: Column, slices: Sequence[Slice]) -> list[tu
     return [(slice_, metric) for slice_, metric in found if metric is not None]
 
 
-def _dots_picture(dots: Sequence[plots.Dot], column: Column, stem: str, words: str) -> Picture | None:
-    chart = plots.dots(dots, title=column.label) if dots else None
+def _dots_picture(rows: Sequence[RowValue], column: Column, stem: str, words: str) -> Picture | None:
+    chart = dots(rows, title=column.label) if rows else None
     return None if chart is None else make_picture(chart, stem, f"{column.label} {words}")

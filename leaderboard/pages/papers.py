@@ -10,9 +10,9 @@ from typing import NamedTuple
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD, H100
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages
+from leaderboard.charts.bumps import Order, bump_chart
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
-from leaderboard.pages.bumps import Order, bump_chart
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.pages.tables import TableView

@@ -2,46 +2,53 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from biasboard.ground.charts.drawing import LEAST_SHOWN, Chart
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
-from leaderboard.model_facts import display_name
-from leaderboard.pages import plots
-from leaderboard.pages.drawing import Chart
+from leaderboard.charts.rows import dots
+from leaderboard.charts.scatter import BaselineLine, ScatterPoint, SizedModel, Training, scatter, size_chart
+from leaderboard.charts.values import RowValue
+from leaderboard.model_facts import display_name, facts_of
+from leaderboard.pages.markup import slug
+from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
+from leaderboard.ranking.profiles import ProfileColumn, profile_of
+from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.rows import Row, Table
+from schemas.documents.result import Metric
 
 
 class Picture(NamedTuple):
-    """A chart and the path of its drawing, relative to the root of the site; sizes are in pixels."""
+    """A chart and the path of its drawing, relative to the root of the site."""
 
     chart: Chart
     path: str
     caption: str
-    width: int
-    height: int
 
     @property
     def alt(self) -> str:
         """The description of the chart in words."""
         return self.chart.alt
 
+    @property
+    def least_width(self) -> int:
+        """Width in pixels below which it is not shown, so that its letters can be read on a phone."""
+        return math.ceil(self.chart.width * LEAST_SHOWN)
+
 
 def make_picture(chart: Chart, stem: str, caption: str) -> Picture:
-    """Return a chart with the path of its drawing and its size, which is read from the SVG.
+    """Return a chart with the path of its drawing.
 
     Args:
         chart: Chart to place.
         stem: Path of the drawing without the ending.
         caption: Caption below the chart, which the note of the chart follows.
     """
-    # Sizes that depend on the number of rows or columns may have decimals.
-    size = re.search(r'width="(\d+)(?:\.\d+)?" height="(\d+)(?:\.\d+)?"', chart.svg)
-    width, height = (int(size[1]), int(size[2])) if size else (0, 0)
-    return Picture(chart, f"{stem}.svg", f"{caption} {chart.note}".strip(), width, height)
+    return Picture(chart, f"{stem}.svg", f"{caption} {chart.note}".strip())
 
 
 _MARKS = "Filled circles are models, hollow diamonds are useless predictors, and lines are 95 % intervals."
@@ -59,8 +66,8 @@ def results_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
 
 def index_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
     """Return the chart of the table of an index: the index of each model."""
-    dots = [plots.Dot(display_name(row.model.id), row.primary, row.is_baseline) for row in table.rows]
-    chart = plots.dots(dots, title=load_pages(table.signature.benchmark).label(table.rows[0].primary.name))
+    rows = [RowValue(display_name(row.model.id), row.primary, row.is_baseline) for row in table.rows]
+    chart = dots(rows, title=load_pages(table.signature.benchmark).label(table.rows[0].primary.name))
     return () if chart is None else (make_picture(chart, stem, f"The index of each model. {_MARKS}"),)
 
 
@@ -78,7 +85,7 @@ def _plane(table: Table, pages: BenchmarkPages) -> tuple[Column, Column] | None:
     return columns[y], columns[x]
 
 
-def _scatter(table: Table, pages: BenchmarkPages, lines: Sequence[plots.BaselineLine]) -> Chart | None:
+def _scatter(table: Table, pages: BenchmarkPages, lines: Sequence[BaselineLine]) -> Chart | None:
     """Draw two columns against each other."""
     plane = _plane(table, pages)
     if plane is None:
@@ -88,11 +95,11 @@ def _scatter(table: Table, pages: BenchmarkPages, lines: Sequence[plots.Baseline
     for row in table.rows:
         x, y = x_column.of(row.entry), y_column.of(row.entry)
         if x is not None and y is not None:
-            points.append(plots.ScatterPoint(label=_name(row), x=x, y=y, is_baseline=row.entry.is_baseline))
-    return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading, lines=lines)
+            points.append(ScatterPoint(label=_name(row), x=x, y=y, is_baseline=row.entry.is_baseline))
+    return scatter(points, x_title=x_column.heading, y_title=y_column.heading, lines=lines)
 
 
-def _baseline_lines(table: Table, pages: BenchmarkPages) -> Iterator[plots.BaselineLine]:
+def _baseline_lines(table: Table, pages: BenchmarkPages) -> Iterator[BaselineLine]:
     """Yield the lines of the best baselines if an axis shows what a model must achieve before it is ranked.
 
     One is that of the best baseline that models must lead, another that of the best one that solves the items.
@@ -107,10 +114,10 @@ def _baseline_lines(table: Table, pages: BenchmarkPages) -> Iterator[plots.Basel
             caption = (
                 f"Only models beyond the dashed line can have a rank: {rival.baseline} gets so far knowing nothing."
             )
-            yield plots.BaselineLine(axis, rival.value, caption)
+            yield BaselineLine(axis, rival.value, caption)
         if solver := next((lead for lead in baselines if lead.solves), None):
             caption = f"The dotted line is {solver.baseline}, which solves these items, so that they cannot show skill."
-            yield plots.BaselineLine(axis, solver.value, caption, is_solver=True)
+            yield BaselineLine(axis, solver.value, caption, is_solver=True)
 
 
 def _dots(table: Table, pages: BenchmarkPages) -> Chart | None:
@@ -118,13 +125,47 @@ def _dots(table: Table, pages: BenchmarkPages) -> Chart | None:
     column = next((column for column in table.columns if column.metric not in pages.variants), None)
     if column is None or len(table.rows) < 2:
         return None
-    dots = [
-        plots.Dot(_name(row), metric, row.entry.is_baseline)
+    rows = [
+        RowValue(_name(row), metric, row.entry.is_baseline)
         for row in table.rows
         if (metric := column.of(row.entry)) is not None
     ]
-    return plots.dots(dots, title=column.heading)
+    return dots(rows, title=column.heading)
 
 
 def _name(row: Row) -> str:
     return display_name(row.entry.result.model.id)
+
+
+def size_pictures(board: Board) -> tuple[Picture, ...]:
+    """Return the first two headline measures of each benchmark over size, where enough models have a known size."""
+    pictures = []
+    for benchmark in board.benchmarks:
+        profile = profile_of(board, benchmark)
+        for number, column in enumerate(profile.columns[:2] if profile else ()):
+            models = dict(_values(column))
+            sized = [found for model, metric in models.items() if (found := _sized(model, metric))]
+            if chart := size_chart(sized, title=column.headline.label):
+                caption = (
+                    f"{load_pages(benchmark).heading}: {column.headline.label}. "
+                    f"Models whose size is known: {len(sized)} of {len(models)}."
+                )
+                pictures.append(make_picture(chart, f"charts/size-{slug(benchmark)}-{number + 1}", caption))
+    return tuple(pictures)
+
+
+def _values(column: ProfileColumn) -> Iterator[tuple[str, Metric]]:
+    """Yield the id and the value of each language model, of its newest version."""
+    found = [(cell.row.entry, cell.metric) for cell in column.cells.values() if cell.row is not None]
+    newest = model_rows([entry for entry, _ in found])
+    for entry, metric in found:
+        if metric is not None and not entry.is_baseline and newest[entry.result.model.identity_sha256].is_counted:
+            yield entry.result.model.id, metric
+
+
+def _sized(model_id: str, metric: Metric) -> SizedModel | None:
+    facts = facts_of(model_id)
+    if facts is None or facts.parameters is None:
+        return None
+    kind: Training = "kind unknown" if facts.kind is None else "base" if facts.kind == "base" else "tuned"
+    return SizedModel(facts.short_name, facts.parameters, kind, metric)

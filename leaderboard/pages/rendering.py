@@ -34,11 +34,10 @@ from leaderboard.pages.model_list import listed_models, models_table, size_text
 from leaderboard.pages.model_views import ModelView, Placement, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
-from leaderboard.pages.pictures import Picture
+from leaderboard.pages.pictures import Picture, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
 from leaderboard.pages.profile import FrontTable, all_parts, front_file, front_table
 from leaderboard.pages.set_aside import ApartGroup, make_apart
-from leaderboard.pages.size_charts import size_pictures
 from leaderboard.pages.suites import Suites, make_suites, suite_page
 from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
 from leaderboard.pages.useless_predictors import useless_predictors

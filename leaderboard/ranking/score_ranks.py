@@ -6,7 +6,6 @@ have been chosen, so that uncertainty is that of the choice of items, or of thei
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from biasboard.ground.charts import FIRST, FONT_SIZE, MUTED, shortened, svg_of, with_style
+from biasboard.ground.charts.drawing import FIRST, MUTED, Drawing
+from biasboard.ground.charts.labels import shortened
+from biasboard.ground.charts.planes import Dot, Plane, ticks
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
@@ -106,59 +107,29 @@ class ScoreRanks:
         )
 
     def svg(self) -> str:
-        """Draw the means with their intervals and rank ranges; models tied for the top are blue.
-
-        Raises:
-            MissingExtraError: the extra ``site`` is not installed.
-        """
+        """Draw the means with their intervals and rank ranges; models tied for the top are blue."""
         ranked = [model for model in self.models if model.rank is not None and model.score is not None]
-        values: list[JsonValue] = [
-            {
-                "row": number,
-                "score": row.score,
-                "low": row.score if row.low is None else row.low,
-                "high": row.score if row.high is None else row.high,
-                "rank": str(row.rank),
-                "tied": row.tier == 1,
-            }
-            for number, row in enumerate(ranked)
+        scores = [(row, row.score) for row in ranked if row.score is not None]
+        ends = [
+            (score if row.low is None else row.low, score if row.high is None else row.high) for row, score in scores
         ]
-        # Rows have numbers, since shortened names can be equal.
-        names = json.dumps([shortened(row.model) for row in ranked])
-        axis: JsonValue = {
-            "labelExpr": f"{names}[datum.value]",
-            "grid": True,
-            "ticks": False,
-            "labelLimit": 0,
-            "labelOverlap": False,
-        }
-        y: JsonValue = {"field": "row", "type": "ordinal", "title": None, "axis": axis}
-        scale: JsonValue = {"zero": False}
-        x: dict[str, JsonValue] = {"type": "quantitative", "scale": scale}
-        title = "mean score, with the 95 % interval and the rank range"
-        colour: JsonValue = {"condition": {"test": "datum.tied", "value": FIRST}, "value": MUTED}
-        layers: list[JsonValue] = [
-            {
-                "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.55},
-                "encoding": {"x": {**x, "field": "low", "title": title}, "x2": {"field": "high"}, "color": colour},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 44, "opacity": 1},
-                "encoding": {"x": {**x, "field": "score"}, "color": colour},
-            },
-            {
-                "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": FONT_SIZE - 1},
-                "encoding": {"x": {**x, "field": "high"}, "text": {"field": "rank"}, "color": colour},
-            },
-        ]
-        spec: dict[str, JsonValue] = {
-            "width": 420,
-            "height": {"step": 18},
-            "data": {"values": values},
-            "encoding": {"y": y},
-            "layer": layers,
-        }
-        return svg_of(with_style(spec, background="white"))
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        room = 0.03 * (high - low) or 0.5
+        drawing = Drawing()
+        x = (low - room, high + room)
+        plane = Plane(drawing, 420, 18 * len(scores), x=x, y=(len(scores), 0.0))
+        plane.axis_below(ticks(*x, 8), "mean score, with the 95 % interval and the rank range")
+        plane.rows([shortened(row.model) for row, _ in scores])
+        plane.dots(
+            [
+                Dot(score, number + 0.5, FIRST if row.tier == 1 else MUTED, across=of_row)
+                for number, ((row, score), of_row) in enumerate(zip(scores, ends, strict=True))
+            ]
+        )
+        for number, ((row, _), (_, end)) in enumerate(zip(scores, ends, strict=True)):
+            colour = FIRST if row.tier == 1 else MUTED
+            drawing.text(plane.across(end) + 8, plane.down(number + 0.5), str(row.rank), colour=colour)
+        return drawing.chart("", background="white").svg
 
     def rows(self) -> list[dict[str, JsonValue]]:
         """Return the fields of each model by name, with one for each end of its rank."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, Page
 
+from biasboard.ground.charts.drawing import FONT_SIZE
 from tests.commands import REPOSITORY, run
 from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, turn, visit, visit_all
 from tests.leaderboard.made_keys import write_keys
@@ -221,6 +222,16 @@ def test_on_a_phone_no_note_and_no_bar_leaves_the_window(browser: Browser, addre
     assert bar is not None
     assert bar["width"] > 350
     assert bar["x"] + bar["width"] <= 390
+    page.context.close()
+
+
+def test_on_a_phone_the_letters_of_figures_have_nine_pixels(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html", width=360).page
+    scales = page.locator(".bb-figure img:visible").evaluate_all(
+        "images => images.map((image) => image.clientWidth / image.getAttribute('width'))"
+    )
+    assert scales
+    assert min(scales) * FONT_SIZE >= 9
     page.context.close()
 
 

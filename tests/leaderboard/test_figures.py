@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 import pytest
 
 from biasboard.ground import strict_json
+from biasboard.ground.charts import drawing
 from evaluators.runs.measure.measuring import compute_metrics
 from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages import drawing
+from leaderboard.charts.grids import short_number
 from leaderboard.pages.figures import figures_of, figures_of_result
-from leaderboard.pages.grids import short_number
 from leaderboard.pages.pictures import Picture
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Entry, Root
@@ -67,14 +67,11 @@ def lines(svg: str) -> list[list[str]]:
     return [[text for *_, text in sorted(group)] for group in groups]
 
 
-def texts(element: ElementTree.Element, x: float = 0.0, y: float = 0.0) -> Iterator[tuple[float, float, str]]:
+def texts(drawn: ElementTree.Element) -> Iterator[tuple[float, float, str]]:
     """The anchor of each horizontal text of a drawing."""
-    if moved := re.match(r"translate\((-?[\d.]+),(-?[\d.]+)\)", element.get("transform", "")):
-        x, y = x + float(moved[1]), y + float(moved[2])
-    if element.tag.endswith("}text") and "rotate" not in element.get("transform", ""):
-        yield x, y, element.text or ""
-    for child in element:
-        yield from texts(child, x, y)
+    for text in drawn.iter("{http://www.w3.org/2000/svg}text"):
+        if "transform" not in text.attrib:
+            yield float(text.attrib["x"]), float(text.attrib["y"]), text.text or ""
 
 
 def test_a_heat_map_has_the_value_of_each_model_and_family_in_the_order_of_the_table(board: Board) -> None:
@@ -101,8 +98,8 @@ def test_cells_that_chance_explains_are_pale(board: Board) -> None:
             assert metric.interval is not None
             pale += metric.interval.low <= chance
     assert 0 < pale < 24
-    frames = re.findall(r'<path[^>]*stroke-dasharray="1.5,2.5"', picture.chart.svg)
-    assert len(frames) == pale
+    (frames,) = re.findall(r'<g [^>]*stroke-dasharray="1.5 2.5"[^>]*>(.*?)</g>', picture.chart.svg)
+    assert frames.count("<rect") == pale
 
 
 def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board: Board) -> None:
@@ -182,8 +179,8 @@ def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board)
     assert [row for row, *_ in rows[:2]] == [entry.result.model.id.removeprefix("lab/") for entry in entries(board)]
     values = [metric.value or 0.0 for entry in entries(board) if (metric := entry.metric("gdr")) is not None]
     assert f"GDR from {min(values):.2f} to {max(values):.2f}" in picture.alt
-    dots = re.findall(r"<circle[^>]*transform=.translate\(([\d.]+),[\d.]+\)[^>]*>", picture.chart.svg)
-    assert [float(x) / 96 for x in dots] == pytest.approx(values, abs=0.001)
+    dots = re.findall(r'<circle cx="([\d.]+)"', picture.chart.svg)
+    assert [float(x) / 104 for x in dots] == pytest.approx(values, abs=0.001)
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from leaderboard.pages import drawing, plots
-from leaderboard.pages.bumps import Order, bump_chart
-from leaderboard.pages.curves import curves, curves_of_each, named_rows
-from leaderboard.pages.drawing import Panel
-from leaderboard.pages.grids import Cell, grid
-from leaderboard.pages.strips import strips
+from biasboard.ground.charts.drawing import SERIES, Chart
+from leaderboard.charts import rows
+from leaderboard.charts.bumps import Order, bump_chart
+from leaderboard.charts.curves import curves, curves_of_each, named_rows
+from leaderboard.charts.grids import Cell, grid
+from leaderboard.charts.rows import strips
+from leaderboard.charts.scatter import ScatterPoint, scatter
+from leaderboard.charts.values import Panel, RowValue
 from schemas.documents.result import Interval, Metric
 
 
@@ -45,12 +47,12 @@ def a_metric(value: float, width: float = 0.0) -> Metric:
 
 def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> None:
     metric = a_metric(0.0)
-    chart = plots.dots([plots.Dot("gpt", metric), plots.Dot("gpt", metric), plots.Dot("y" * 60, metric)], title="Rate")
+    chart = rows.dots([RowValue("gpt", metric), RowValue("gpt", metric), RowValue("y" * 60, metric)], title="Rate")
     assert chart is not None
     assert {"gpt", "gpt (2)"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))
     assert chart.alt.startswith("Dot plot of 3 models and 0 useless predictors: Rate 0.00 (gpt) to 0.00 (y")
-    ends = [float(x) for x in re.findall(r'text-anchor="end" transform="translate\((-?[\d.]+),', chart.svg)]
-    beside = [end for end in ends if end <= 0]
+    (names,) = re.findall(r'<g fill="#\w+" text-anchor="end">(.*?)</g>', chart.svg)
+    beside = [float(x) for x in re.findall(r'x="(-?[\d.]+)"', names)]
     assert len(beside) == 3
     assert max(beside) <= -8
 
@@ -69,42 +71,42 @@ def values(n: int, seed: str, spread: float = 0.12) -> list[Metric]:
     return [a_metric(min(1.0, max(0.0, dice.gauss(0.7, spread))), 0.03) for _ in range(n)]
 
 
-def a_scatter() -> drawing.Chart | None:
-    points = [plots.ScatterPoint(*each, False) for each in zip(NAMES, values(50, "x"), values(50, "y"), strict=True)]
-    points += [plots.ScatterPoint(name, a_metric(0.5), a_metric(1.0), True) for name in ("uniform", "first-mentioned")]
-    return plots.scatter(points, x_title="Accuracy", y_title="UCerF")
+def a_scatter() -> Chart | None:
+    points = [ScatterPoint(*each, False) for each in zip(NAMES, values(50, "x"), values(50, "y"), strict=True)]
+    points += [ScatterPoint(name, a_metric(0.5), a_metric(1.0), True) for name in ("uniform", "first-mentioned")]
+    return scatter(points, x_title="Accuracy", y_title="UCerF")
 
 
-def dots() -> drawing.Chart | None:
-    rows = [plots.Dot(*each) for each in zip(NAMES, values(50, "x"), strict=True)]
-    return plots.dots(rows, title="Accuracy")
+def dots() -> Chart | None:
+    of_models = [RowValue(*each) for each in zip(NAMES, values(50, "x"), strict=True)]
+    return rows.dots(of_models, title="Accuracy")
 
 
-def a_grid() -> drawing.Chart:
+def a_grid() -> Chart:
     cells = [[Cell(metric.value)] * 3 for metric in values(50, "x")]
     return grid(NAMES, ["he", "they", "thon"], cells, column_title="Pronoun", alt="A grid.")
 
 
-def some_strips() -> drawing.Chart:
+def some_strips() -> Chart:
     rows = list(zip(values(50, "x"), values(50, "y"), values(50, "z"), strict=True))
     return strips(NAMES, [Panel("Fairness", ("SN", "NTS", "CF"), rows)] * 4, alt="Strips.")
 
 
-def some_curves() -> drawing.Chart:
+def some_curves() -> Chart:
     rows = [values(5, name, 0.2) for name in NAMES]
     places = ("0", "2", "4", "8", "16")
     panels = [Panel("Macro-F1", places, rows), Panel("RSD", places, rows[::-1])]
     return curves(NAMES, panels, x_title="Examples", alt="Curves.")
 
 
-def some_lorenz_curves() -> drawing.Chart:
+def some_lorenz_curves() -> Chart:
     rows = [[a_metric(0.0), metric, a_metric(1.0)] for metric in values(50, "x")]
     places = ("0 %", "50 %", "100 %")
     panels = [Panel("Before", places, rows), Panel("After", places, rows[::-1])]
     return curves(NAMES, panels, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
 
 
-def a_bump_chart() -> drawing.Chart | None:
+def a_bump_chart() -> Chart | None:
     titles = ("Index", "Geometric mean", "Four stages alike")
     orders = [Order(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
     return bump_chart(NAMES, orders, subject="")
@@ -113,7 +115,7 @@ def a_bump_chart() -> drawing.Chart | None:
 LINES = ("none", "BC", "BCL", "CC", "DC", "Gini", "LOOC", "LoRA")
 
 
-def some_curves_of_each() -> drawing.Chart:
+def some_curves_of_each() -> Chart:
     places = ("0", "2", "4", "8", "16")
     models = [
         (name, [Panel(title, places, [values(5, f"{name}{line}", 0.01) for line in LINES]) for title in ("F1", "RSD")])
@@ -124,10 +126,10 @@ def some_curves_of_each() -> drawing.Chart:
 
 def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
     points = [
-        plots.ScatterPoint(name, a_metric(x), a_metric(y), name == "uniform")
+        ScatterPoint(name, a_metric(x), a_metric(y), name == "uniform")
         for name, x, y in (("low", 0.4, 0.9), ("high", 0.8, 0.85), ("uniform", 0.1, 1.0))
     ]
-    chart = plots.scatter(points, x_title="Accuracy", y_title="UCerF")
+    chart = scatter(points, x_title="Accuracy", y_title="UCerF")
     assert chart is not None
     assert chart.alt == (
         "Scatter plot of 2 models and 1 useless predictors: UCerF 0.85 (high) to 0.90 (low); "
@@ -149,7 +151,7 @@ def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
     ],
 )
 def test_no_two_labels_of_fifty_models_overlap(
-    draw: Callable[[], drawing.Chart | None], n_named: int, browser: Browser, tmp_path: Path
+    draw: Callable[[], Chart | None], n_named: int, browser: Browser, tmp_path: Path
 ) -> None:
     chart = draw()
     assert chart is not None
@@ -180,7 +182,7 @@ def test_curves_name_the_ends_of_each_panel() -> None:
     rows = [[a_metric(number / 50)] for number in range(50)]
     mixed = [[a_metric((number * 7 % 50) / 50)] for number in range(50)]
     assert {0, 49, 7} <= {*named_rows([rows, mixed])}
-    assert len(named_rows([rows, mixed])) == len(drawing.SERIES)
+    assert len(named_rows([rows, mixed])) == len(SERIES)
     chart = curves(NAMES, [Panel("Macro-F1", ("0",), rows)], x_title="Examples", alt="Curves.")
     assert "42 more are grey" in chart.alt
     assert all(name in chart.alt for name in (NAMES[0], NAMES[49]))

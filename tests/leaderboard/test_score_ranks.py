@@ -212,7 +212,6 @@ def published_like() -> pd.DataFrame:
 
 @pytest.mark.slow
 def test_the_command_prints_a_table_a_document_or_csv_and_draws(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
     path, drawing = tmp_path / "scores.csv", tmp_path / "ranks.svg"
     published_like().to_csv(path, index=False)
     shown = command(path, "--out", drawing, status=0).stdout

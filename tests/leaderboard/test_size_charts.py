@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-from leaderboard.pages.size_charts import Kind, SizedModel, size_chart
+from leaderboard.charts.scatter import SizedModel, Training, size_chart
 from tests.schemas import examples
 
 
-def sized(label: str, parameters: int, value: float, kind: Kind = "tuned") -> SizedModel:
+def sized(label: str, parameters: int, value: float, kind: Training = "tuned") -> SizedModel:
     interval = dataclasses.replace(examples.metric(), value=value).interval
     assert interval is not None
     metric = dataclasses.replace(
@@ -28,14 +28,22 @@ MODELS = (
 )
 
 
+def middle(tag: str) -> tuple[float, float]:
+    """The middle of a circle, a square or a triangle."""
+    if centre := re.search(r'cx="([\d.]+)" cy="([\d.]+)"', tag):
+        return float(centre[1]), float(centre[2])
+    points = [pair.split(",") for pair in tag.split('d="M')[1].split("Z")[0].split("L")]
+    across, down = ([float(point[axis]) for point in points] for axis in (0, 1))
+    return (min(across) + max(across)) / 2, (min(down) + max(down)) / 2
+
+
 def test_marks_stand_at_the_logarithm_of_the_size_and_at_the_value() -> None:
     chart = size_chart(MODELS, title="Evenness")
     assert chart is not None
     texts = set(re.findall(r">([^<>]+)</text>", chart.svg))
     assert {"Tiny", "Small", "Large", "1 M", "100 M", "1 B", "Evenness", "parameters"} <= texts
-    marks = re.findall(r'<(?:path|circle) transform="translate\(([\d.]+),([\d.]+)\)"', chart.svg)
-    found = [(float(x), float(y)) for x, y in marks if (x, y) != ("6", "6")]  # The others are those of the legend.
-    assert len(found) == 3
+    # The last three shapes; those before them are of the legend.
+    found = [middle(tag) for tag in re.findall(r"<(?:circle|path [^>]*Z)[^>]*>", chart.svg)[-3:]]
     logs = [math.log10(model.parameters) for model in MODELS]
     (x0, y0), (x1, y1), (x2, y2) = found
     # Coordinates are rounded to hundredths of a pixel.

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from biasboard.ground.charts import Point, place_labels
+from biasboard.ground.charts.labels import Point, place_labels
 
-PLANE = {"width": 500.0, "height": 400.0, "low": 0.0, "high": 1.0, "font_size": 10.0}
+PLANE = {"width": 500.0, "height": 400.0}
 
 
 def point(text: str, x: float, y: float) -> Point:
-    return Point(text=text, x=x, y=y, x_interval=(x, x), y_interval=(y, y))
+    x, y = 500 * x, 400 * (1 - y)
+    return Point(text=text, x=x, y=y, across=(x, x), down=(y, y))
 
 
 def pixels(points: list[Point]) -> list[tuple[float, float, float, float]]:
     """Left, right, top and bottom of each label."""
     boxes = []
     for place in filter(None, place_labels(points, **PLANE)):
-        left, middle = place.x * 500, (1 - place.y) * 400
-        boxes.append((left, left + len(place.text) * 6, middle - 6, middle + 6))
+        boxes.append((place.x, place.x + len(place.text) * 7.2, place.y - 6, place.y + 6))
     return boxes
 
 
@@ -55,7 +55,7 @@ def test_long_labels_are_shortened() -> None:
 
 def test_labels_of_many_equal_values_lie_neither_on_each_other_nor_on_the_intervals() -> None:
     points = [
-        point(f"a-model-with-a-long-name-{number}", 0.5, 0.5)._replace(x_interval=(0.4, 0.6), y_interval=(0.4, 0.6))
+        point(f"a-model-with-a-long-name-{number}", 0.5, 0.5)._replace(across=(200, 300), down=(160, 240))
         for number in range(9)
     ]
     boxes = pixels(points)

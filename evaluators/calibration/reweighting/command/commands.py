@@ -13,7 +13,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
-from evaluators.calibration.reweighting.command.class_charts import check_plots, draw_measured, draw_methods
+from evaluators.calibration.reweighting.command.class_charts import check_folder, draw_measured, draw_methods
 from evaluators.calibration.reweighting.command.class_report import measured, print_measured, print_notes
 from evaluators.calibration.reweighting.command.comparison_report import compared, print_compared
 from evaluators.calibration.reweighting.command.prediction_files import WRITERS
@@ -35,8 +35,7 @@ Input: TypeAlias = Annotated[
 Plots: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="Folder to draw charts into, as SVG: class accuracies with intervals (classes) and Lorenz curves "
-        "(lorenz). Needs the extra 'site'."
+        help="Folder to draw charts into, as SVG: class accuracies with intervals (classes) and Lorenz curves (lorenz)."
     ),
 ]
 Test: TypeAlias = Annotated[
@@ -63,7 +62,7 @@ def evaluate_command(
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     choice = replace(choice, path=path)
     stored = None if rules is None else _rules(rules)
-    check_plots(plots)
+    check_folder(plots)
     with working(f"reading {path}"):
         rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
         report = measured(rows.title, rows, stored)
@@ -109,7 +108,7 @@ def fit_command(
             StoredRules.read(out)
         except DataError as error:
             raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
-    check_plots(plots)
+    check_folder(plots)
     with working(f"reading {path}"):
         rows = read_rows(choice)
         test_rows = None if of_test is None else read_rows(of_test, rows.classes)
@@ -165,10 +164,7 @@ def compare_command(
     seed: Annotated[int, typer.Option(help="Seed of the halves and of the search of preset paper.", min=0)] = 0,
     plots: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder to draw a chart into, as SVG: mean class accuracy against the Gini index (trade). Needs the "
-            "extra 'site'."
-        ),
+        typer.Option(help="Folder to draw a chart into, as SVG: mean class accuracy against the Gini index (trade)."),
     ] = None,
 ) -> ComparedMethods:
     """Fit each preset and two corrections of one line, and compare them on rows that none was fitted on.
@@ -177,7 +173,7 @@ def compare_command(
     """
     choice = replace(choice, path=path)
     of_test = _test_choice(choice, test, tuple(test_split or ()))
-    check_plots(plots)
+    check_folder(plots)
     with working(f"reading {path}"):
         rows = read_rows(choice)
         test_rows = None if of_test is None else read_rows(of_test, rows.classes)
