@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from markupsafe import Markup
@@ -63,7 +63,9 @@ def value_text(metric: Metric) -> str:
     return f"{metric_number(metric)} {interval_text(metric)}".strip()
 
 
-def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({})) -> Markup:
+def whisker(
+    metric: Metric, others: Mapping[str, Metric] = MappingProxyType({}), crowd: Iterable[Metric] = ()
+) -> Markup:
     """Draw a metric on its range as SVG: a line for the interval, a dot for the value and a tick at the ideal.
 
     The range itself, which is the same in all, is drawn by the style sheet.
@@ -71,6 +73,7 @@ def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({}))
     Args:
         metric: Value to draw.
         others: Other values of the metric to mark with a diamond each, by the name of their style.
+        crowd: Values of all other models, each a short tick.
 
     Returns:
         The SVG element; empty if the metric has no value.
@@ -86,6 +89,10 @@ def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({}))
     # Paths, and no size but in the style sheet: pages of results hold hundreds of these.
     middle = _HEIGHT / 2
     parts = []
+    # Values that round to one place are one tick.
+    ticks = dict.fromkeys(x(one.value) for one in crowd if one.value is not None)
+    if ticks:
+        parts.append(f'<path class="bb-crowd" d="{"".join(f"M{at} {middle - 3:g}v6" for at in ticks)}"/>')
     if metric.ideal is not None:
         parts.append(f'<path class="bb-ideal-tick" d="M{x(metric.ideal)} 1V{_HEIGHT - 1}"/>')
     if metric.interval is not None:

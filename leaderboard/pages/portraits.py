@@ -38,6 +38,8 @@ class Standing(NamedTuple):
     """The language model nearest to the ideal; None if the measure has none."""
     useless: Named | None
     """The useless predictor nearest to the ideal; None if there is none."""
+    crowd: tuple[Metric, ...]
+    """The values of all other models that were asked the same."""
 
 
 class ResultLink(NamedTuple):
@@ -216,7 +218,8 @@ def _measures(profile: Profile, identity: str, rows: Sequence[_Placed]) -> Itera
         ]
         useless = best_useless_of(column, load_benchmark(profile.benchmark))
         page = _link(*next(behind)).page
-        yield Standing(column.headline, cell.metric, page, _nearest(models), useless)
+        crowd = tuple(other.metric for other in models if other.metric is not None)
+        yield Standing(column.headline, cell.metric, page, _nearest(models), useless, crowd)
 
 
 def _is_comparable(cell: ProfileCell, metric: Metric) -> bool:

@@ -247,6 +247,7 @@ def templates() -> jinja2.Environment:
         "standing_whisker": lambda standing: markup.whisker(
             standing.metric,
             {kind: one.metric for kind, one in (("best", standing.best), ("useless", standing.useless)) if one},
+            standing.crowd,
         ),
         "whisker": markup.whisker,
     }
