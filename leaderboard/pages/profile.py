@@ -5,6 +5,7 @@ Tints say what the data separate, and nothing else: models that cannot be told a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +33,7 @@ Tint: TypeAlias = Literal["best", "worse", "open", "useless"]
 TINTS: dict[Tint, str] = {
     "best": "no other model is separably better",
     "worse": "another model is separably better",
-    "open": "missing answers leave open whether another is better",
+    "open": "too uncertain to say",
     "useless": "not shown to beat a useless predictor",
 }
 """What each tint says."""
@@ -189,9 +190,10 @@ def front_table(board: Board, parts: Sequence[Part], explored: frozenset[str] = 
     for part in parts:
         # A column of which most cells are empty says less than a line.
         is_filled = 2 * len(part.models) >= len(models | part.models.keys())
-        if not part.profile.scope.is_retired and (part.is_local or is_filled):
+        if not part.profile.scope.is_retired and (part.is_own or part.is_local or is_filled):
             shown.append(part)
-            models |= part.models.keys()
+            # Own data stand there for whoever has them, and say nothing of what others are asked.
+            models |= set() if part.is_own else part.models.keys()
     return FrontTable(
         groups=tuple(part.group() for part in shown),
         rows=_rows(board, shown, explored),
@@ -424,6 +426,10 @@ def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Named]:
         yield Named(lead.baseline, replace(metric, value=lead.value, interval=None, interval_reason="not computed"))
 
 
+def _distance(metric: Metric | None) -> float:
+    return math.inf if metric is None or metric.value is None else abs(metric.value - (metric.ideal or 0.0))
+
+
 def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) -> Mapping[str, Tint]:
     """Return the tints of the models of a column, by identity: what the comparisons of its table say.
 
@@ -449,6 +455,10 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
         is_open = any(one.high is not None and one.high < 0 <= one.lead_at_best for one in seen)
         is_beaten = any(one.outcome == "second" for one in seen)
         tints[identity] = "worse" if is_beaten else "open" if is_open else "best"
+    # Nor is a model among the best that is farther from the ideal than one that is beaten, and only less certain.
+    far = {identity: _distance(column.cells[identity].metric) for identity in tints}
+    beaten = min((far[identity] for identity, tint in tints.items() if tint == "worse"), default=math.inf)
+    tints |= {identity: "open" for identity, tint in tints.items() if tint == "best" and far[identity] > beaten}
     return useless | tints
 
 

@@ -212,7 +212,7 @@ def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> 
     }
     by_others = sorted(others, key=lambda name: -others[name])
     assert [of_row[-2:] for of_row in drawn] == [[f"{others[name]:.3f}", name] for name in by_others]
-    assert picture.caption.endswith("Left out: below (below the line of the table).")
+    assert picture.caption.endswith("Left out: below (below the line of the benchmark's table).")
 
 
 @pytest.mark.slow

@@ -62,7 +62,14 @@ def test_a_sound_result_is_loaded_with_every_number_recomputed(written: Path, tm
     assert ucerf is not None
     assert ucerf.value == pytest.approx(_ucerf_by_hand(make_records(leaning(1.0, 0.5))))
     assert entry.primary is not None
-    assert [*entry.deviations] == [entry.primary.name, "accuracy", "equalized_odds", "ucerf"]
+    assert [*entry.deviations] == [
+        entry.primary.name,
+        "accuracy",
+        "equalized_odds",
+        "ucerf",
+        "accuracy_gap",
+        "pro_rate",
+    ]
 
 
 def _ucerf_by_hand(records: list[Record]) -> float:

@@ -120,6 +120,16 @@ def test_compare(view: View, texts: dict[str, str], pairs: list[Pair]) -> None:
     assert n_found > 20
 
 
+def tint_of(identity: str, pairs: list[Comparison]) -> str | None:
+    """The tint that the pairs of a model give it by themselves."""
+    seen = [one.seen_from(identity) for one in pairs if identity in (one.first, one.second)]
+    if any(one.outcome == "second" for one in seen):
+        return "worse"
+    if any(one.high is not None and one.high < 0 <= one.lead_at_best for one in seen):
+        return "open"
+    return "best" if seen else None
+
+
 def test_tints_of_the_front_page(view: View, texts: dict[str, str]) -> None:
     (part,) = front_parts(view.board)
     shown = {
@@ -133,17 +143,21 @@ def test_tints_of_the_front_page(view: View, texts: dict[str, str]) -> None:
     for place, column in enumerate(part.profile.columns):
         rows = {row.identity: row for row in column.table.rows}
         ranked = [one for one in column.table.pairs[column.headline.name] if one.is_ranked]
-        for model_id, tints in shown.items():
-            own = [name for name, row in rows.items() if row.model.id == model_id]
-            if not own:
-                continue
-            seen = [one.seen_from(own[0]) for one in ranked if own[0] in (one.first, one.second)]
-            expected = "best" if seen else None
-            if any(one.high is not None and one.high < 0 <= one.lead_at_best for one in seen):
-                expected = "open"
-            if any(one.outcome == "second" for one in seen):
-                expected = "worse"
-            assert tints[place] == ("useless" if own[0] in part.profile.below else expected)
+        cells = {row.model.id: row for row in rows.values() if row.model.id in shown}
+        expected = {model_id: tint_of(row.identity, ranked) for model_id, row in cells.items()}
+        far = {
+            model_id: abs((metric.value or 0.0) - (metric.ideal or 0.0))
+            for model_id, row in cells.items()
+            if (metric := row.metric(column.headline.name)) is not None
+        }
+        beaten = [far[model_id] for model_id, tint in expected.items() if tint == "worse"]
+        for model_id, tint in expected.items():
+            # The colours of a column agree with its order.
+            if tint == "best" and any(far[model_id] > distance for distance in beaten):
+                expected[model_id] = "open"
+            if cells[model_id].identity in part.profile.below:
+                expected[model_id] = "useless"
+        assert {model_id: shown[model_id][place] for model_id in expected} == expected
     assert {tint for tints in shown.values() for tint in tints} >= {"best", "worse", "useless"}
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from biasboard.ground.errors import ConfigError
+from leaderboard.pages.markup import sort_key
 from leaderboard.pages.rendering import View, copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import assemble
 from leaderboard.reproductions import reproductions
@@ -130,7 +131,7 @@ def test_numbers_in_the_table_are_those_of_the_result(view: View, texts: dict[st
             metric = column.of(row.entry)
             assert metric is not None
             assert metric.value is not None
-            assert f'data-sort="{metric.value!r}"' in part
+            assert f'data-sort="{sort_key(metric.value, 3)}"' in part
 
 
 def test_tables_have_captions_scopes_and_buttons(texts: dict[str, str]) -> None:
@@ -171,7 +172,7 @@ def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
 
 
 def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:
-    known = "apart, examples, findings, leaders, news, profile"
+    known = "about, apart, examples, findings, install, leaders, news, profile"
     with pytest.raises(ConfigError, match=rf"site/docs/x.md: no generated block 'ranking'; have: {known}"):
         generate(view, {"x.md": "<!-- generated: ranking -->\n"})
 

@@ -150,10 +150,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # What is found below the package is remembered, and must not be found in the folder of this test.
     facts_of("")
     monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
-    loader.reproductions.cache_clear()
+    remembered = (loader.reproductions, tables._tables)
+    for read in remembered:
+        read.cache_clear()
     (tmp_path / "papers").mkdir()
     yield tmp_path / "papers" / "made.toml"
-    loader.reproductions.cache_clear()
+    for read in remembered:
+        read.cache_clear()
 
 
 BAD = {
@@ -362,14 +365,10 @@ values = { rank = 8 }
 def test_a_printed_table_is_shown_alone_or_with_the_name_of_what_is_compared(file: Path, board: Board) -> None:
     (file.parent.parent / "reported").mkdir()
     (file.parent.parent / "reported" / "ranks.toml").write_text(PRINTED)
-    tables._tables.cache_clear()
     alone = '[[parts]]\nnumber = "Table 4"\nshows = "Ranks."\nreported = "ranks"\nruns = ["all"]\n'
     compared = alone.replace("Table 4", "Table 5") + 'measures = { rank = { metric = "ucerf" } }\n'
     file.write_text(f"{SOUND}\n{alone}\n{compared}")
-    try:
-        page = generate(make_view(board, (), ()), {})["papers/made.md"]
-    finally:
-        tables._tables.cache_clear()
+    page = generate(make_view(board, (), ()), {})["papers/made.md"]
     of_part = [re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", part)) for part in page.split("### ")]
     (ranks,) = [part for part in of_part if part.startswith("Table 4")]
     assert "As published Model Rank Large 8" in ranks
