@@ -448,13 +448,13 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
         for pair in column.table.pairs.get(column.headline.name, ())
         if pair.is_ranked and {pair.first, pair.second} <= shown
     ]
-    tints: dict[str, Tint] = {}
-    for identity in {name for pair in pairs for name in (pair.first, pair.second)}:
-        seen = [pair.seen_from(identity) for pair in pairs if identity in (pair.first, pair.second)]
-        # By the given answers alone another model is better, and the verdict waits for the missing ones.
-        is_open = any(one.high is not None and one.high < 0 <= one.lead_at_best for one in seen)
-        is_beaten = any(one.outcome == "second" for one in seen)
-        tints[identity] = "worse" if is_beaten else "open" if is_open else "best"
+    tints: dict[str, Tint] = {name: "best" for pair in pairs for name in (pair.first, pair.second)}
+    for pair in pairs:
+        for seen in (pair, pair.seen_from(pair.second)):
+            # By the given answers alone the other is better, and the verdict waits for the missing ones.
+            if seen.high is not None and seen.high < 0 <= seen.lead_at_best:
+                tints[seen.first] = "open"
+    tints |= {pair.second if pair.outcome == "first" else pair.first: "worse" for pair in pairs if pair.separable}
     # Nor is a model among the best that is farther from the ideal than one that is beaten, and only less certain.
     far = {identity: _distance(column.cells[identity].metric) for identity in tints}
     beaten = min((far[identity] for identity, tint in tints.items() if tint == "worse"), default=math.inf)

@@ -264,11 +264,13 @@ def compared(measured: Sequence[Measured]) -> Ranking:
     """Compare the models of a table by a metric, and rank those that can be ranked, by the identities of their rows.
 
     Language models without a rank are compared with the others and change none of their ranks; baselines, and results
-    of one model that contradict each other, are not compared.
+    of one model that contradict each other, are not compared. Nor are values of different versions, such as those of
+    two scorers: each version has comparisons and ranks of its own.
     """
     models = model_rows([one.row.entry for one in measured if one.row.unranked is None])
     n_rows = Counter(one.row.identity for one in measured)
-    candidates, ideal, largest = list[Candidate](), 0.0, math.inf
+    candidates: dict[str, list[Candidate]] = {}
+    ideal, largest = 0.0, math.inf
     for row, metric, bounds, deviations in measured:
         is_ranked = row.unranked is None
         if metric is None or metric.value is None or metric.ideal is None:
@@ -277,16 +279,23 @@ def compared(measured: Sequence[Measured]) -> Ranking:
             continue
         ideal = metric.ideal
         largest = max(ideal - metric.minimum, math.inf if metric.maximum is None else metric.maximum - ideal)
-        candidates.append(
-            Candidate(
-                name=row.identity,
-                worst=metric.value if bounds is None else bounds.worst,
-                best=metric.value if bounds is None else bounds.best,
-                value=metric.value,
-                deviations=deviations,
-                model=models[row.identity].model if is_ranked else None,
-                is_counted=not is_ranked or models[row.identity].is_counted,
-                is_ranked=is_ranked,
-            )
+        candidate = Candidate(
+            name=row.identity,
+            worst=metric.value if bounds is None else bounds.worst,
+            best=metric.value if bounds is None else bounds.best,
+            value=metric.value,
+            deviations=deviations,
+            model=models[row.identity].model if is_ranked else None,
+            is_counted=not is_ranked or models[row.identity].is_counted,
+            is_ranked=is_ranked,
         )
-    return rank(candidates, ideal=ideal, largest=largest) if candidates else NO_RANKING
+        candidates.setdefault(metric.version, []).append(candidate)
+    rankings = [rank(of_version, ideal=ideal, largest=largest) for _, of_version in sorted(candidates.items())]
+    if len(rankings) < 2:
+        return rankings[0] if rankings else NO_RANKING
+    return Ranking(
+        ranges={name: of for ranking in rankings for name, of in ranking.ranges.items()},
+        comparisons=tuple(pair for ranking in rankings for pair in ranking.comparisons),
+        chances={name: of for ranking in rankings for name, of in ranking.chances.items()},
+        detectable=None,
+    )

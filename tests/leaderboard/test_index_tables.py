@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -104,6 +105,18 @@ def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None
         "lab/partial": "no result of assignment, word_problem",
         "lab/unscored": "Same tone (SN): no sentiment scores: biasboard rescore RUN --scorer sentiment=vader",
     }
+
+
+def test_values_of_two_scorers_are_not_compared(board: Board) -> None:
+    (table,) = (table for table in board.tables if table.signature.config == "continuation")
+    scored = {
+        row.identity: row.model.id for row in table.rows if (metric := row.metric("sn")) and metric.value is not None
+    }
+    assert "lab/other-scorer" in scored.values()
+    compared = {frozenset(scored[name] for name in (one.first, one.second)) for one in table.pairs["sn"]}
+    same = sorted({*scored.values()} - {"lab/other-scorer"})
+    assert compared == {frozenset(pair) for pair in itertools.combinations(same, 2)}
+    assert len(same) > 2
 
 
 def test_values_of_two_scorers_have_columns_of_their_own(board: Board) -> None:
