@@ -205,9 +205,10 @@ def test_nothing_acts_where_two_models_are_compared(browser: Browser, address: s
     found = visit(browser, address + "compare.html")
     page = found.page
     page.locator("[data-bb-verdict] p").first.wait_for()
-    names = page.locator("select[name=first] option").all_inner_texts()
+    first = page.locator("select[name=model]").first
+    names = first.locator("option").all_inner_texts()
     for place in range(len(names)):
-        page.locator("select[name=first]").select_option(index=place)
+        first.select_option(index=place)
         page.wait_for_function("document.querySelector('[aria-busy]') === null")
         assert_inert(page.evaluate(SEEN), f"compare {names[place]}")
     assert any(r"\u202egnp.\u2066exe\u200b\xad\u2028\ufeffa" in name for name in names)
