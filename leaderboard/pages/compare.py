@@ -90,7 +90,9 @@ def compare_files(
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     files[f"{FOLDER}/models.json"] = json_text(listed)
-    return files | _pairs(measures)
+    # A model that nothing is compared with has a file, too, since pages ask for it.
+    of_nobody = {f"{FOLDER}/pairs/{one.key}.json": json_text({}) for one in model_choices(models)}
+    return files | of_nobody | _pairs(measures)
 
 
 class _Measure(NamedTuple):

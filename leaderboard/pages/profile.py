@@ -274,6 +274,7 @@ class Part:
         newest = frozenset(self.models.values())
         self.entries = tuple(entry for entry in entries if entry.result.model.identity_sha256 in newest)
         """Results of these versions."""
+        self._places = {identity: (place, row) for place, (identity, row) in enumerate(profile.rows.items())}
         below = frozenset(identity for identity, row in profile.rows.items() if row.is_below)
         self._tints = [_tints(column, newest, below) for column in profile.columns]
 
@@ -285,7 +286,8 @@ class Part:
     @property
     def able(self) -> tuple[Entry, ...]:
         """The results of those that are not below the line: what the others do says nothing of models that can read."""
-        return tuple(entry for entry in self.entries if entry.result.model.identity_sha256 not in self.profile.below)
+        below = self.profile.below
+        return tuple(entry for entry in self.entries if entry.result.model.identity_sha256 not in below)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -353,10 +355,9 @@ class Part:
         identity = self.models.get(model_id)
         if identity is None:
             return GroupRank(None, "", "", model_page(model_id) if self.profile.benchmark in asked else None)
-        row = self.profile.rows.get(identity)
-        if row is None:
+        if identity not in self._places:
             return GroupRank(None, "lacks parts", "it lacks results that the ranking needs", None)
-        place = list(self.profile.rows).index(identity)
+        place, row = self._places[identity]
         return GroupRank(row.rank, "", "" if row.rank else row.unranked or "", None, place)
 
     def cells(self, model_id: str, asked: set[str], explored: frozenset[str]) -> tuple[Cell, ...]:
@@ -426,10 +427,6 @@ def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Named]:
         yield Named(lead.baseline, replace(metric, value=lead.value, interval=None, interval_reason="not computed"))
 
 
-def _distance(metric: Metric | None) -> float:
-    return math.inf if metric is None or metric.value is None else abs(metric.value - (metric.ideal or 0.0))
-
-
 def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) -> Mapping[str, Tint]:
     """Return the tints of the models of a column, by identity: what the comparisons of its table say.
 
@@ -448,17 +445,27 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
         for pair in column.table.pairs.get(column.headline.name, ())
         if pair.is_ranked and {pair.first, pair.second} <= shown
     ]
-    tints: dict[str, Tint] = {name: "best" for pair in pairs for name in (pair.first, pair.second)}
+    tints: dict[str, Tint] = {name: "open" for pair in pairs for name in (pair.first, pair.second)}
+    tints |= {name: "best" for pair in pairs if pair.outcome != "unknown" for name in (pair.first, pair.second)}
     for pair in pairs:
-        for seen in (pair, pair.seen_from(pair.second)):
-            # By the given answers alone the other is better, and the verdict waits for the missing ones.
-            if seen.high is not None and seen.high < 0 <= seen.lead_at_best:
-                tints[seen.first] = "open"
+        # By the given answers alone one of the two is better, and the verdict waits for the missing ones.
+        if pair.high is not None and pair.high < 0 <= pair.lead_at_best:
+            tints[pair.first] = "open"
+        if pair.low is not None and pair.low > 0 >= pair.lead_at_worst:
+            tints[pair.second] = "open"
     tints |= {pair.second if pair.outcome == "first" else pair.first: "worse" for pair in pairs if pair.separable}
     # Nor is a model among the best that is farther from the ideal than one that is beaten, and only less certain.
-    far = {identity: _distance(column.cells[identity].metric) for identity in tints}
-    beaten = min((far[identity] for identity, tint in tints.items() if tint == "worse"), default=math.inf)
-    tints |= {identity: "open" for identity, tint in tints.items() if tint == "best" and far[identity] > beaten}
+    metrics = {identity: metric for identity in tints if (metric := column.cells[identity].metric) is not None}
+    far = {identity: abs((metric.value or 0.0) - (metric.ideal or 0.0)) for identity, metric in metrics.items()}
+    beaten: dict[str, float] = {}
+    for identity, metric in metrics.items():
+        if tints[identity] == "worse":
+            beaten[metric.version] = min(far[identity], beaten.get(metric.version, math.inf))
+    tints |= {
+        identity: "open"
+        for identity, metric in metrics.items()
+        if tints[identity] == "best" and far[identity] > beaten.get(metric.version, math.inf)
+    }
     return useless | tints
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from biasboard.ground import strict_json
 from evaluators.benchmark import RankingMetric, load_benchmark
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
@@ -176,8 +177,9 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
     table = ranked(primary)
     also_ranking = [ranked(other) for other in others if table.ranked and other.metric in metrics]
     pairs = {name: of_metric for one in (table, *also_ranking) for name, of_metric in one.pairs.items()}
+    shown = {headline.name for headline in load_pages(benchmark.name).headlines}
     for name in benchmark.compared_metrics:
-        if name in metrics and name not in pairs:
+        if name in metrics and name in shown and name not in pairs:
             # Here, too, models that are not shown to achieve more than a baseline do not count.
             of_metric = [_measured(*each, RankingMetric(name)) for each in zip(entries, shut, strict=True)]
             pairs[name] = compared(of_metric).comparisons
@@ -198,26 +200,24 @@ def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> Measu
         by: The metric; None if none ranks.
     """
     metric = None if by is None else entry.metric(by.metric)
-    bounds = missing_bounds(entry, metric, None if by is None else by.missing)
+    bounds = missing_bounds(entry, metric)
     row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)
     return Measured(row, metric, bounds, None if metric is None else entry.deviations.get(metric.name))
 
 
-def missing_bounds(entry: Entry, metric: Metric | None, missing: str | None = None) -> Bounds | None:
-    """Return what the missing answers of a result could make of a value; None if none is missing that could change it.
-
-    Args:
-        entry: The result.
-        metric: The value.
-        missing: Metric whose units say how many answers are missing; None for those of the value itself.
-    """
+def missing_bounds(entry: Entry, metric: Metric | None) -> Bounds | None:
+    """Return what missing answers could make of a value of a result; None if none is missing that could change it."""
+    if metric is None:
+        return None
+    rankings = load_benchmark(entry.result.signature.benchmark).rankings
+    missing = next((one.missing for one in rankings if one.metric == metric.name and not metric.group), None)
     counting = None if missing is None else entry.metric(missing)
     total = 0 if counting is None else counting.n + counting.n_excluded
     share = counting.n_excluded / total if counting is not None and total else entry.missing_share
     # What a metric excludes of a result that answers everything, no answer could have changed: WinoBias has pairs that
     # differ in more than the pronoun.
     counts = entry.result.counts
-    lacks_answers = counts.scored < counts.items and metric is not None and bool(metric.n_excluded or share)
+    lacks_answers = counts.scored < counts.items and bool(metric.n_excluded or share)
     return bounds_of(metric, share) if lacks_answers else None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from evaluators.benchmark import load_benchmark
 from leaderboard.ranking.boards import Board, missing_bounds
 from leaderboard.ranking.bounds import Bounds
+from leaderboard.ranking.index_tables import index_bounds
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.ranking.useless import Named, best_useless
 from schemas.documents.result import Interval, Metric
@@ -153,7 +154,7 @@ def _values(table: Table) -> Iterator[Line]:
     useless = _useless(table)
     for row in table.rows:
         for metric, bounds in _measured(row):
-            nearest = None if metric.group else useless.get(metric.name)
+            nearest = None if metric.group else useless.get((metric.name, metric.version))
             yield (
                 *_model(row),
                 metric.name,
@@ -176,13 +177,15 @@ def _ends(interval: Interval | None) -> Line:
     return (None,) * 4 if interval is None else (interval.low, interval.high, interval.level, interval.n_clusters)
 
 
-def _useless(table: Table) -> Mapping[str, Named]:
-    """Return the best useless predictor of a table by the name of each metric on all items."""
-    values: dict[str, list[Named]] = {}
+def _useless(table: Table) -> Mapping[tuple[str, str], Named]:
+    """Return the best useless predictor of a table by the name and version of each metric on all items."""
+    values: dict[tuple[str, str], list[Named]] = {}
     for row in (row for row in table.rows if row.is_baseline):
         for metric, _ in _measured(row):
             if not metric.group:
-                values.setdefault(metric.name, []).append(Named(row.model.id.rpartition("/")[2], metric))
+                values.setdefault((metric.name, metric.version), []).append(
+                    Named(row.model.id.rpartition("/")[2], metric)
+                )
     benchmark = load_benchmark(table.signature.benchmark)
     best = {name: best_useless(benchmark, of_metric) for name, of_metric in values.items()}
     return {name: one for name, one in best.items() if one is not None}
@@ -191,7 +194,7 @@ def _useless(table: Table) -> Mapping[str, Named]:
 def _measured(row: Row) -> Iterator[tuple[Metric, Bounds | None]]:
     """Yield each value of a row, with what missing answers could make of it."""
     if row.indices:
-        yield from ((index.metric, None if number else row.bounds) for number, index in enumerate(row.indices))
+        yield from ((index.metric, index_bounds(index, row.entries)) for index in row.indices)
     else:
         yield from ((metric, missing_bounds(row.entry, metric)) for metric in row.entry.metrics.values())
 

@@ -89,7 +89,12 @@ def _of_one_version(rows: Sequence[Row]) -> list[Row]:
     """Return rows of which each index has the version that most rows have; others lose its value, with the reason."""
     usual: list[str | None] = []
     for column in zip(*(row.indices for row in rows), strict=True):
-        versions = Counter(index.metric.version for index in column if index.metric.value is not None)
+        versions = Counter(
+            index.metric.version
+            for row, index in zip(rows, column, strict=True)
+            if index.metric.value is not None and not row.is_baseline
+        )
+        versions = versions or Counter(index.metric.version for index in column if index.metric.value is not None)
         usual.append(max(versions, key=lambda version: (versions[version], version), default=None))
     return [
         replace(row, indices=tuple(_of_version(*pair) for pair in zip(row.indices, usual, strict=True))) for row in rows
@@ -132,7 +137,7 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> Ro
         indices=indices,
         unranked=unranked or shut,
         shut=shut,
-        bounds=_bounds(indices[0], entries),
+        bounds=index_bounds(indices[0], entries),
         sets=sets,
     )
 
@@ -189,7 +194,7 @@ def _why_uncovered(entry: Entry, index: Index) -> str | None:
     return None
 
 
-def _bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
+def index_bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
     """Return the values of an index with the missing answers of its parts at their worst and best; None if none are."""
     shares = [
         next(entry.missing_share for entry in entries if part.source.fits(entry.result.signature))
@@ -224,9 +229,11 @@ def _table(key: _Key, rows: Sequence[Row]) -> Table:
 
 
 def _measured(rows: Sequence[Row], number: int) -> list[Measured]:
-    """Return the rows with their values of the index of a number."""
-    indices = [row.indices[number] for row in rows]
-    return [
-        Measured(row, index.metric, _bounds(index, row.entries), index.deviations)
-        for row, index in zip(rows, indices, strict=True)
-    ]
+    """Return the rows with their values of the index of a number, and whether that can rank them."""
+    measured = []
+    for row in rows:
+        index = row.indices[number]
+        lacking = (reason for entry in row.entries if (reason := _why_uncovered(entry, index)) is not None)
+        own = row if number == 0 else replace(row, unranked=row.unranked or next(lacking, None))
+        measured.append(Measured(own, index.metric, index_bounds(index, row.entries), index.deviations))
+    return measured

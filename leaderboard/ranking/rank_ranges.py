@@ -24,8 +24,8 @@ LEVEL = 0.95
 """Confidence level for all comparisons in one table together."""
 POWER = 0.8
 """Probability of detecting a difference of the stated size."""
-_N_DRAWS = 4000
-"""Number of tables of equal models; the level of 5 % is then met to .3 %."""
+_N_DRAWS, _N_OF_OTHERS = 4000, 1000
+"""Numbers of tables of equal models; the level of 5 % is then met to .3 % and .7 %."""
 _CLUSTERS_AT_A_TIME = 1024
 
 # Smaller differences can come from the order of floating-point sums.
@@ -58,11 +58,14 @@ class Candidate:
         """True if the model counts among the ranks of others."""
         return self.is_ranked and self.is_counted
 
+    @property
+    def given(self) -> float:
+        """The value of the given answers."""
+        return (self.worst + self.best) / 2 if self.value is None else self.value
+
     def lead_over(self, other: Candidate, ideal: float) -> float:
         """Return how much nearer to the ideal the value of the given answers is than that of another model."""
-        values = ((one.worst + one.best) / 2 if one.value is None else one.value for one in (self, other))
-        own, of_other = (abs(value - ideal) for value in values)
-        return of_other - own
+        return abs(other.given - ideal) - abs(self.given - ideal)
 
 
 class RankRange(NamedTuple):
@@ -115,9 +118,10 @@ class Comparison:
     lead_at_best: float
     """The lead with those of the first at their best, and those of the second at their worst."""
     p_adjusted: float | None
-    """Two-sided p-value, adjusted for all comparisons in the table; None if unknown."""
+    """Two-sided p-value, adjusted for all pairs of ranked models, or for all pairs if one of the two has no rank; None
+    if it is unknown."""
     outcome: Outcome
-    """What the data say at ``LEVEL``, adjusted for all pairs of the table and whatever the missing answers are."""
+    """What the data say at ``LEVEL`` by this p-value, whatever the missing answers are."""
     is_ranked: bool = True
     """True if both models have a rank."""
 
@@ -130,6 +134,8 @@ class Comparison:
         """Return the comparison with a certain one of the two models as the first."""
         if name == self.first:
             return self
+        if name != self.second:
+            raise ValueError(f"'{name}' is neither '{self.first}' nor '{self.second}'")
         turned: dict[Outcome, Outcome] = {"first": "second", "second": "first"}
         return replace(
             self,
@@ -212,21 +218,20 @@ def rank(candidates: Sequence[Candidate], *, ideal: float, largest: float = math
     known = [candidate for candidate in ordered if candidate.deviations is not None]
     pairs = compare_pairs(known, ideal)
     in_family = np.array([candidate.is_in_family for candidate in known], dtype=np.bool_)
-    of_family = in_family[pairs.first] & in_family[pairs.second]
-    adjusted, tail = _adjusted(pairs, known, of_family, ideal)
+    adjusted, tail = _adjusted(pairs, known, ideal)
     ranked = [candidate for candidate in ordered if candidate.is_ranked]
     return Ranking(
         ranges=_ranges(ranked, known, pairs, adjusted < 1 - LEVEL),
         comparisons=_comparisons(ordered, known, pairs, adjusted, (ideal, largest)),
         chances=_chances(ranked, ideal) if all(one.deviations is not None for one in ranked) else {},
-        detectable=_detectable(pairs, of_family, tail),
+        detectable=_detectable(pairs, in_family[pairs.first] & in_family[pairs.second], tail),
     )
 
 
 def _toward(candidate: Candidate, ideal: float) -> Deviations:
     """Return the deviations of a model's distance to the ideal."""
     assert candidate.deviations is not None
-    lead = (candidate.worst + candidate.best) / 2 - ideal
+    lead = candidate.given - ideal
     # A model at the ideal itself, such as an estimate of evenness that ends there, varies on the side of all others:
     # below 1, or above 0.
     return candidate.deviations * math.copysign(1.0, lead if lead else 0.5 - ideal)
@@ -280,9 +285,9 @@ class _EqualModels(NamedTuple):
     """
 
     drawn: FloatArray
-    """Sums of each model's deviations from its own distance, with signs, shape (n_models, _N_DRAWS)."""
+    """Sums of each model's deviations from its own distance, with signs, shape (n_models, n_draws)."""
     shares: FloatArray
-    """Sum of the parts that the clusters have in a difference, with the same signs, shape (_N_DRAWS,)."""
+    """Sum of the parts that the clusters have in a difference, with the same signs, shape (n_draws,)."""
     spreads: FloatArray
     """Standard deviation of the difference of each pair in these tables, shape (n_pairs,)."""
     scores: FloatArray
@@ -290,21 +295,24 @@ class _EqualModels(NamedTuple):
     n_clusters: int
 
     @classmethod
-    def of(cls, known: Sequence[Deviations], in_family: BoolArray, pairs: Pairs, number: int) -> _EqualModels:
+    def of(
+        cls, known: Sequence[Deviations], models: BoolArray, pairs: Pairs, number: int, n_draws: int
+    ) -> _EqualModels:
         """Draw tables of equal models.
 
         Args:
             known: Deviations of each model's distance to the ideal.
-            in_family: Mask of the models whose variances count, shape (n_models,).
+            models: Mask of the models whose variances count, shape (n_models,).
             pairs: All pairs of models.
             number: Factor whose clusters have their signs drawn, 0 or 1.
+            n_draws: Number of tables.
         """
-        own, shares = _contributions(known, in_family, number)
+        own, shares = _contributions(known, models, number)
         generator = np.random.default_rng(SEED)
-        drawn = np.zeros((len(own) + 1, _N_DRAWS))
+        drawn = np.zeros((len(own) + 1, n_draws))
         for start in range(0, len(shares), _CLUSTERS_AT_A_TIME):
             block = slice(start, start + _CLUSTERS_AT_A_TIME)
-            signs = generator.choice(np.array([-1.0, 1.0]), size=(len(shares[block]), _N_DRAWS))
+            signs = generator.choice(np.array([-1.0, 1.0]), size=(len(shares[block]), n_draws))
             drawn += np.vstack([own[:, block], shares[block]]) @ signs
         products = own @ own.T
         lengths, mixed = np.diag(products), own @ shares
@@ -330,12 +338,12 @@ class _EqualModels(NamedTuple):
         return float(stdtr(self.n_clusters - 1, -score * math.sqrt((self.n_clusters - 1) / left)))
 
 
-def _contributions(known: Sequence[Deviations], in_family: BoolArray, number: int) -> tuple[FloatArray, FloatArray]:
+def _contributions(known: Sequence[Deviations], models: BoolArray, number: int) -> tuple[FloatArray, FloatArray]:
     """Return what clusters contribute to distances beyond their parts of these, and the parts that they have.
 
     Args:
         known: Deviations of each model's distance to the ideal.
-        in_family: Mask of the models whose variances say how large the parts are, shape (n_models,).
+        models: Mask of the models whose variances say how large the parts are, shape (n_models,).
         number: Factor, 0 or 1.
 
     Returns:
@@ -345,27 +353,28 @@ def _contributions(known: Sequence[Deviations], in_family: BoolArray, number: in
     lengths = known[0].blocks[number]
     factors = [of_model.factor(number) for of_model in known]
     deviations = np.array([of_clusters for of_clusters, _ in factors])
-    shares = np.mean(
-        [of_clusters for (_, of_clusters), counts in zip(factors, in_family, strict=True) if counts], axis=0
-    )
+    shares = np.mean([of_clusters for (_, of_clusters), counts in zip(factors, models, strict=True) if counts], axis=0)
     # Leaving a cluster out moves a mean by what it contributes beyond its share, over the share of all others.
     n = np.add.reduceat(shares > 0, starts, dtype=np.int64)
     own = deviations * (1 - shares) * np.repeat(np.sqrt(n / (n - 1)), lengths)
     # Other values than means do not quite add up.
     own -= shares * np.repeat(np.add.reduceat(own, starts, axis=1), lengths, axis=1)
     # Of the differences of all pairs together.
-    variances = np.add.reduceat(deviations[in_family].var(axis=0), starts)
+    variances = np.add.reduceat(deviations[models].var(axis=0), starts)
     total = variances.sum()
     parts = variances / total if total > 0 else np.full(len(starts), 1 / len(starts))
     return own, shares * np.repeat(parts, lengths)
 
 
-def _adjusted(pairs: Pairs, known: Sequence[Candidate], of_family: BoolArray, ideal: float) -> tuple[FloatArray, float]:
-    """Return the p-value of each pair, shape (n_pairs,), adjusted for all pairs of models that count.
+def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[FloatArray, float]:
+    """Return the adjusted p-value of each pair, shape (n_pairs,).
 
-    That of a pair with another model is adjusted for all pairs of all models, which can only make it larger. The second
-    value is the tail probability, by Student's t for one pair, that the first pair has to reach; 0 if the clusters are
-    so few that no pair can.
+    That of two models that count is adjusted for all pairs of such models, that of two ranked ones of which one is a
+    further row of a model for all pairs of ranked models, and that of a pair with a model without a rank for all pairs.
+    The last ones are a second family beside the ranked ones, so that their p-values are doubled if there are both.
+
+    The second value is the tail probability, by Student's t for one pair, that the first pair has to reach; 0 if the
+    clusters are so few that no pair can.
     """
     if not len(pairs.first):
         return np.zeros(0), 0.0
@@ -378,34 +387,62 @@ def _adjusted(pairs: Pairs, known: Sequence[Candidate], of_family: BoolArray, id
     is_certain = pairs.errors <= _NEGLIGIBLE
     p_values[is_certain] = 0.0
     p_values[sizes <= _NEGLIGIBLE] = 1.0
-    in_family = np.array([candidate.is_in_family for candidate in known], dtype=np.bool_)
     deviations = [_toward(candidate, ideal) for candidate in known]
-    adjusted, tails = p_values, [(1 - LEVEL) / 2]
+    by_signs, tail = np.ones(len(sizes)), (1 - LEVEL) / 2
+    is_judged = np.zeros(len(sizes), dtype=np.bool_)
+    counted, ranked = ([getattr(one, name) for one in known] for name in ("is_in_family", "is_ranked"))
+    for number, chosen in enumerate((counted, ranked, [True] * len(known))):
+        models = np.array(chosen, dtype=np.bool_)
+        together = models[pairs.first] & models[pairs.second]
+        if not (together & ~is_judged).any():
+            continue
+        # Ranks need p-values to the third digit; of other pairs there may be half a million.
+        found, own_tail = _by_signs(deviations, models, pairs, together, _N_DRAWS if number == 0 else _N_OF_OTHERS)
+        if number == 0:
+            tail = min(tail, own_tail)
+        if number == 2 and is_judged.any():
+            found = np.minimum(2 * found, 1.0)
+        by_signs = np.where(is_judged, by_signs, found)
+        is_judged |= together
+    # Draws know no p-value below one in their number.
+    return np.maximum(p_values, np.where(is_certain, p_values, by_signs)), tail
+
+
+def _by_signs(
+    known: Sequence[Deviations], models: BoolArray, pairs: Pairs, together: BoolArray, n_draws: int
+) -> tuple[FloatArray, float]:
+    """Return the p-value of each pair, adjusted for some of them, and the tail probability that the first has to reach.
+
+    Args:
+        known: Deviations of each model's distance to the ideal.
+        models: Mask of the models that are in these pairs, shape (n_models,).
+        pairs: All pairs.
+        together: Mask of the pairs to adjust for, shape (n_pairs,).
+        n_draws: Number of tables of equal models.
+    """
+    adjusted, tails = np.zeros(len(together)), []
     # If two factors are crossed, a pair has to differ by the clusters of both.
-    for number in range(1 + deviations[0].is_crossed):
-        equal = _EqualModels.of(deviations, in_family if in_family.any() else ~in_family, pairs, number)
-        by_signs, largest = _step_down(equal, pairs, of_family)
-        if not of_family.all():
-            among_all, _ = _step_down(equal, pairs, np.ones_like(of_family))
-            by_signs = np.where(of_family, by_signs, among_all)
-        # Draws know no p-value below one in their number.
-        adjusted = np.maximum(adjusted, np.where(is_certain, p_values, by_signs))
+    for number in range(1 + known[0].is_crossed):
+        equal = _EqualModels.of(known, models, pairs, number, n_draws)
+        of_factor, largest = _step_down(equal, pairs, together)
+        adjusted = np.maximum(adjusted, of_factor)
         tails.append(equal.tail(largest))
     return adjusted, min(tails)
 
 
-def _step_down(equal: _EqualModels, pairs: Pairs, in_family: BoolArray) -> tuple[FloatArray, float]:
+def _step_down(equal: _EqualModels, pairs: Pairs, together: BoolArray) -> tuple[FloatArray, float]:
     """Return the adjusted p-value of each pair, and the score that the most different pair of a table has to reach.
 
     Args:
         equal: Tables of equal models.
         pairs: All pairs.
-        in_family: Mask of the pairs to adjust for, shape (n_pairs,); the others have a p-value of 1.
+        together: Mask of the pairs to adjust for, shape (n_pairs,); the others have a p-value of 1.
     """
     scores = equal.scores
-    order = np.flatnonzero(in_family)[np.argsort(scores[in_family], kind="stable")]
+    order = np.flatnonzero(together)[np.argsort(scores[together], kind="stable")]
     adjusted = np.ones(len(scores))
-    largest, drawn, of_lead = np.zeros(_N_DRAWS), np.empty(_N_DRAWS), np.empty(_N_DRAWS)
+    n_draws = len(equal.shares)
+    largest, drawn, of_lead = np.zeros(n_draws), np.empty(n_draws), np.empty(n_draws)
     # From the least different pair on, so that the largest so far is that of the pairs which step-down leaves. Pair by
     # pair, since rows of 4,000 stay in the processor's cache: half a million pairs in blocks took twice as long.
     columns = (order.tolist(), scores[order].tolist(), equal.spreads[order].tolist())
@@ -415,7 +452,7 @@ def _step_down(equal: _EqualModels, pairs: Pairs, in_family: BoolArray) -> tuple
         drawn += of_lead
         drawn /= spread
         np.maximum(largest, np.abs(drawn, out=drawn), out=largest)
-        adjusted[pair] = (1 + np.count_nonzero(largest >= score)) / (_N_DRAWS + 1)
+        adjusted[pair] = (1 + np.count_nonzero(largest >= score)) / (n_draws + 1)
     # A pair that differs less cannot have a smaller p-value than one that differs more.
     adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
     return adjusted, float(np.quantile(largest, LEVEL)) if len(order) else 0.0

@@ -156,7 +156,8 @@ class Table:
     """Name of the metric by which the rows are sorted if none ranks them; None for their names."""
     rows: tuple[Row, ...]
     pairs: Mapping[str, tuple[Comparison, ...]]
-    """Comparisons of all pairs of language models, which are named by the identities of their rows, by metric."""
+    """Comparisons of all pairs of language models that have a value in the same version, by metric; models are named by
+    the identities of their rows."""
     detectable: float | None
     """Difference between two ranked models that is detected with a probability of 80 %; None if unknown."""
     others: tuple[Table, ...] = ()
@@ -270,15 +271,15 @@ def compared(measured: Sequence[Measured]) -> Ranking:
     models = model_rows([one.row.entry for one in measured if one.row.unranked is None])
     n_rows = Counter(one.row.identity for one in measured)
     candidates: dict[str, list[Candidate]] = {}
-    ideal, largest = 0.0, math.inf
+    limits: dict[str, tuple[float, float]] = {}
     for row, metric, bounds, deviations in measured:
         is_ranked = row.unranked is None
         if metric is None or metric.value is None or metric.ideal is None:
             continue
         if not is_ranked and (row.is_baseline or n_rows[row.identity] > 1):
             continue
-        ideal = metric.ideal
-        largest = max(ideal - metric.minimum, math.inf if metric.maximum is None else metric.maximum - ideal)
+        ends = (metric.minimum, math.inf if metric.maximum is None else metric.maximum)
+        limits[metric.version] = metric.ideal, max(abs(end - metric.ideal) for end in ends)
         candidate = Candidate(
             name=row.identity,
             worst=metric.value if bounds is None else bounds.worst,
@@ -290,7 +291,9 @@ def compared(measured: Sequence[Measured]) -> Ranking:
             is_ranked=is_ranked,
         )
         candidates.setdefault(metric.version, []).append(candidate)
-    rankings = [rank(of_version, ideal=ideal, largest=largest) for _, of_version in sorted(candidates.items())]
+    rankings = [
+        rank(candidates[version], ideal=ideal, largest=largest) for version, (ideal, largest) in sorted(limits.items())
+    ]
     if len(rankings) < 2:
         return rankings[0] if rankings else NO_RANKING
     return Ranking(

@@ -202,7 +202,7 @@ def rank_scores(
     if len(candidates) < 2:
         raise DataError(_too_few(scores, len(candidates), is_bounded))
     ideal = 0.0 if lower_is_better else 1.0
-    ranking = rank(candidates, ideal=ideal)
+    ranking = rank(candidates, ideal=ideal, largest=1.0 if is_bounded else math.inf)
     tiers = _tiers(sorted(candidates, key=lambda model: (abs(model.worst - ideal), model.name)), ranking)
     rows = []
     for name in (*tiers, *sorted(set(scores.models) - set(tiers))):
@@ -290,7 +290,8 @@ def _measured(
     low = float(values[is_known].sum()) / n_items
     high = low + (n_items - n) / n_items
     worst, best = (high, low) if lower_is_better else (low, high)
-    return Candidate(name=name, worst=worst, best=best, deviations=deviations)
+    given = float(values[is_known].mean())
+    return Candidate(name=name, worst=worst, best=best, value=given, deviations=deviations)
 
 
 def _interval(candidate: Candidate, is_bounded: bool) -> tuple[float, float] | None:

@@ -18,7 +18,7 @@ class Named(NamedTuple):
 
 
 def best_useless(benchmark: Benchmark, values: Iterable[Named]) -> Named | None:
-    """Return the value nearest to the ideal; of equal ones, that of the baseline that the benchmark lists first.
+    """Return the value nearest to the ideal, if there is one; of equal ones, that of the baseline listed first.
 
     Benchmarks list the simplest first. Values that only the order of a sum tells apart are equal.
     """
@@ -28,7 +28,8 @@ def best_useless(benchmark: Benchmark, values: Iterable[Named]) -> Named | None:
         distance = abs((useless.metric.value or 0.0) - (useless.metric.ideal or 0.0))
         return round(distance, 9), order.get(useless.name, len(order)), useless.name
 
-    return min((useless for useless in values if useless.metric.value is not None), key=key, default=None)
+    known = (one for one in values if one.metric.value is not None and one.metric.ideal is not None)
+    return min(known, key=key, default=None)
 
 
 def baselines_of(cells: Iterable[ProfileCell]) -> Iterator[Named]:

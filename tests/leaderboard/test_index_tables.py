@@ -24,6 +24,7 @@ from leaderboard.pages.tables import index_placements, index_views
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.ranking.rows import Measured, compared
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.loading import Loaded
@@ -107,16 +108,23 @@ def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None
     }
 
 
-def test_values_of_two_scorers_are_not_compared(board: Board) -> None:
-    (table,) = (table for table in board.tables if table.signature.config == "continuation")
-    scored = {
-        row.identity: row.model.id for row in table.rows if (metric := row.metric("sn")) and metric.value is not None
-    }
-    assert "lab/other-scorer" in scored.values()
-    compared = {frozenset(scored[name] for name in (one.first, one.second)) for one in table.pairs["sn"]}
-    same = sorted({*scored.values()} - {"lab/other-scorer"})
-    assert compared == {frozenset(pair) for pair in itertools.combinations(same, 2)}
-    assert len(same) > 2
+def test_values_of_two_versions_are_not_compared(board: Board) -> None:
+    (table,) = (table for table in board.tables if table.signature.config == "recognition")
+    measured = []
+    for number, row in enumerate(row for row in table.rows if not row.is_baseline):
+        metric = row.metric("gdr")
+        assert metric is not None
+        # Another version may have another ideal, too.
+        other = replace(metric, version="0.9", ideal=0.0)
+        measured.append(Measured(row, other if number < 2 else metric, None, row.entry.deviations.get("gdr")))
+    names = [one.row.identity for one in measured]
+    pairs = compared(measured).comparisons
+    expected = [*itertools.combinations(names[:2], 2), *itertools.combinations(names[2:], 2)]
+    assert {frozenset((one.first, one.second)) for one in pairs} == {frozenset(pair) for pair in expected}
+    values = {one.row.identity: one.metric.value or 0.0 for one in measured if one.metric is not None}
+    for pair in pairs:
+        difference = values[pair.first] - values[pair.second]
+        assert pair.lead == pytest.approx(-difference if pair.first in names[:2] else difference)
 
 
 def test_values_of_two_scorers_have_columns_of_their_own(board: Board) -> None:

@@ -126,7 +126,10 @@
 
   // Says of models that know no more than a coin that being even is no merit: one of them may be "better" than the other.
   function unable(chosen, measures) {
-    const titles = new Map(measures.map((measure) => [measure.benchmark, measure.useless]));
+    const titles = new Map();
+    for (const { benchmark, useless } of measures) {
+      titles.set(benchmark, [...(titles.get(benchmark) ?? []), ...useless]);
+    }
     const parts = [...titles].flatMap(([title, useless]) => {
       const names = chosen.filter((one) => useless.includes(one.key)).map((one) => one.name);
       return names.length > 0 ? [`${listed(names)} on ${title}`] : [];
@@ -202,7 +205,7 @@
     level.textContent =
       "Better is nearer to the ideal value, and the lead is how much nearer; its interval of 95 % is of that pair alone. " +
       "A verdict is more careful: it is that of the whole table, where of many pairs some differ by chance, and it counts " +
-      "missing answers at their worst. Of tables of equal models, one in twenty has a false verdict. All were asked the same: " +
+      "missing answers at their worst. In each measure, one table of equal models in twenty has a false verdict. All were asked the same: " +
       `${listed([...new Set(compared.map((one) => one.conditions))])}.`;
   }
 
