@@ -51,7 +51,10 @@ def make_picture(chart: Chart, stem: str, caption: str) -> Picture:
     return Picture(chart, f"{stem}.svg", f"{caption} {chart.note}".strip())
 
 
-_MARKS = "Filled circles are models, hollow diamonds are useless predictors, and lines are 95 % intervals."
+def _marks(rows: Sequence[Row]) -> str:
+    """Return what the marks of a chart say."""
+    useless = ", hollow diamonds are useless predictors," if any(row.is_baseline for row in rows) else ""
+    return f"Filled circles are models{useless} and lines are 95 % intervals."
 
 
 def results_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
@@ -59,7 +62,7 @@ def results_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
     pages = load_pages(table.signature.benchmark)
     lines = tuple(_baseline_lines(table, pages))
     chart = _scatter(table, pages, lines) or _dots(table, pages)
-    words = [pages.layout(_has(table)).plane_note, _MARKS, *(line.caption for line in lines)]
+    words = [pages.layout(_has(table)).plane_note, _marks(table.rows), *(line.caption for line in lines)]
     caption = " ".join(filter(None, words))
     return () if chart is None else (make_picture(chart, stem, caption),)
 
@@ -68,7 +71,7 @@ def index_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
     """Return the chart of the table of an index: the index of each model."""
     rows = [RowValue(display_name(row.model.id), row.primary, row.is_baseline) for row in table.rows]
     chart = dots(rows, title=load_pages(table.signature.benchmark).label(table.rows[0].primary.name))
-    return () if chart is None else (make_picture(chart, stem, f"The index of each model. {_MARKS}"),)
+    return () if chart is None else (make_picture(chart, stem, f"The index of each model. {_marks(table.rows)}"),)
 
 
 def _has(table: Table) -> Callable[[str], bool]:

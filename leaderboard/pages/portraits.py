@@ -157,7 +157,8 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
             yield f"{subject} has no rank: see the table."
             return
         parts = row.indices[0].definition.parts if row.indices else ()
-        shut = [pages.label(part.metric) for part in parts if part.key in row.shut_parts]
+        # A metric under several prompts is one measure.
+        shut = list(dict.fromkeys(pages.label(part.metric) for part in parts if part.key in row.shut_parts))
         where = f" in {listed(shut, most=3)}" if shut else ""
         yield f"{subject} has no rank: it is not shown to do better than a useless predictor{where}."
         return

@@ -338,7 +338,7 @@ class TableView:
         commands = (entry.command for row in self.rows for entry in row.entries)
         limits = "".join(_LIMITS.findall(next(filter(None, commands), ""))) if is_slice else ""
         return (
-            f"No useless predictor was scored under these conditions. With {dataset} {version} in out/datasets, this "
+            f"No useless predictor has a row under these conditions. With {dataset} {version} in out/datasets, this "
             f"does it: {_command(entries[0], '--backend baseline --model all', limits)}"
         )
 
