@@ -152,8 +152,11 @@ def _link(view: TableView, row: Row) -> ResultLink:
 def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> Iterator[str]:
     """Yield where a model stands; numbers that explain a missing rank belong to the table, not to a quotation."""
     subject = f"On {pages.heading[:1].lower()}{pages.heading[1:]}, {display_name(model_id)}"
-    if row is None or row.rank is None:
-        if row is None or not row.is_below:
+    if row is None:
+        yield f"{subject} has no rank: it lacks results that the ranking needs."
+        return
+    if row.rank is None:
+        if not row.is_below:
             yield f"{subject} has no rank: see the table."
             return
         parts = row.indices[0].definition.parts if row.indices else ()

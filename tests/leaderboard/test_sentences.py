@@ -70,6 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     write_model(root, "baseline/uniform", uniform, endpoint="baseline")
     for name, skill in (("even", 0.5), ("biased", 0.9), ("new", 0.3)):
         write_gifi_model(root / "gifi", f"acme/{name}", skill, n_templates=12)
+    write_gifi_model(root / "gifi", "acme/partial", 0.9, tasks=["recognition"], n_templates=12)
     return Site(root)
 
 
@@ -127,6 +128,11 @@ def check_below(site: Site, model_id: str, pages: BenchmarkPages, sentence: str)
         if line["model"] == model_id
     ]
     assert any(line["no_better_than_baselines_reason"] and not line["rank_best"] for line in lines)
+
+
+def check_lacking(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
+    (default,) = [view for view in site.view.tables if view.benchmark == pages.name and view.is_default]
+    assert model_id not in [line["model"] for line in site.lines(default.files.csv)]
 
 
 def check_alone(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
@@ -203,6 +209,7 @@ def check_nothing(site: Site, model_id: str, pages: BenchmarkPages, sentence: st
 Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
 PORTRAIT: dict[str, Check] = {
     r"On .+ has no rank: see the table\.": check_nothing,
+    r"On .+ has no rank: it lacks results that the ranking needs\.": check_lacking,
     r"On .+ has no rank: it is not shown to do better than a useless predictor( in .+)?\.": check_below,
     r"On .+ is the only model that can be ranked\.": check_alone,
     r"On .+ is (between \S+ and )?\S+ of the \d+ models that can be ranked\.": check_rank,
@@ -226,7 +233,7 @@ def test_sentences_of_model_pages(site: Site) -> None:
                 PORTRAIT[pattern](site, model_id, portrait.pages, sentence)
                 seen[pattern] += 1
     kinds = [check for pattern, check in PORTRAIT.items() if seen[pattern]]
-    assert {check_below, check_rank, check_separable, check_groups, check_share} <= {*kinds}
+    assert {check_below, check_lacking, check_rank, check_separable, check_groups, check_share} <= {*kinds}
 
 
 def test_sentences_above_tables(site: Site) -> None:
