@@ -195,16 +195,21 @@ def _why_uncovered(entry: Entry, index: Index) -> str | None:
 
 
 def index_bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
-    """Return the values of an index with the missing answers of its parts at their worst and best; None if none are."""
+    """Return the values of an index with the missing answers of its parts at their worst and best.
+
+    It is None if none are missing, or if a part is of a result that the row does not stand for, as in an index over
+    other numbers of examples.
+    """
     shares = [
-        next(entry.missing_share for entry in entries if part.source.fits(entry.result.signature))
+        next((entry.missing_share for entry in entries if part.source.fits(entry.result.signature)), None)
         for part in index.definition.parts
     ]
-    if index.metric.value is None or not any(
-        part.n_excluded or share for part, share in zip(index.parts, shares, strict=True)
-    ):
+    known = [share for share in shares if share is not None]
+    if index.metric.value is None or len(known) < len(shares):
         return None
-    parts = [(bounds_of(part, share), part.value or 0.0) for part, share in zip(index.parts, shares, strict=True)]
+    if not any(part.n_excluded or share for part, share in zip(index.parts, known, strict=True)):
+        return None
+    parts = [(bounds_of(part, share), part.value or 0.0) for part, share in zip(index.parts, known, strict=True)]
     down = sum(bounds.worst - value for bounds, value in parts if bounds is not None) / len(parts)
     up = sum(bounds.best - value for bounds, value in parts if bounds is not None) / len(parts)
     return Bounds(worst=index.metric.value + down, best=index.metric.value + up)

@@ -139,7 +139,8 @@ def test_a_model_without_answers_has_no_values_and_no_verdicts(files: dict[str, 
     key, silent = found(files, "acme/silent")
     assert all(measure["useless"] == [key] for measure in files["models.json"]["measures"])
     assert silent == {"draws": "", "slices": []}
-    assert not [path for path, file in files.items() if path.startswith("pairs/") and (key in path or key in file)]
+    assert files[f"pairs/{key}.json"] == {}
+    assert not [path for path, file in files.items() if path.startswith("pairs/") and key in file]
 
 
 @pytest.fixture(scope="module")
