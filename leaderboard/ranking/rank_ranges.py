@@ -63,10 +63,6 @@ class Candidate:
         """The value of the given answers."""
         return (self.worst + self.best) / 2 if self.value is None else self.value
 
-    def lead_over(self, other: Candidate, ideal: float) -> float:
-        """Return how much nearer to the ideal the value of the given answers is than that of another model."""
-        return abs(other.given - ideal) - abs(self.given - ideal)
-
 
 class RankRange(NamedTuple):
     """The range of ranks that the data allow for a model."""
@@ -493,7 +489,7 @@ def _comparison(
     """
     ideal, largest = limits
     difference, half_width, p_value = judged or (0.0, None, None)
-    lead = first.lead_over(second, ideal)
+    lead = abs(second.given - ideal) - abs(first.given - ideal)
     at_worst, at_best = (
         [abs(end - ideal) for end in ends] for ends in ((first.worst, second.worst), (first.best, second.best))
     )

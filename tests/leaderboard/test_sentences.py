@@ -202,13 +202,16 @@ def words(line: Line) -> str:
     return line["slice"].partition("=")[2].replace("_", " ")
 
 
-def check_nothing(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    """A sentence without a number that only says where to look."""
+def check_unranked(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
+    """The table has the model, without a rank and not for want of skill."""
+    lines = [line for view in site.view.tables if view.benchmark == pages.name for line in site.lines(view.files.csv)]
+    own = [line for line in lines if line["model"] == model_id]
+    assert any(line["unranked_reason"] and not line["no_better_than_baselines_reason"] for line in own)
 
 
 Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
 PORTRAIT: dict[str, Check] = {
-    r"On .+ has no rank: see the table\.": check_nothing,
+    r"On .+ has no rank: see the table\.": check_unranked,
     r"On .+ has no rank: it lacks results that the ranking needs\.": check_lacking,
     r"On .+ has no rank: it is not shown to do better than a useless predictor( in .+)?\.": check_below,
     r"On .+ is the only model that can be ranked\.": check_alone,
