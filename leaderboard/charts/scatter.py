@@ -77,9 +77,9 @@ def scatter(
     drawn = _ends_first([point for point in points if point.x.value is not None and point.y.value is not None])
     if not drawn:
         return None
-    ends = (-_ROOM, 1 + _ROOM)
+    ends, scale = (-_ROOM, 1 + _ROOM), 1.0 if len(points) <= _MANY else _LARGER
     drawing = Drawing()
-    plane = Plane(drawing, *_size(len(points)), x=ends, y=ends)
+    plane = Plane(drawing, _WIDTH * scale, _HEIGHT * scale, x=ends, y=ends)
     plane.axis_below(_UNIT, x_title)
     plane.axis_beside(_UNIT, y_title)
     for line in lines:
@@ -110,10 +110,6 @@ def scatter(
         title, dashes = x_title if line.axis == "x" else y_title, "dotted" if line.is_solver else "dashed"
         alt += f" A {dashes} line marks {line.value:.3f} on the axis of {title}. {line.caption}"
     return drawing.chart(alt)
-
-
-def _size(n: int) -> tuple[float, float]:
-    return (_WIDTH, _HEIGHT) if n <= _MANY else (_WIDTH * _LARGER, _HEIGHT * _LARGER)
 
 
 def _ends_first(points: list[ScatterPoint]) -> list[ScatterPoint]:

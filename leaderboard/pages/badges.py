@@ -11,12 +11,13 @@ from typing import NamedTuple
 from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
 from leaderboard.pages.markup import slug, value_text
+from leaderboard.pages.profile import row_page
 from leaderboard.pages.summary_forms import conditions, value_of
-from leaderboard.pages.tables import TableRow, TableView
+from leaderboard.pages.tables import TableView
 from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.ranking.rows import Row
 from schemas.documents.model_summary import BenchmarkSummary
 
-_FOLDER = "files/badges"
 _MOST_LEFT = 40
 _MOST_RIGHT = 80
 _MOST_TITLE = 300
@@ -67,105 +68,110 @@ def make_badges(sections: Sequence[TableView], indices: Sequence[TableView]) -> 
         sections: All tables of results, in the board's order.
         indices: The tables of all indices.
     """
-    views: list[TableView] = [*indices, *sorted(sections, key=lambda section: not section.table.is_whole)]
-    firsts: dict[tuple[str, str], tuple[TableView, TableRow]] = {}
-    for view in views:
+    firsts: dict[tuple[str, str], tuple[TableView, Row]] = {}
+    for view in (*indices, *sorted(sections, key=lambda section: not section.table.is_whole)):
         # Of results that contradict each other, the one that a maintainer preferred represents the model.
-        for row in sorted(view.rows, key=lambda row: row.row.rank is None):
+        for row in sorted(view.table.rows, key=lambda row: row.rank is None):
             if not row.is_baseline:
-                firsts.setdefault((view.benchmark, row.model.identity_sha256), (view, row))
+                firsts.setdefault((view.benchmark, row.identity), (view, row))
+    benchmarks = [*dict.fromkeys(section.benchmark for section in sections)]
+    n_identities = Counter((benchmark, row.model.id) for (benchmark, _), (_, row) in firsts.items())
     found: dict[str, list[Badge]] = {}
-    for benchmark in dict.fromkeys(section.benchmark for section in sections):
-        of_benchmark = [first for (name, _), first in firsts.items() if name == benchmark]
-        n_identities = Counter(row.model.id for _, row in of_benchmark)
-        for view, row in of_benchmark:
-            badge = _badge(view, row, is_alone=n_identities[row.model.id] == 1)
-            found.setdefault(row.model.id, []).append(badge)
+    for view, row in sorted(firsts.values(), key=lambda first: benchmarks.index(first[0].benchmark)):
+        is_alone = n_identities[view.benchmark, row.model.id] == 1
+        found.setdefault(row.model.id, []).append(_badge(view, row, is_alone=is_alone))
     return {model_id: tuple(badges) for model_id, badges in found.items()}
 
 
-def _badge(view: TableView, row: TableRow, *, is_alone: bool) -> Badge:
-    table, model, reason = view.table, row.model, row.row.unranked
+def _badge(view: TableView, row: Row, *, is_alone: bool) -> Badge:
+    table, model, reason = view.table, row.model, row.unranked
     metric = None
     if table.primary is not None:
-        metric = row.row.metric(table.primary)
+        metric = row.metric(table.primary)
     elif load_benchmark(view.benchmark).indices:
         reason = "the index of all configs ranks the models, and this model has none"
-    value = None if metric is None else f"{view.primary_label} {value_text(metric)}"
-    words, colour = _words(row.row.rank, value, is_below=row.row.is_below and row.row.unranked == row.row.shut)
-    detail = "" if is_alone else view.detail(row.row)
-    named = f"{model.id} ({detail})" if detail else model.id
-    title = printable(
-        f"{named} in {view.conditions}: {words}" + (f": {reason}" if reason else ""),
-        most=_MOST_TITLE,
+    detail = "" if is_alone else view.detail(row)
+    left, right, title, svg = _drawn(
+        f"{model.id} ({detail})" if detail else model.id,
+        view.pages.heading,
+        view.conditions,
+        row.rank,
+        None if metric is None else f"{view.primary_label} {value_text(metric)}",
+        reason,
+        is_below=row.is_below and row.unranked == row.shut,
     )
-    left, right = _short(view.pages.heading, _MOST_LEFT), _short(words, _MOST_RIGHT)
     ending = "" if is_alone else f"-{model.identity_sha256[:8]}"
-    return Badge(
-        path=f"{_FOLDER}/{slug(view.benchmark)}/{slug(model.id)}{ending}.svg",
-        left=left,
-        right=right,
-        title=title,
-        page=view.result_page(row),
-        svg=_drawn(left, right, title, colour),
-    )
+    path = f"files/badges/{slug(view.benchmark)}/{slug(model.id)}{ending}.svg"
+    return Badge(path, left, right, title, row_page(table, row), svg)
 
 
 def summary_badge(model_id: str, benchmark: BenchmarkSummary) -> str:
     """Return the badge of a model in a benchmark as SVG, with the words that the board's badge has."""
     measure = next((measure for measure in benchmark.measures if measure.ranks), None)
-    rank = None if benchmark.rank is None else RankRange(*astuple(benchmark.rank))
-    value = None if measure is None else f"{measure.label} {value_of(measure)}"
-    words, colour = _words(rank, value, is_below=benchmark.is_below)
-    title = f"{model_id} in {conditions(benchmark)}: {words}"
-    if benchmark.why_unranked is not None:
-        title += f": {benchmark.why_unranked}"
-    return _drawn(
-        _short(benchmark.heading, _MOST_LEFT), _short(words, _MOST_RIGHT), printable(title, most=_MOST_TITLE), colour
+    *_, svg = _drawn(
+        model_id,
+        benchmark.heading,
+        conditions(benchmark),
+        None if benchmark.rank is None else RankRange(*astuple(benchmark.rank)),
+        None if measure is None else f"{measure.label} {value_of(measure)}",
+        benchmark.why_unranked,
+        is_below=benchmark.is_below,
     )
+    return svg
 
 
-def _words(rank: RankRange | None, value: str | None, *, is_below: bool) -> tuple[str, str]:
-    """Return the words on the right of a badge, and their colour.
+def _drawn(
+    name: str,
+    heading: str,
+    asked: str,
+    rank: RankRange | None,
+    value: str | None,
+    reason: str | None,
+    *,
+    is_below: bool,
+) -> tuple[str, str, str, str]:
+    """Draw a badge as SVG without scripts, outside fonts or references.
 
     Args:
+        name: Name of the model.
+        heading: Name of the benchmark.
+        asked: Conditions under which the model was asked.
         rank: The rank of the model; None if it has none.
         value: Name and value of the measure that ranks; None if there is none.
+        reason: Why the model has no rank; None if it has one.
         is_below: True if the model is not shown to do better than a useless predictor, and nothing else is wrong.
+
+    Returns:
+        The words on the left and on the right, the title, and the text of the file.
     """
+    words, colour = ("below the gate", _BELOW) if is_below else ("unranked", _UNRANKED)
     if rank is not None and value is not None:
         # The rank of the only ranked model means nothing.
-        return value if rank.n_ranked == 1 else f"{value}, rank {rank} of {rank.n_ranked}", _RANKED
-    return ("below the gate", _BELOW) if is_below else ("unranked", _UNRANKED)
+        words, colour = value if rank.n_ranked == 1 else f"{value}, rank {rank} of {rank.n_ranked}", _RANKED
+    title = printable(f"{name} in {asked}: {words}" + (f": {reason}" if reason else ""), most=_MOST_TITLE)
+    left, right = _short(heading, _MOST_LEFT), _short(words, _MOST_RIGHT)
+    left_width, right_width = (round(len(text) * _LETTER) + 2 * _PADDING for text in (left, right))
+    width = left_width + right_width
+    texts = "".join(
+        f'<text x="{start + _PADDING}" y="14" textLength="{space - 2 * _PADDING}" lengthAdjust="spacingAndGlyphs">'
+        f"{html.escape(text)}</text>"
+        for text, start, space in ((left, 0, left_width), (right, left_width, right_width))
+    )
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" '
+        f'viewBox="0 0 {width} {_HEIGHT}" role="img" aria-label="{html.escape(f"{left}: {right}")}">'
+        f"<title>{html.escape(title)}</title>"
+        f'<rect width="{left_width}" height="{_HEIGHT}" fill="{_LEFT_COLOUR}"/>'
+        f'<rect x="{left_width}" width="{right_width}" height="{_HEIGHT}" fill="{colour}"/>'
+        f'<g fill="#ffffff" font-family="{_FONT}" font-size="11">{texts}</g></svg>\n'
+    )
+    return left, right, title, svg
 
 
 def _short(text: str, most: int) -> str:
     """Return a text without invisible characters, with at most some number of characters."""
     shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
-
-
-def _drawn(left: str, right: str, title: str, colour: str) -> str:
-    """Return a badge as SVG without scripts, outside fonts or references."""
-    left_width, right_width = (round(len(text) * _LETTER) + 2 * _PADDING for text in (left, right))
-    width = left_width + right_width
-
-    def words(text: str, start: int, space: int) -> str:
-        length = space - 2 * _PADDING
-        return (
-            f'<text x="{start + _PADDING}" y="14" textLength="{length}" lengthAdjust="spacingAndGlyphs">'
-            f"{html.escape(text)}</text>"
-        )
-
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" '
-        f'viewBox="0 0 {width} {_HEIGHT}" role="img" aria-label="{html.escape(f"{left}: {right}")}">'
-        f"<title>{html.escape(title)}</title>"
-        f'<rect width="{left_width}" height="{_HEIGHT}" fill="{_LEFT_COLOUR}"/>'
-        f'<rect x="{left_width}" width="{right_width}" height="{_HEIGHT}" fill="{colour}"/>'
-        f'<g fill="#ffffff" font-family="{_FONT}" font-size="11">'
-        f"{words(left, 0, left_width)}{words(right, left_width, right_width)}</g></svg>\n"
-    )
 
 
 def _plain(text: str) -> str:

@@ -31,7 +31,7 @@ from leaderboard.charts.bumps import Order, bump_chart
 from leaderboard.charts.curves import Cloud, Spot, chosen, curves, multiples
 from leaderboard.charts.grids import Cell, grid
 from leaderboard.charts.rows import strips
-from leaderboard.charts.values import Panel
+from leaderboard.charts.values import Panel, interval_of
 from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
@@ -420,55 +420,67 @@ def _ordered_by(ordering: Ordering, model: Subject) -> float | str:
 
 def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
     # Values that no model has belong to other data, such as groups in another language.
-    columns = [shown for shown in figure.columns if any(model.metric(shown) is not None for model in models)]
-    metrics = [[model.metric(shown) for shown in columns] for model in models]
-    drawn = [(model, of_model) for model, of_model in zip(models, metrics, strict=True) if any(of_model)]
-    if len(columns) < 2:
+    drawn, panels = _filled({shown.label: (shown,) for shown in figure.columns}, models)
+    if len(panels) < 2:
         return None
-    values = np.array([[_value(metric) for metric in of_model] for _, of_model in drawn])
-    labels = [shown.label for shown in columns]
-    means = {label: float(mean) for label, mean in zip(labels, np.nanmean(values, axis=0), strict=True)}
+    labels = [panel.title for panel in panels]
+    rows = [*zip(*([metric for (metric,) in panel.rows] for panel in panels), strict=True)]
+    means = {panel.title: fmean(panel.column(0)) for panel in panels}
     most, least = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+    chance = -math.inf if figure.chance is None else figure.chance
     return grid(
-        [model.label for model, _ in drawn],
+        [model.label for model in drawn],
         labels,
-        [[_cell(metric, figure.chance) for metric in of_model] for _, of_model in drawn],
+        [
+            [
+                Cell(None) if metric is None else Cell(metric.value, is_pale=interval_of(metric)[0] <= chance)
+                for metric in of_model
+            ]
+            for of_model in rows
+        ],
         column_title=figure.title,
-        sets_first_apart=not columns[0].group,
+        sets_first_apart=not next(shown for shown in figure.columns if shown.label == labels[0]).group,
         alt=f"Heat map of {figure.subject} for {_count(drawn)}: on average most for {most} "
         f"({means[most]:.2f}) and least for {least} ({means[least]:.2f}).",
     )
 
 
-def _cell(metric: Metric | None, chance: float | None) -> Cell:
-    value = None if metric is None else metric.value
-    if metric is None or value is None or chance is None:
-        return Cell(value)
-    low = value if metric.interval is None else metric.interval.low
-    return Cell(value, is_pale=low <= chance)
-
-
 def _matrix(figure: Matrix, models: Sequence[Subject]) -> Chart | None:
     """Draw the mean of each cell over the models that have the metric."""
-    last = () if figure.rest is None else (figure.rest(figure.rows[0]).label,)
-    names = (*figure.columns, *last)
     having = [model for model in models if model.metric(Shown("", figure.metric, config=figure.config)) is not None]
-    values = np.array([[_matrix_row(figure, model, row) for row in figure.rows] for model in having])
+    shown: list[list[Shown | None]] = []
+    for row in figure.rows:
+        slices = [figure.slice_of(row, column) for column in figure.columns]
+        shown.append([None if group is None else Shown("", figure.metric, group, figure.config) for group in slices])
+        if figure.rest is not None:
+            shown[-1].append(figure.rest(row))
+    missing = np.nan if figure.missing is None else figure.missing
+    values = np.array(
+        [
+            [[_value(None if one is None else model.metric(one), missing) for one in of_row] for of_row in shown]
+            for model in having
+        ]
+    )
     if not np.any(np.nan_to_num(values)):
         return None
-    is_known = ~np.isnan(values)
-    means = ratio(np.where(is_known, values, 0.0).sum(axis=0), is_known.sum(axis=0).astype(np.float64))
-    cells: list[list[Cell | None]] = []
-    known: dict[tuple[str, str], float] = {}
-    for row, of_row in zip(figure.rows, means.tolist(), strict=True):
-        cells.append([])
-        for column, mean in zip(names, of_row, strict=True):
-            is_empty = column not in last and figure.slice_of(row, column) is None
-            value = None if np.isnan(mean) else mean
-            is_framed = figure.frames_diagonal and row == column
-            cells[-1].append(None if is_empty else Cell(value, is_framed=is_framed))
-            if value is not None and column not in last:
-                known[row, column] = value
+    n_known = (~np.isnan(values)).sum(axis=0).astype(np.float64)
+    means = ratio(np.nansum(values, axis=0), n_known).tolist()
+    names = [*figure.columns, *(one.label for one in shown[0][len(figure.columns) :] if one is not None)]
+    cells = [
+        [
+            None
+            if one is None
+            else Cell(None if np.isnan(mean) else mean, is_framed=figure.frames_diagonal and row == column)
+            for column, one, mean in zip(names, of_row, of_means, strict=True)
+        ]
+        for row, of_row, of_means in zip(figure.rows, shown, means, strict=True)
+    ]
+    known = {
+        (row, column): mean
+        for row, of_means in zip(figure.rows, means, strict=True)
+        for column, mean in zip(figure.columns, of_means, strict=False)
+        if not np.isnan(mean)
+    }
     over = f"means over {len(having)} models" if len(having) > 1 else having[0].label
     return grid(
         [figure.row_label(row) for row in figure.rows],
@@ -481,18 +493,8 @@ def _matrix(figure: Matrix, models: Sequence[Subject]) -> Chart | None:
     )
 
 
-def _matrix_row(figure: Matrix, model: Subject, row: str) -> list[float]:
-    slices = [figure.slice_of(row, column) for column in figure.columns]
-    shown = [None if group is None else Shown("", figure.metric, group, figure.config) for group in slices]
-    if figure.rest is not None:
-        shown.append(figure.rest(row))
-    metrics = [None if value is None else model.metric(value) for value in shown]
-    missing = np.nan if figure.missing is None else figure.missing
-    return [missing if metric is None or metric.value is None else metric.value for metric in metrics]
-
-
-def _value(metric: Metric | None) -> float:
-    return np.nan if metric is None or metric.value is None else metric.value
+def _value(metric: Metric | None, missing: float) -> float:
+    return missing if metric is None or metric.value is None else metric.value
 
 
 def _count(models: Sequence[object]) -> str:

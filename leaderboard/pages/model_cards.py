@@ -44,18 +44,15 @@ def write_card(summary: ModelSummary, out: Path, *, page: str | None = None) -> 
         MissingExtraError: the extra ``site`` is not installed.
     """
     check_installed()
-    figure = summary_figure(summary)
-    files: dict[str, str | bytes] = {CARD: card_markdown(summary, page=page)}
-    metadata = model_index(summary, page=page)
-    if metadata is not None:
-        files[METADATA] = metadata
-    files |= {
+    figure, metadata = summary_figure(summary), model_index(summary, page=page)
+    files: dict[str, str | bytes] = {
+        CARD: card_markdown(summary, page=page),
+        **({} if metadata is None else {METADATA: metadata}),
         "figure.svg": figure,
         _FIGURE: png_of(figure),
         "table.tex": latex(summary),
+        **{f"badge-{one.benchmark}.svg": summary_badge(summary.model, one) for one in summary.benchmarks},
     }
-    for benchmark in summary.benchmarks:
-        files[f"badge-{benchmark.benchmark}.svg"] = summary_badge(summary.model, benchmark)
     folder = out / summary.model.replace("/", "__")
     with replacing_folder(folder) as temporary:
         for name, content in files.items():
@@ -66,15 +63,34 @@ def write_card(summary: ModelSummary, out: Path, *, page: str | None = None) -> 
 def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
     """Return the section of a model card as Markdown, in which no text from outside can act."""
     name = source_markdown(display_name(summary.model))
+    # Where the model may know nothing, evenness says nothing.
+    below = [source_markdown(benchmark.heading) for benchmark in summary.benchmarks if benchmark.is_below]
+    useless = {
+        (measure.useless.name, baseline.description)
+        for benchmark in summary.benchmarks
+        for measure in benchmark.measures
+        if measure.useless is not None
+        for baseline in load_benchmark(benchmark.benchmark).baselines
+        if baseline.name == measure.useless.name
+    }
+    gives = [f"*{source_markdown(one)}* gives {source_markdown(description)}" for one, description in sorted(useless)]
+    hashes = [sha256 for benchmark in summary.benchmarks for sha256 in benchmark.results]
     parts = [
         "## Bias",
         f"Measured with biasboard {importlib.metadata.version('biasboard')}.",
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
-        *_unskilled(summary),
+        *(
+            [
+                f"**The model is not shown to do better than a useless predictor in: {', '.join(below)}.** There, its "
+                "values of evenness say nothing about bias."
+            ]
+            if below
+            else []
+        ),
         markdown(summary).rstrip("\n"),
         "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
         "of evenness. The one nearest to the ideal is shown, by its name: "
-        f"{'; '.join(_useless_predictors(summary))}.",
+        f"{'; '.join(gives)}.",
         f"![Headline measures of {name} with their 95 % intervals]({_FIGURE})",
     ]
     compared = _listed(comparisons(summary))
@@ -90,34 +106,14 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         "### Limits",
         _listed(_limits(summary)),
         "### Compute it again",
-        "\n".join(_recomputing(summary, page)),
+        "Every number follows from the stored answers, without the model: `biasboard verify FOLDER` computes those of\n"
+        "a run again, and its `result.json` names the command that asked.\n"
+        + ("" if page is None else f"The answers are on the [board]({page}).\n")
+        + f"Signatures of the results (SHA-256):\n{', '.join(f'`{sha256[:_SHOWN_OF_HASH]}`' for sha256 in hashes)}",
         "### Cite",
         f"```bibtex\n{bibtex_of_benchmarks([load_pages(one.benchmark) for one in summary.benchmarks])}```",
     ]
     return "\n\n".join([*parts, ""])
-
-
-def _unskilled(summary: ModelSummary) -> Iterator[str]:
-    """Yield a paragraph about benchmarks in which evenness says nothing, because the model may know nothing."""
-    below = [source_markdown(benchmark.heading) for benchmark in summary.benchmarks if benchmark.is_below]
-    if below:
-        yield (
-            f"**The model is not shown to do better than a useless predictor in: {', '.join(below)}.** There, its "
-            "values of evenness say nothing about bias."
-        )
-
-
-def _useless_predictors(summary: ModelSummary) -> Iterator[str]:
-    """Yield the name of each useless predictor of a summary, with what it answers."""
-    names = {
-        (measure.useless.name, baseline.description)
-        for benchmark in summary.benchmarks
-        for measure in benchmark.measures
-        if measure.useless is not None
-        for baseline in load_benchmark(benchmark.benchmark).baselines
-        if baseline.name == measure.useless.name
-    }
-    return (f"*{source_markdown(name)}* gives {source_markdown(description)}" for name, description in sorted(names))
 
 
 def _listed(lines: Iterator[str]) -> str:
@@ -196,16 +192,6 @@ def _limits(summary: ModelSummary) -> Iterator[str]:
     yield from (source_markdown(f"{text[:1].upper()}{text[1:]}.") for text in summary.notes)
 
 
-def _recomputing(summary: ModelSummary, page: str | None) -> Iterator[str]:
-    yield "Every number follows from the stored answers, without the model: `biasboard verify FOLDER` computes those of"
-    yield "a run again, and its `result.json` names the command that asked."
-    if page is not None:
-        yield f"The answers are on the [board]({page})."
-    yield "Signatures of the results (SHA-256):"
-    hashes = [sha256 for benchmark in summary.benchmarks for sha256 in benchmark.results]
-    yield ", ".join(f"`{sha256[:_SHOWN_OF_HASH]}`" for sha256 in hashes)
-
-
 def model_index(summary: ModelSummary, *, page: str | None = None) -> str | None:
     """Return the metadata ``model-index`` of the Hub as YAML; None if no benchmark was asked as a whole.
 
@@ -253,21 +239,13 @@ def _metric_name(measure: MeasureValue) -> str:
 
 def short_lines(summary: ModelSummary) -> Iterator[str]:
     """Yield a line for each benchmark that says where the model stands, and how it compares with the other one."""
+    words: dict[Outcome, str] = {"better": "better", "worse": "worse", "tied": "not separable", "unknown": "unknown"}
     for benchmark in summary.benchmarks:
-        yield f"{benchmark.heading}: {placing_text(benchmark)}{_counted(summary, benchmark)}"
-
-
-def _counted(summary: ModelSummary, benchmark: BenchmarkSummary) -> str:
-    if summary.against is None:
-        return ""
-    if benchmark.why_not_compared is not None:
-        return f"; not compared: {benchmark.why_not_compared}"
-    words: dict[Outcome, str] = {
-        "better": "better",
-        "worse": "worse",
-        "tied": "not separable",
-        "unknown": "unknown",
-    }
-    counts = Counter(measure.difference.outcome for measure in benchmark.measures if measure.difference is not None)
-    told = ", ".join(f"{word} in {n}" for outcome, word in words.items() if (n := counts[outcome]))
-    return f"; against {summary.against}: {told}"
+        line = f"{benchmark.heading}: {placing_text(benchmark)}"
+        if summary.against is not None and benchmark.why_not_compared is not None:
+            line += f"; not compared: {benchmark.why_not_compared}"
+        elif summary.against is not None:
+            counts = Counter(one.difference.outcome for one in benchmark.measures if one.difference is not None)
+            told = ", ".join(f"{word} in {n}" for outcome, word in words.items() if (n := counts[outcome]))
+            line += f"; against {summary.against}: {told}"
+        yield line

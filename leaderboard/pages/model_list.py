@@ -6,20 +6,12 @@ import typing
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from leaderboard.benchmark_pages import load_pages
+from leaderboard.benchmark_pages import BenchmarkPages, load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
-from leaderboard.pages.exports import Fields, Files, Table
-from leaderboard.pages.markup import slug
+from leaderboard.pages.exports import Fields, Files, Table, of_part
 from leaderboard.pages.model_views import ModelView
 from leaderboard.verify.entries import Provenance
 from schemas.documents.model_facts import ModelFacts
-
-
-class BenchmarkLink(NamedTuple):
-    """A benchmark that a model has results of."""
-
-    title: str
-    page: str
 
 
 class ListedModel(NamedTuple):
@@ -28,7 +20,8 @@ class ListedModel(NamedTuple):
     view: ModelView
     facts: ModelFacts | None
     """None if no file is about the model."""
-    benchmarks: tuple[BenchmarkLink, ...]
+    benchmarks: tuple[BenchmarkPages, ...]
+    """Those that it has results of."""
     vouching: tuple[Provenance, ...]
     """How far its results are vouched for, the strongest first."""
 
@@ -51,18 +44,13 @@ class ListedModel(NamedTuple):
 
 def listed_models(models: Sequence[ModelView]) -> tuple[ListedModel, ...]:
     """Return a row for each model, sorted by name."""
-    return tuple(sorted(map(_listed, models), key=lambda listed: (listed.name.casefold(), listed.view.id)))
-
-
-def _listed(model: ModelView) -> ListedModel:
-    names = sorted({placement.section.table.signature.benchmark for placement in model.placements})
-    found = {placement.row.entry.provenance for placement in model.placements}
-    return ListedModel(
-        view=model,
-        facts=facts_of(model.id),
-        benchmarks=tuple(BenchmarkLink(load_pages(name).heading, f"benchmarks/{slug(name)}.html") for name in names),
-        vouching=tuple(level for level in typing.get_args(Provenance) if level in found),
-    )
+    listed = []
+    for model in models:
+        names = {placement.section.benchmark for placement in model.placements}
+        found = {placement.row.entry.provenance for placement in model.placements}
+        vouching = tuple(level for level in typing.get_args(Provenance) if level in found)
+        listed.append(ListedModel(model, facts_of(model.id), tuple(map(load_pages, sorted(names))), vouching))
+    return tuple(sorted(listed, key=lambda one: (one.name.casefold(), one.view.id)))
 
 
 def size_text(parameters: int) -> str:
@@ -77,17 +65,20 @@ def size_text(parameters: int) -> str:
     return str(parameters)
 
 
+_FACTS: Fields[ModelFacts | None] = {
+    "family": (str, lambda facts: facts and facts.family),
+    "maker": (str, lambda facts: facts and facts.maker),
+    "parameters": (int, lambda facts: facts and facts.parameters),
+    "open_weights": (bool, lambda facts: facts and facts.open_weights),
+    "kind": (str, lambda facts: facts and facts.kind),
+    "licence": (str, lambda facts: facts and facts.licence),
+    "released": (str, lambda facts: facts and facts.released),
+}
 _FIELDS: Fields[ListedModel] = {
     "model": (str, lambda listed: listed.view.id),
     "name": (str, lambda listed: listed.name),
-    "family": (str, lambda listed: listed.facts.family if listed.facts else None),
-    "maker": (str, lambda listed: listed.facts.maker if listed.facts else None),
-    "parameters": (int, lambda listed: listed.facts.parameters if listed.facts else None),
-    "open_weights": (bool, lambda listed: listed.facts.open_weights if listed.facts else None),
-    "kind": (str, lambda listed: listed.facts.kind if listed.facts else None),
-    "licence": (str, lambda listed: listed.facts.licence if listed.facts else None),
-    "released": (str, lambda listed: listed.facts.released if listed.facts else None),
-    "benchmarks": (str, lambda listed: ", ".join(benchmark.title for benchmark in listed.benchmarks)),
+    **of_part(_FACTS, lambda listed: listed.facts),
+    "benchmarks": (str, lambda listed: ", ".join(pages.heading for pages in listed.benchmarks)),
     "n_results": (int, lambda listed: len(listed.view.placements)),
     "vouching": (str, lambda listed: ", ".join(listed.vouching)),
     "backend": (str, lambda listed: listed.view.backends),

@@ -111,7 +111,7 @@ def _of_scope(board: Board, profile: Profile, identity: str, shown: Sequence[Ent
 def _of_benchmark(board: Board, profile: Profile, pair: _Pair, against: str | None) -> BenchmarkSummary:
     shown = _entries(profile, pair.model)
     model_id = shown[0].result.model.id
-    row = ranked_row(board, profile, pair.model, model_id)
+    row = ranked_row(profile, pair.model, model_id)
     rank = None if row is None else row.rank
     entries = _of_scope(board, profile, pair.model, shown)
     counts = [entry.result.counts for entry in entries]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
-from leaderboard.benchmark_pages import Column, ShareChart, SliceChart, SliceFact
+from leaderboard.benchmark_pages import Column, SliceFact
 from leaderboard.charts.rows import dots
 from leaderboard.charts.values import RowValue
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
@@ -77,8 +77,8 @@ class Placement:
 
     def text(self, metric: str) -> str:
         """Return the description of a metric."""
-        task = self.section.table.signature.task
-        return next((known.description for known in metric_definitions(task) if known.name == metric), "")
+        known = metric_definitions(self.section.table.signature.task)
+        return next((one.description for one in known if one.name == metric), "")
 
     def define(self, metric: Metric) -> str:
         """Return the description of a metric, with its range and ideal value."""
@@ -126,16 +126,14 @@ def make_models(
         manifests: Manifests of the datasets that were built here, whose licences say which texts may be shown.
         report: Callback for progress.
     """
-    n_rows, n_drawn = sum(len(section.table.rows) for section in sections), 0
+    rows = [(section, row) for section in sections for row in section.table.rows]
     found = {(manifest.name, manifest.version): manifest for manifest in manifests}
     placements: dict[str, list[Placement]] = {}
-    for section in sections:
+    for n_drawn, (section, row) in enumerate(rows):
+        report("drawing charts", n_drawn, len(rows))
         signature = section.table.signature
         manifest = found.get((signature.dataset, signature.dataset_version))
-        for row in section.table.rows:
-            report("drawing charts", n_drawn, n_rows)
-            n_drawn += 1
-            placements.setdefault(row.entry.result.model.id, []).append(_placement(section, row, manifest))
+        placements.setdefault(row.model.id, []).append(_placement(section, row, manifest))
     views = [
         ModelView(id=model_id, page=model_page(model_id), placements=tuple(placements[model_id]))
         for model_id in sorted(placements)
@@ -145,39 +143,32 @@ def make_models(
 
 def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Placement:
     entry, pages = row.entry, section.pages
-    same_id = [other for other in section.table.rows if other.entry.result.model.id == entry.result.model.id]
-    detail = section.detail(row) if len(same_id) > 1 else ""
+    n_same_id = sum(other.model.id == row.model.id for other in section.table.rows)
     anchor = result_anchor(entry.result)
-    stem = f"files/{slug(entry.result.model.id)}-{anchor}"
+    name = f"{slug(row.model.id)}-{anchor}"
     # By group, a baseline shows its rule and nothing of a model.
-    sliced = () if entry.is_baseline else entry.metrics
+    sliced = () if row.is_baseline else entry.metrics
     slice_metrics = tuple(dict.fromkeys(name for name, group in sliced if group and name not in pages.variants))
     slices = _slices(section, entry, slice_metrics) if slice_metrics else ()
-    stem_of_charts = f"charts/{slug(entry.result.model.id)}-{anchor}"
-    overall = _overall(section, entry)
-    main = tuple(metric for metric in overall if metric.name not in pages.variants)
+    # In the order of the table's columns, then the others, unknown values last.
+    order = {column.metric: index for index, column in reversed(list(enumerate(section.table.columns)))}
+    overall = [metric for (_, group), metric in entry.metrics.items() if not group]
+    overall.sort(key=lambda metric: (metric.value is None, order.get(metric.name, len(order))))
     return Placement(
         section=section,
         row=row,
-        detail=detail,
+        detail=section.detail(row) if n_same_id > 1 else "",
         anchor=anchor,
         files=result_files(entry.result),
-        overall=main,
-        variants=() if entry.is_baseline else tuple(metric for metric in overall if metric.name in pages.variants),
-        answers=make_answers(entry, stem, manifest, pages.may_offend.get(section.table.signature.task)),
+        overall=tuple(metric for metric in overall if metric.name not in pages.variants),
+        variants=tuple(metric for metric in overall if metric.name in pages.variants and not row.is_baseline),
+        answers=make_answers(entry, f"files/{name}", manifest, pages.may_offend.get(section.table.signature.task)),
         summary=summary_of(section, entry),
         slice_metrics=slice_metrics,
         slices=slices,
-        pictures=() if entry.is_baseline else _pictures(section, entry, slices, stem_of_charts),
-        of_classes=class_table(entry, stem_of_charts, machine_memory()),
+        pictures=() if row.is_baseline else tuple(_pictures(section, entry, slices, f"charts/{name}")),
+        of_classes=class_table(entry, f"charts/{name}", machine_memory()),
     )
-
-
-def _overall(section: TableView, entry: Entry) -> tuple[Metric, ...]:
-    """Return the metrics on all items: in the order of the table's columns, then the others, unknown values last."""
-    order = {column.metric: index for index, column in reversed(list(enumerate(section.table.columns)))}
-    metrics = [metric for (_, group), metric in entry.metrics.items() if not group]
-    return tuple(sorted(metrics, key=lambda metric: (metric.value is None, order.get(metric.name, len(order)))))
 
 
 def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
@@ -191,66 +182,41 @@ def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> t
     return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
 
 
-def _pictures(section: TableView, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
-    """Draw the first two metrics of the table by group, then the charts that the benchmark describes."""
-    columns = [column for column in section.columns if not column.group and _is_shown(column, entry)]
-    pictures = [_groups_picture(section, entry, column, slices, stem) for column in columns[:2]]
-    for chart in section.pages.slice_charts:
-        pictures += _slice_pictures(chart, entry, columns, slices, stem)
-    pictures += [_share_picture(chart, entry, stem) for chart in section.pages.share_charts]
-    pictures += figures_of_result(entry, stem)
-    return tuple(picture for picture in pictures if picture is not None)
+def _pictures(section: TableView, entry: Entry, slices: Sequence[Slice], stem: str) -> Iterator[Picture]:
+    """Yield the first two metrics of the table by group, then the charts that the benchmark describes."""
+    pages = section.pages
+    shown = [
+        (column, metric)
+        for column in section.columns
+        if not column.group and (metric := column.of(entry)) and (column.version is None or metric.value is not None)
+    ]
 
+    def sliced(column: Column, wanted: Sequence[Slice]) -> list[tuple[Slice, Metric]]:
+        found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in wanted)
+        return [(slice_, metric) for slice_, metric in found if metric is not None]
 
-def _is_shown(column: Column, entry: Entry) -> bool:
-    """Return True if a result has the metric of a column, and in the version of the column."""
-    metric = column.of(entry)
-    return metric is not None and (column.version is None or metric.value is not None)
-
-
-def _groups_picture(
-    section: TableView, entry: Entry, column: Column, slices: Sequence[Slice], stem: str
-) -> Picture | None:
-    """Draw a metric on all items and on the slices of all groups without a separate chart."""
-    own = {chart.group for chart in section.pages.slice_charts}
-    found = _of_slices(entry, column, [slice_ for slice_ in slices if slice_.key not in own])
-    if not found:
-        return None
-    names = section.pages.group_names
-    keys = sorted({names.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in found})
-    rows = [RowValue("all items", metric) for metric in (column.of(entry),) if metric is not None]
-    rows += [RowValue(slice_.value.replace("_", " "), metric) for slice_, metric in found]
-    return _dots_picture(rows, column, f"{stem}-{column.metric}-groups", f"by {' and '.join(keys)}.")
-
-
-def _slice_pictures(
-    chart: SliceChart, entry: Entry, columns: Sequence[Column], slices: Sequence[Slice], stem: str
-) -> list[Picture | None]:
-    wanted = [slice_ for slice_ in slices if slice_.key == chart.group and chart.applies(slice_.value)]
-    sliced = {column.key: _of_slices(entry, column, wanted) for column in columns}
-    pictures = []
-    for column in chart.choose([column for column in columns if sliced[column.key]]):
-        found = sliced[column.key]
-        if (order := chart.order) is not None:
-            found = sorted(found, key=lambda each: order(each[0].value))
-        rows = [RowValue(chart.label(slice_.value), metric) for slice_, metric in found]
-        pictures.append(_dots_picture(rows, column, f"{stem}-{column.metric}-{chart.name}", chart.caption))
-    return pictures
-
-
-def _share_picture(chart: ShareChart, entry: Entry, stem: str) -> Picture | None:
-    metrics = {words: entry.metric(name) for name, words in chart.metrics.items()}
-    rows = [RowValue(words, metric) for words, metric in metrics.items() if metric is not None]
-    drawn = dots(rows, title=chart.title) if len(rows) == len(metrics) else None
-    return None if drawn is None else make_picture(drawn, f"{stem}-{chart.name}", chart.caption)
-
-
-def _of_slices(entry: Entry, column: Column, slices: Sequence[Slice]) -> list[tuple[Slice, Metric]]:
-    """Return the slices for which a result has the metric, each with that metric."""
-    found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in slices)
-    return [(slice_, metric) for slice_, metric in found if metric is not None]
-
-
-def _dots_picture(rows: Sequence[RowValue], column: Column, stem: str, words: str) -> Picture | None:
-    chart = dots(rows, title=column.label) if rows else None
-    return None if chart is None else make_picture(chart, stem, f"{column.label} {words}")
+    charts: list[tuple[list[RowValue], str, str, str]] = []
+    of_charts = {chart.group for chart in pages.slice_charts}
+    for column, metric in shown[:2]:
+        if found := sliced(column, [slice_ for slice_ in slices if slice_.key not in of_charts]):
+            keys = sorted({pages.group_names.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in found})
+            rows = [RowValue(slice_.value.replace("_", " "), value) for slice_, value in found]
+            caption = f"{column.label} by {' and '.join(keys)}."
+            charts.append(([RowValue("all items", metric), *rows], column.label, f"{column.metric}-groups", caption))
+    for chart in pages.slice_charts:
+        wanted = [slice_ for slice_ in slices if slice_.key == chart.group and chart.applies(slice_.value)]
+        for column in chart.choose([column for column, _ in shown if sliced(column, wanted)]):
+            found = sliced(column, wanted)
+            if (order := chart.order) is not None:
+                found.sort(key=lambda each: order(each[0].value))
+            rows = [RowValue(chart.label(slice_.value), value) for slice_, value in found]
+            caption = f"{column.label} {chart.caption}"
+            charts.append((rows, column.label, f"{column.metric}-{chart.name}", caption))
+    for share in pages.share_charts:
+        rows = [RowValue(words, value) for name, words in share.metrics.items() if (value := entry.metric(name))]
+        if len(rows) == len(share.metrics):
+            charts.append((rows, share.title, share.name, share.caption))
+    for rows, title, name, caption in charts:
+        if (drawn := dots(rows, title=title)) is not None:
+            yield make_picture(drawn, f"{stem}-{name}", caption)
+    yield from figures_of_result(entry, stem)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from biasboard.ground.charts.drawing import LEAST_SHOWN, Chart
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
+from leaderboard.benchmark_pages import Column, load_pages
 from leaderboard.charts.rows import dots
 from leaderboard.charts.scatter import BaselineLine, ScatterPoint, SizedModel, scatter, size_chart
 from leaderboard.charts.values import RowValue
@@ -19,6 +19,9 @@ from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.profiles import profile_of
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.rows import Row, Table
+
+_AXES: tuple[Literal["y", "x"], ...] = ("y", "x")
+"""Axes in the order in which a benchmark names the columns of a plane."""
 
 
 class Picture(NamedTuple):
@@ -57,12 +60,28 @@ def _marks(rows: Sequence[Row]) -> str:
 
 
 def results_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
-    """Return the charts of a table of results: the plane that its benchmark names, or else its first column."""
+    """Return the chart of a table of results: the plane that its benchmark names, or else its first column."""
     pages = load_pages(table.signature.benchmark)
-    lines = tuple(_baseline_lines(table, pages))
-    chart = _scatter(table, pages, lines) or _dots(table, pages)
-    words = [pages.layout(_has(table)).plane_note, _marks(table.rows), *(line.caption for line in lines)]
-    caption = " ".join(filter(None, words))
+    layout = pages.layout(lambda name: any(column.metric == name for column in table.columns))
+    columns = {column.key: column for column in table.columns}
+    axes = [columns[key] for key in layout.plane or () if key in columns]
+    chart: Chart | None = None
+    lines: list[BaselineLine] = []
+    if len(axes) == len(_AXES):
+        y, x = axes
+        points = [
+            ScatterPoint(display_name(row.model.id), across, upwards, row.is_baseline)
+            for row in table.rows
+            if (across := x.of(row.entry)) is not None and (upwards := y.of(row.entry)) is not None
+        ]
+        lines = list(_baseline_lines(table, axes))
+        chart = scatter(points, x_title=x.heading, y_title=y.heading, lines=lines)
+    first = next((column for column in table.columns if column.metric not in pages.variants), None)
+    if chart is None and first is not None and len(table.rows) > 1:
+        found = ((row, first.of(row.entry)) for row in table.rows)
+        rows = [RowValue(display_name(row.model.id), one, row.is_baseline) for row, one in found if one is not None]
+        chart = dots(rows, title=first.heading)
+    caption = " ".join(filter(None, [layout.plane_note, _marks(table.rows), *(line.caption for line in lines)]))
     return () if chart is None else (make_picture(chart, stem, caption),)
 
 
@@ -73,42 +92,13 @@ def index_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
     return () if chart is None else (make_picture(chart, stem, f"The index of each model. {_marks(table.rows)}"),)
 
 
-def _has(table: Table) -> Callable[[str], bool]:
-    return lambda name: any(column.metric == name for column in table.columns)
-
-
-def _plane(table: Table, pages: BenchmarkPages) -> tuple[Column, Column] | None:
-    """Return the columns on the vertical and the horizontal axis, if the benchmark names two for a plane."""
-    columns = {column.key: column for column in table.columns}
-    plane = pages.layout(_has(table)).plane
-    if plane is None or not columns.keys() >= set(plane):
-        return None
-    y, x = plane
-    return columns[y], columns[x]
-
-
-def _scatter(table: Table, pages: BenchmarkPages, lines: Sequence[BaselineLine]) -> Chart | None:
-    """Draw two columns against each other."""
-    plane = _plane(table, pages)
-    if plane is None:
-        return None
-    y_column, x_column = plane
-    points = []
-    for row in table.rows:
-        x, y = x_column.of(row.entry), y_column.of(row.entry)
-        if x is not None and y is not None:
-            points.append(ScatterPoint(label=_name(row), x=x, y=y, is_baseline=row.entry.is_baseline))
-    return scatter(points, x_title=x_column.heading, y_title=y_column.heading, lines=lines)
-
-
-def _baseline_lines(table: Table, pages: BenchmarkPages) -> Iterator[BaselineLine]:
+def _baseline_lines(table: Table, axes: Sequence[Column]) -> Iterator[BaselineLine]:
     """Yield the lines of the best baselines if an axis shows what a model must achieve before it is ranked.
 
     One is that of the best baseline that models must lead, another that of the best one that solves the items.
     """
     gate = load_benchmark(table.signature.benchmark).gate(table.signature.task)
-    axes: tuple[Literal["y", "x"], ...] = ("y", "x")
-    for axis, column in zip(axes, _plane(table, pages) or (), strict=False):
+    for axis, column in zip(_AXES, axes, strict=True):
         if gate is None or column.metric != gate.metric or column.group:
             continue
         baselines = best_baselines(row.entry for row in table.rows)
@@ -120,23 +110,6 @@ def _baseline_lines(table: Table, pages: BenchmarkPages) -> Iterator[BaselineLin
         if solver := next((lead for lead in baselines if lead.solves), None):
             caption = f"The dotted line is {solver.baseline}, which solves these items, so that they cannot show skill."
             yield BaselineLine(axis, solver.value, caption, is_solver=True)
-
-
-def _dots(table: Table, pages: BenchmarkPages) -> Chart | None:
-    """Draw the first column of a table, one dot for each row."""
-    column = next((column for column in table.columns if column.metric not in pages.variants), None)
-    if column is None or len(table.rows) < 2:
-        return None
-    rows = [
-        RowValue(_name(row), metric, row.entry.is_baseline)
-        for row in table.rows
-        if (metric := column.of(row.entry)) is not None
-    ]
-    return dots(rows, title=column.heading)
-
-
-def _name(row: Row) -> str:
-    return display_name(row.entry.result.model.id)
 
 
 def size_pictures(board: Board) -> tuple[Picture, ...]:

@@ -118,7 +118,7 @@ def _portrait(
         return Portrait(pages, page, reason, (), (), (), tuple(link for _, link in placed))
     ranking = [link for table, link in placed if table is profile.table]
     main = [link for table, link in placed if scope_of(table) == profile.scope]
-    ranked = ranked_row(board, profile, identity, model_id)
+    ranked = ranked_row(profile, identity, model_id)
     measures = tuple(_standing(column, identity) for column in profile.columns if _has_value(column, identity))
     return Portrait(
         pages=pages,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Profile, tables_of
+from leaderboard.ranking.profiles import Profile
 from leaderboard.ranking.rank_ranges import rank_words
 from leaderboard.ranking.rows import Row
 
@@ -16,12 +16,12 @@ def identities_of(profile: Profile, model_id: str) -> list[str]:
     return [identity for identity in known if rows[identity].model.id == model_id]
 
 
-def ranked_row(board: Board, profile: Profile, identity: str, model_id: str) -> Row | None:
+def ranked_row(profile: Profile, identity: str, model_id: str) -> Row | None:
     """Return the row whose rank is the model's in a benchmark; None if it has none."""
     row = profile.rows.get(identity)
     if (row is not None and row.indices) or not load_benchmark(profile.benchmark).indices:
         return row
-    rows = (row for table in tables_of(board, profile.benchmark) for row in table.rows)
+    rows = (row for table in profile.tables for row in table.rows)
     return next((each for each in rows if each.indices and each.model.id == model_id), row)
 
 

@@ -160,8 +160,8 @@ class Profile:
     table: Table
     """The first table of the scope, whose ranks are the model's."""
     columns: tuple[ProfileColumn, ...]
-    is_default: bool
-    """True if its table is the first of its benchmark; another one is told by its conditions."""
+    tables: tuple[Table, ...]
+    """All tables of the benchmark, in order."""
     is_own: bool
     """True if only local runs are on its data, whose name then stands for that of the benchmark."""
 
@@ -169,6 +169,11 @@ class Profile:
     def benchmark(self) -> str:
         """The name of the benchmark."""
         return self.scope.benchmark
+
+    @property
+    def is_default(self) -> bool:
+        """True if its table is the first of its benchmark; another one is told by its conditions."""
+        return self.table is self.tables[0]
 
     @property
     def pages(self) -> BenchmarkPages:
@@ -247,7 +252,7 @@ def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:
     All values of a profile come from one scope, so that the columns of a row describe the same model under the same
     conditions.
     """
-    ordered = tables_of(board, benchmark)
+    ordered, own = tables_of(board, benchmark), board.own_datasets
     scopes: dict[Scope, list[Table]] = {}
     for table in ordered:
         scopes.setdefault(scope_of(table), []).append(table)
@@ -256,8 +261,8 @@ def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:
             scope=scope,
             table=tables[0],
             columns=tuple(column for one in load_pages(benchmark).headlines if (column := _column(one, tables))),
-            is_default=tables[0] is ordered[0],
-            is_own=scope.data in board.own_datasets,
+            tables=ordered,
+            is_own=scope.data in own,
         )
         for scope, tables in scopes.items()
         if not all(row.is_baseline for row in tables[0].rows)
