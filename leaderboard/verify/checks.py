@@ -53,6 +53,11 @@ def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
     """
     for fault in chain(_faults_of_model(result.model, is_foreign=is_foreign), _faults_of_signature(result.signature)):
         raise DataError(f"{path}: {fault}")
+    # Published answers say too little of their requests for that. As with these, a maintainer has to compare the texts.
+    prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
+    is_computed = prompt is None or prompt.requires != "import"
+    if is_foreign and result.model.endpoint == "baseline" and is_computed:
+        raise DataError(f"{path}: is of a baseline, and the board computes baselines itself; leave it out")
     if (adapters := read_adapters(path.parent, result)) is not None:
         for fault in _faults_of_adapters(adapters, result.signature, result.model):
             raise DataError(f"{path.with_name(ADAPTERS)}: {fault}")
@@ -72,8 +77,6 @@ def _faults_of_model(model: Model, *, is_foreign: bool) -> Iterator[str]:
     identity = model.identity
     if identity is not None and model_identity(identity) != model.identity_sha256:
         yield "identity_sha256 is not the hash of the identity; run the model again"
-    if is_foreign and model.endpoint == "baseline":
-        yield "is of a baseline, and the board computes baselines itself; leave it out"
     # The address of an endpoint is part of its identity and is not shown, so that its hash has to be believed.
     if is_foreign and identity is None and model.endpoint != "api":
         yield "says only the hash of its model's identity, not its parts; run the model again"
