@@ -137,6 +137,7 @@ CHOICES = {
     ("open", "unknown"): ["small-1b"],
     ("kind", "base"): ["GPT-2"],
     ("kind", "tuned"): ["Phi-3 mini", "GPT-4o"],
+    ("kind", "unknown"): ["small-1b"],
     ("size", "0-1e9"): ["GPT-2"],
     ("size", "1e9-1e10"): ["Phi-3 mini"],
     ("size", "1e10-"): [],
@@ -156,7 +157,9 @@ def test_each_filter_keeps_the_models_it_names_and_useless_predictors(filtered: 
     for (facet, value), names in CHOICES.items():
         page.locator(f"[data-bb-facet={facet}]").select_option(value)
         assert shown(page) == [*names, "uniform"], (facet, value)
-        assert page.locator("[data-bb-shown]").inner_text() == f"{len(names)} of 4 models"
+        unknown = CHOICES[facet, "unknown"] if (facet, "unknown") in CHOICES and value != "unknown" else []
+        left_out = f"; {len(unknown)} left out of which it is unknown" if unknown else ""
+        assert page.locator("[data-bb-shown]").inner_text() == f"{len(names)} of 4 models{left_out}"
         page.get_by_text("Show all").click()
         assert len(shown(page)) == 5
 
