@@ -30,7 +30,7 @@ from leaderboard.pages.exports import Files, Table, frame_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
-from leaderboard.pages.model_list import listed_models, models_table, size_text
+from leaderboard.pages.model_list import listed_models, models_table, population, size_text
 from leaderboard.pages.model_views import ModelView, Placement, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
@@ -192,7 +192,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
     blocks = make_blocks(environment, view.board, view.front, view.lately, n_apart)
-    blocks["about"] = environment.get_template("about.html.j2").render(view=view)
+    blocks["about"] = environment.get_template("about.html.j2").render(view=view, population=population(view.models))
     blocks["install"] = environment.get_template("install.md.j2").render(repository=view.repository)
     for path, text in handwritten.items():
         if path in files:

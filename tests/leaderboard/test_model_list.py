@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from leaderboard.model_facts import facts_of
-from leaderboard.pages.model_list import listed_models
+from leaderboard.pages.model_list import listed_models, population
 from leaderboard.pages.rendering import View, generate, make_view, templates
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
@@ -93,6 +93,19 @@ def test_the_list_is_exported_with_unknowns_left_empty(view: View, texts: dict[s
     assert [listed.name for listed in listed_models(view.models)] == sorted(
         (listed.name for listed in listed_models(view.models)), key=str.casefold
     )
+
+
+@pytest.mark.slow
+def test_the_front_page_says_how_many_models_there_are_and_how_new(view: View, texts: dict[str, str]) -> None:
+    lines = list(csv.DictReader(io.StringIO(texts["files/models.csv"])))
+    dated = sorted((line["released"], line["name"]) for line in lines if line["released"])
+    n_models = sum(line["baseline"] == "false" for line in lines)
+    assert population(view.models) == (
+        f"{n_models} language models: {n_models} have answers given for this board; a number that was published "
+        f"without its answers has no row. The newest of the {len(dated)} whose date a source tells is {dated[-1][1]} "
+        f"({dated[-1][0]})."
+    )
+    assert population(()) == ""
 
 
 @pytest.mark.slow
