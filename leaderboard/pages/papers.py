@@ -37,6 +37,7 @@ _ORDERS = "How the order of the models changes from measure to measure: a line f
 STATUS_CLASSES: Mapping[Status, str] = {
     "recomputed from published data": "recomputed",
     "run here on small models": "small",
+    "shown by other measures": "small",
     "needs these models": "needs",
     "not reproducible": "impossible",
 }

@@ -29,7 +29,11 @@ from schemas.documents.reproduction import Claim, Measure, PaperModel, PaperPart
 from schemas.documents.result import Metric
 
 Status: TypeAlias = Literal[
-    "recomputed from published data", "run here on small models", "needs these models", "not reproducible"
+    "recomputed from published data",
+    "run here on small models",
+    "shown by other measures",
+    "needs these models",
+    "not reproducible",
 ]
 _LEAST_ORDERED = 5
 """Models from which the agreement of two orders is told; of four, one order in 24 agrees fully by chance."""
@@ -445,7 +449,7 @@ def _status(part: PaperPart, values: Sequence[Ours], *, is_recounted: bool) -> S
     if part.impossible is not None:
         return "not reproducible"
     if part.instead is not None:
-        return "needs these models"
+        return "shown by other measures"
     if is_recounted or part.tests or any(ours.is_published for ours in values):
         return "recomputed from published data"
     return "run here on small models" if values else "needs these models"
