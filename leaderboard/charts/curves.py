@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,57 +26,82 @@ _CLOUD_WIDTH = 116
 
 
 def curves(
-    names: Sequence[str],
-    panels: Sequence[Panel],
+    columns: Sequence[tuple[str, Sequence[Panel]]],
+    lines: Sequence[str],
     *,
     x_title: str,
     alt: str,
     even: Sequence[float] = (),
     decisive: int = -1,
 ) -> Chart:
-    """Draw a line for each model and a panel below the other for each value.
+    """Draw lines in panels below each other: one for each model, or in a column for each model its own.
 
-    Up to eight models have colours, names and intervals: those at the ends of each panel, then the first ones. All
+    Up to eight lines have colours, names and intervals: those at the ends of each panel, then the first ones. All
     others are thin and grey, to show what is usual.
 
     Args:
-        names: Names of the models.
-        panels: Panels from the top; the names of their values are the positions on the horizontal axis.
-        x_title: Title of the horizontal axis.
-        alt: Description of the chart.
-        even: Values at each position that are even, for a dashed line; empty for none.
-        decisive: Index of the position that orders the models.
-    """
-    labels = row_names(names)
-    named = dict(zip(named_rows([panel.rows for panel in panels], decisive), SERIES, strict=False))
-    drawing = Drawing()
-    _stack(drawing, panels, labels, named, x_title, even=even, decisive=decisive)
-    n_grey = len(names) - len(named)
-    more = f" {n_grey} more are grey." if n_grey else ""
-    return drawing.chart(f"{alt} Named are {', '.join(labels[number] for number in named)}.{more}")
-
-
-def curves_of_each(
-    models: Sequence[tuple[str, Sequence[Panel]]], lines: Sequence[str], *, x_title: str, alt: str
-) -> Chart:
-    """Draw a column of panels for each model, with a line for each of several ways to change it.
-
-    Args:
-        models: Name of each model and its panels from the top; all models have the same ones, on the same scales.
-        lines: Names of the lines, at most as many as there are colours.
+        columns: Panels from the top, whose values are the positions on the horizontal axis, with the name of their
+            model, or without a name in the only column. All columns have the same panels, on the same scales.
+        lines: Names of the lines.
         x_title: Title of the horizontal axes.
-        alt: Description of the chart.
+        alt: Description of the chart; which lines of a column without a name have one is added.
+        even: Values at each position that are even, for a dashed line; empty for none.
+        decisive: Index of the position that orders the lines.
     """
+    labels = row_names(lines)
+    named = named_rows([panel.rows for _, panels in columns for panel in panels], decisive)
+    looks = dict(zip(named, SERIES, strict=False))
     drawing = Drawing()
-    width = _NARROW if len(models) > 1 else _WIDTH
-    looks = dict(zip(range(len(lines)), SERIES, strict=False))
-    alike = [*zip(*(panels for _, panels in models), strict=True)]
-    left = 0.0
-    for name, (_, panels) in zip(row_names([name for name, _ in models]), models, strict=True):
+    width, left = (_NARROW if len(columns) > 1 else _WIDTH), 0.0
+    for name, (_, panels) in zip(row_names([name for name, _ in columns]), columns, strict=True):
         drawing.text(left, -LINE_HEIGHT - 14, name)
-        _stack(drawing, panels, lines, looks, x_title, alike=alike, left=left, width=width)
-        left += width + max(map(width_of, lines)) + _NUMBERS + 10
-    return drawing.chart(alt)
+        for number, panel in enumerate(panels):
+            known = [metric for _, alike in columns for metric in alike[number].known]
+            ends = [end for metric in known for end in (metric.value or 0.0, *interval_of(metric))]
+            low, high = min(0.0, *ends), max(*ends, 0.001) * 1.03
+            top = number * (_HEIGHT + 24 + LINE_HEIGHT + 8)
+            edges = (-0.3, len(panel.names) - 0.7)
+            plane = Plane(drawing, width, _HEIGHT, x=edges, y=(low, high), left=left, top=top)
+            drawing.text(left, top - 14, panel.title, bold=True)
+            plane.axis_below(dict(enumerate(panel.names)), x_title if number == len(panels) - 1 else "", grid=False)
+            plane.axis_beside(ticks(low, high, 4))
+            if even:
+                plane.line(enumerate(even), MUTED, width=1, dash=DASHED)
+            _lines(plane, panel, labels, looks, decisive)
+        left += width + max(map(width_of, labels)) + _NUMBERS + 10
+    if any(name for name, _ in columns):
+        return drawing.chart(alt)
+    n_grey = len(labels) - len(looks)
+    more = f" {n_grey} more are grey." if n_grey else ""
+    return drawing.chart(f"{alt} Named are {', '.join(labels[number] for number in looks)}.{more}")
+
+
+def _lines(plane: Plane, panel: Panel, labels: Sequence[str], looks: Mapping[int, str], decisive: int) -> None:
+    """Draw the rows of a panel, with the names of those that have a colour beside the plane."""
+    lines = [
+        [(place, metric.value) for place, metric in enumerate(row) if metric is not None and metric.value is not None]
+        for row in panel.rows
+    ]
+    for row, line in enumerate(lines):
+        if row not in looks and line:
+            plane.line(line, MUTED, width=0.8, opacity=0.45)
+    for row, colour in looks.items():
+        if lines[row]:
+            plane.line(lines[row], colour)
+    plane.dots(
+        [
+            Dot(place, metric.value, colour, upwards=interval_of(metric))
+            for row, colour in looks.items()
+            for place, metric in enumerate(panel.rows[row])
+            if metric is not None and metric.value is not None
+        ],
+        size=2.8,
+    )
+    # Lines that end in the same point have their names in the order of the decisive position, the highest on top.
+    known = sorted((row for row in looks if lines[row]), key=lambda row: -(_value(panel.rows[row], decisive) or 0.0))
+    ends = [plane.down(lines[row][-1][1]) for row in known]
+    for row, y in zip(known, spread(ends, LINE_HEIGHT - 1, plane.top, plane.top + plane.height), strict=True):
+        plane.drawing.text(plane.left + plane.width + 7, y, labels[row], colour=looks[row])
 
 
 def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: int = -1) -> list[int]:
@@ -99,82 +124,6 @@ def _value(row: Sequence[Metric | None], position: int = -1) -> float | None:
     """Return the value at a position, or the last one before it."""
     until = row[: position % len(row) + 1]
     return next((metric.value for metric in reversed(until) if metric is not None and metric.value is not None), None)
-
-
-def _stack(
-    drawing: Drawing,
-    panels: Sequence[Panel],
-    labels: Sequence[str],
-    looks: dict[int, str],
-    x_title: str,
-    *,
-    alike: Sequence[Sequence[Panel]] = (),
-    even: Sequence[float] = (),
-    decisive: int = -1,
-    left: float = 0.0,
-    width: float = _WIDTH,
-) -> None:
-    """Draw panels below each other.
-
-    Args:
-        drawing: Drawing to add them to.
-        panels: The panels, from the top.
-        labels: Names of their rows.
-        looks: Colours of the rows that have names; the others are grey.
-        x_title: Title of the horizontal axis, below the last panel.
-        alike: Other panels on the scale of each panel; empty for none.
-        even: Values at each position that are even, for a dashed line.
-        decisive: Index of the position that orders the rows.
-        left: Left edge.
-        width: Width in pixels.
-    """
-    for number, panel in enumerate(panels):
-        ends = [
-            end
-            for each in (panel, *(alike[number] if alike else ()))
-            for metric in each.known
-            for end in (metric.value or 0.0, *interval_of(metric))
-        ]
-        low, high = min(0.0, *ends), max(*ends, 0.001) * 1.03
-        n_places = len(panel.names)
-        top = number * (_HEIGHT + 24 + LINE_HEIGHT + 8)
-        edges = (-0.3, n_places - 0.7)
-        plane = Plane(drawing, width, _HEIGHT, x=edges, y=(low, high), left=left, top=top)
-        drawing.text(left, top - 14, panel.title, bold=True)
-        plane.axis_below(dict(enumerate(panel.names)), x_title if number == len(panels) - 1 else "", grid=False)
-        plane.axis_beside(ticks(low, high, 4))
-        if even:
-            plane.line(enumerate(even), MUTED, width=1, dash=DASHED)
-        lines = [
-            [
-                (place, metric.value)
-                for place, metric in enumerate(row)
-                if metric is not None and metric.value is not None
-            ]
-            for row in panel.rows
-        ]
-        for row, line in enumerate(lines):
-            if row not in looks and line:
-                plane.line(line, MUTED, width=0.8, opacity=0.45)
-        for row, colour in looks.items():
-            if lines[row]:
-                plane.line(lines[row], colour)
-        plane.dots(
-            [
-                Dot(place, metric.value, colour, upwards=interval_of(metric))
-                for row, colour in looks.items()
-                for place, metric in enumerate(panel.rows[row])
-                if metric is not None and metric.value is not None
-            ],
-            size=2.8,
-        )
-        # Lines that end in the same point have their names in the order of the decisive position, the highest on top.
-        known = sorted(
-            (row for row in looks if lines[row]), key=lambda row: -(_value(panel.rows[row], decisive) or 0.0)
-        )
-        spots = spread([plane.down(lines[row][-1][1]) for row in known], LINE_HEIGHT - 1, top, top + _HEIGHT)
-        for row, spot in zip(known, spots, strict=True):
-            drawing.text(left + width + 7, spot, labels[row], colour=looks[row])
 
 
 class Spot(NamedTuple):

@@ -31,6 +31,15 @@ class Panel(NamedTuple):
         """All metrics with a value."""
         return [metric for row in self.rows for metric in row if metric is not None and metric.value is not None]
 
+    def at(self, places: Sequence[int]) -> Panel:
+        """Return the panel with some of its values."""
+        names = tuple(self.names[place] for place in places)
+        return Panel(self.title, names, [[row[place] for place in places] for row in self.rows])
+
+    def column(self, place: int) -> list[float]:
+        """Return the known values at a place."""
+        return [metric.value for row in self.rows if (metric := row[place]) is not None and metric.value is not None]
+
 
 def interval_of(metric: Metric) -> tuple[float, float]:
     """Return the ends of the interval, or the value twice if there is no interval."""

@@ -216,8 +216,8 @@ def _lorenz_picture(columns: Sequence[CorrectedClasses], classes: Sequence[Class
     told = ", ".join(f"{column.label} {100 * share[half]:.0f} %" for column, share in drawn)
     yield make_picture(
         curves(
+            [("", [panel])],
             [column.label for column, _ in drawn],
-            [panel],
             x_title="Share of the classes, the worst first",
             alt=f"Lorenz curves. Accuracy in the worst {names[half]} of the classes: {told}.",
             even=places.tolist(),

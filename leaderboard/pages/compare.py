@@ -20,14 +20,12 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
-from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.choice_keys import in_order, model_choices, model_key, result_id, table_id, table_names
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Profile, ProfileColumn, Scope, profiles_of
-from leaderboard.ranking.rank_ranges import Comparison
 from leaderboard.verify.entries import Entry
 from schemas.folders.run_folder import verified_parts
 
@@ -101,11 +99,6 @@ class _Measure(NamedTuple):
     profile: Profile
     column: ProfileColumn
 
-    @property
-    def pairs(self) -> tuple[Comparison, ...]:
-        """The comparisons of the models that have a value of it."""
-        return self.column.table.pairs.get(self.column.headline.name, ())
-
 
 def _measures(board: Board) -> Iterator[_Measure]:
     for benchmark in board.benchmarks:
@@ -125,13 +118,11 @@ def _listed(models: Sequence[ModelView]) -> JsonValue:
 def _about_measure(measure: _Measure, address: str) -> JsonValue:
     headline, scope = measure.column.headline, measure.profile.scope
     values = {
-        model_key(identity): cell.metric
-        for identity, cell in measure.column.cells.items()
-        if cell.metric is not None and cell.metric.value is not None
+        model_key(identity): metric for identity, metric in measure.column.metrics.items() if metric.value is not None
     }
     first = next(iter(values.values()), None)
     return {
-        "benchmark": load_pages(measure.profile.benchmark).heading,
+        "benchmark": measure.profile.pages.heading,
         "label": headline.label,
         "sentence": headline.sentence,
         "page": address,
@@ -152,7 +143,7 @@ def _pairs(measures: Sequence[_Measure]) -> dict[str, str]:
     scopes: dict[tuple[str, str, str], Scope] = {}
     for place, measure in enumerate(measures):
         scope = measure.profile.scope
-        for pair in measure.pairs:
+        for pair in measure.column.pairs:
             if scopes.setdefault((scope.benchmark, pair.first, pair.second), scope) != scope:
                 continue
             ends = (pair.low, pair.high, pair.lead_at_worst, pair.lead_at_best)

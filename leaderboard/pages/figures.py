@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean
 from typing import NamedTuple
 
@@ -21,14 +22,13 @@ from leaderboard.benchmark_figures import (
     HeatMap,
     Lorenz,
     Matrix,
-    Needed,
     Ordering,
     Shown,
     Strips,
 )
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.charts.bumps import Order, bump_chart
-from leaderboard.charts.curves import Cloud, Spot, chosen, curves, curves_of_each, multiples
+from leaderboard.charts.curves import Cloud, Spot, chosen, curves, multiples
 from leaderboard.charts.grids import Cell, grid
 from leaderboard.charts.rows import strips
 from leaderboard.charts.values import Panel
@@ -39,7 +39,7 @@ from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Scope, scope_of, tables_of
 from leaderboard.ranking.rows import Table
 from leaderboard.verify.entries import Entry
-from schemas.documents.result import Metric
+from schemas.documents.result import Metric, Model
 
 _SIGN = "\N{NO-BREAK SPACE}\N{DAGGER}"
 """Sign behind the names of models whose values are unreliable."""
@@ -51,6 +51,7 @@ class Subject(NamedTuple):
     """A model or baseline and all that figures can show of it."""
 
     label: str
+    model: Model
     is_baseline: bool
     is_below: bool
     """True if it is not shown to achieve more than every baseline, so that nothing it does alike says much."""
@@ -76,13 +77,6 @@ class Subject(NamedTuple):
         known = (metric for metric in (index, *metrics) if metric is not None and metric.value is not None)
         version = self.versions.get(shown.metric)
         return next((metric for metric in known if version in (None, metric.version)), None)
-
-    def lacks(self, needed: Needed | None) -> bool:
-        """Return True if the model is not shown to achieve more than every baseline where it has to."""
-        return needed is not None and any(
-            entry.result.signature.config == needed.config and entry.standing is not None and not entry.standing.passes
-            for entry in self.entries
-        )
 
     def _mean(self, shown: Shown) -> Metric | None:
         """Return the mean over results in several contexts, on the items of the first result; None if any lacks it."""
@@ -127,40 +121,38 @@ def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
         entry: The result.
         stem: Start of the paths of the drawings.
     """
-    signature = entry.result.signature
+    signature, model = entry.result.signature, entry.result.model
     described = [figure for figure in load_pages(signature.benchmark).figures if isinstance(figure, Matrix)]
     of_config = [figure for figure in described if figure.config in (None, signature.config)]
-    subject = Subject(display_name(entry.result.model.id), entry.is_baseline, False, {}, (entry,), {})
+    subject = Subject(display_name(model.id), model, entry.is_baseline, False, {}, (entry,), {})
     return tuple(_pictures(of_config, [subject], stem))
 
 
 def subjects_of(tables: Sequence[Table]) -> list[Subject]:
-    """Return the models and baselines of some tables, in the order of the first table that has them."""
+    """Return the models and baselines of some tables, in the order of the first table that has them.
+
+    A model with adapters is shown with what it is without them, in place of the two beside each other. Several lists of
+    adapters may be trained for one model; the first one in its table is taken, and the others stay.
+    """
     entries: dict[str, list[Entry]] = {}
     indices: dict[str, dict[str, Metric]] = {}
     versions: dict[str, str] = {}
     below: set[str] = set()
-    for table in tables:
-        for row in table.rows:
-            identity = row.identity
-            entries.setdefault(identity, []).extend(row.entries)
-            if row.is_below:
-                below.add(identity)
-            if row.indices:
-                of_row = {index.metric.name: index.metric for index in row.indices}
-                indices[identity] = of_row | indices.get(identity, {})
+    for row in (row for table in tables for row in table.rows):
+        entries.setdefault(row.identity, []).extend(row.entries)
+        for index in row.indices:
+            indices.setdefault(row.identity, {}).setdefault(index.metric.name, index.metric)
+        if row.is_below:
+            below.add(row.identity)
     # The first table decides, as about the order.
     for identity, found in entries.items():
-        metrics = [
-            *indices.get(identity, {}).values(),
-            *(metric for entry in found for metric in entry.metrics.values()),
-        ]
-        for metric in metrics:
+        for metric in chain(indices.get(identity, {}).values(), *(entry.metrics.values() for entry in found)):
             if metric.value is not None:
                 versions.setdefault(metric.name, metric.version)
-    subjects = [
-        Subject(
+    subjects = {
+        identity: Subject(
             label=display_name(found[0].result.model.id),
+            model=found[0].result.model,
             is_baseline=found[0].is_baseline,
             is_below=identity in below,
             indices=indices.get(identity, {}),
@@ -168,31 +160,14 @@ def subjects_of(tables: Sequence[Table]) -> list[Subject]:
             versions=versions,
         )
         for identity, found in entries.items()
-    ]
-    return _with_adapted(subjects)
-
-
-def _with_adapted(subjects: Sequence[Subject]) -> list[Subject]:
-    """Return models with what they are with adapters, in place of the two beside each other.
-
-    Several lists of adapters may be trained for one model; the first one in its table is taken, and the others stay.
-    """
+    }
     adapted: dict[str, Subject] = {}
-    for subject in subjects:
-        model = subject.entries[0].result.model
-        if model.adapters_sha256 is not None:
-            adapted.setdefault(model.base_sha256, subject)
-    bases = {base: subject for subject in subjects if (base := _base(subject)) in adapted}
-    taken = [id(adapted[base]) for base in bases]
-    return [
-        subject._replace(adapted=adapted.get(_base(subject) or "")) for subject in subjects if id(subject) not in taken
-    ]
-
-
-def _base(subject: Subject) -> str | None:
-    """Return the identity of a model without adapters; None for one with adapters."""
-    model = subject.entries[0].result.model
-    return model.identity_sha256 if model.adapters_sha256 is None else None
+    for subject in subjects.values():
+        base = subject.model.base_sha256
+        if subject.model.adapters_sha256 is not None and base in subjects:
+            adapted.setdefault(base, subject)
+    taken = {subject.model.identity_sha256 for subject in adapted.values()}
+    return [one._replace(adapted=adapted.get(identity)) for identity, one in subjects.items() if identity not in taken]
 
 
 def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str) -> Iterator[Picture]:
@@ -223,157 +198,144 @@ def _chart(figure: Figure, models: Sequence[Subject]) -> Chart | None:
 
 def _filled(panels: Mapping[str, tuple[Shown, ...]], models: Sequence[Subject]) -> tuple[list[Subject], list[Panel]]:
     """Return the models that have a value in any panel, and the panels with a value of any model."""
-    values = {id(model): [[model.metric(shown) for shown in each] for each in panels.values()] for model in models}
-    drawn = [model for model in models if any(map(any, values[id(model)]))]
+    values = [[[model.metric(shown) for shown in each] for each in panels.values()] for model in models]
+    drawn = [place for place, of_model in enumerate(values) if any(map(any, of_model))]
     filled = [
-        Panel(title, tuple(shown.label for shown in each), [values[id(model)][number] for model in drawn])
+        Panel(title, tuple(shown.label for shown in each), [values[place][number] for place in drawn])
         for number, (title, each) in enumerate(panels.items())
     ]
-    return drawn, [panel for panel in filled if any(map(any, panel.rows))]
+    return [models[place] for place in drawn], [panel for panel in filled if panel.known]
 
 
 def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
     drawn, panels = _filled(figure.panels, models)
     if not drawn:
         return None
-    panels = [_of_known(panel) for panel in panels]
-    words = "; ".join(f"{panel.title}: {', '.join(_ranges(panel))}" for panel in panels)
-    alt = f"Dots with intervals for {_count(len(drawn), 'model')}, {figure.subject}. {words}."
-    labels = [f"{model.label}{_SIGN if model.lacks(figure.needed) else ''}" for model in drawn]
+    # The last values are left out if no model has them, such as those with adapters.
+    lasts = [max(place for place in range(len(panel.names)) if panel.column(place)) for panel in panels]
+    panels = [panel.at(range(last + 1)) for panel, last in zip(panels, lasts, strict=True)]
+    words = []
+    for panel in panels:
+        known = [(name, values) for place, name in enumerate(panel.names) if (values := panel.column(place))]
+        ranges = [f"{name} from {min(values):.2f} to {max(values):.2f}" for name, values in known]
+        words.append(f"{panel.title}: {', '.join(ranges)}")
+    alt = f"Dots with intervals for {_count(drawn)}, {figure.subject}. {'; '.join(words)}."
+    needed = figure.needed
+    unreliable = [
+        needed is not None
+        and any(
+            entry.result.signature.config == needed.config and entry.standing is not None and not entry.standing.passes
+            for entry in model.entries
+        )
+        for model in drawn
+    ]
+    labels = [f"{model.label}{_SIGN if is_so else ''}" for model, is_so in zip(drawn, unreliable, strict=True)]
     chart = strips(labels, panels, alt=alt)
-    if figure.needed is None or not any(label.endswith(_SIGN) for label in labels):
-        return chart
-    return chart._replace(note=f"{_SIGN.strip()} {figure.needed.note}")
-
-
-def _of_known(panel: Panel) -> Panel:
-    """Return a panel without the last values if no model has them, such as those with adapters."""
-    n_known = max(number for row in panel.rows for number, metric in enumerate(row, start=1) if metric is not None)
-    return Panel(panel.title, panel.names[:n_known], [row[:n_known] for row in panel.rows])
-
-
-def _ranges(panel: Panel) -> Iterator[str]:
-    """Yield the smallest and the largest of each value in words."""
-    for name, metrics in zip(panel.names, zip(*panel.rows, strict=True), strict=True):
-        known = [metric.value for metric in metrics if metric is not None and metric.value is not None]
-        if known:
-            yield f"{name} from {min(known):.2f} to {max(known):.2f}"
+    return chart._replace(note=f"{_SIGN.strip()} {needed.note}") if needed and any(unreliable) else chart
 
 
 def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
     if figure.lines:
         return _curves_of_each(figure, models)
     drawn, panels = _filled(figure.panels, models)
-    lasting = [panel for panel in panels if any(sum(map(bool, row)) > 1 for row in panel.rows)]
+    lasting = _at_asked([panel for panel in panels if any(sum(map(bool, row)) > 1 for row in panel.rows)])
     if not lasting:
         return None
-    # A position that no model was asked at would only push the others together.
-    places = zip(*(row for panel in lasting for row in panel.rows), strict=True)
-    asked = [number for number, place in enumerate(places) if any(place)]
-    lasting = [
-        panel._replace(
-            names=tuple(panel.names[number] for number in asked),
-            rows=[[row[number] for number in asked] for row in panel.rows],
-        )
+    changes = [
+        f"{panel.title} changes from {fmean(first):.2f} to {fmean(last):.2f} on average"
         for panel in lasting
+        if (first := panel.column(0)) and (last := panel.column(-1))
     ]
-    changes = []
-    for panel in lasting:
-        at_ends = [[metric.value or 0.0 for row in panel.rows if (metric := row[end]) is not None] for end in (0, -1)]
-        if all(at_ends):
-            first, last = (sum(values) / len(values) for values in at_ends)
-            changes.append(f"{panel.title} changes from {first:.2f} to {last:.2f} on average")
     return curves(
+        [("", lasting)],
         [model.label for model in drawn],
-        lasting,
         x_title=figure.x_title,
-        alt=f"Lines of {_count(len(drawn), 'model')}, {figure.subject}: {'; '.join(changes)}.",
+        alt=f"Lines of {_count(drawn)}, {figure.subject}: {'; '.join(changes)}.",
     )
+
+
+def _at_asked(panels: Sequence[Panel]) -> list[Panel]:
+    """Return panels without the positions that no model was asked at: they would only push the others together."""
+    n_places = len(panels[0].names) if panels else 0
+    asked = [place for place in range(n_places) if any(panel.column(place) for panel in panels)]
+    return [panel.at(asked) for panel in panels]
 
 
 def _curves_of_each(figure: Curves, models: Sequence[Subject]) -> Chart | None:
     """Draw the lines of the first models, at the positions and for the values of which any of them has a value."""
     titles = [*dict.fromkeys(title for panels in figure.lines.values() for title in panels)]
-    places = [shown.label for shown in next(iter(next(iter(figure.lines.values())).values()))]
-    values = [
-        {
-            (line, title): [_without_interval(model.metric(shown)) for shown in each]
-            for line, panels in figure.lines.items()
-            for title, each in panels.items()
-        }
-        for model in models
-    ]
-    # A single line compares nothing, and at a single position it is none.
-    drawn = [
-        (model.label, of_model)
-        for model, of_model in zip(models, values, strict=True)
-        if len({line for (line, _), row in of_model.items() if sum(map(bool, row)) > 1}) > 1
-    ][:_MOST_SIDE_BY_SIDE]
-    if not drawn:
+    places = tuple(shown.label for shown in next(iter(next(iter(figure.lines.values())).values())))
+    columns: list[tuple[str, list[Panel]]] = []
+    for model in models:
+        panels = [
+            # The intervals of several lines of one model would hide the lines.
+            Panel(
+                title,
+                places,
+                [
+                    [_without_interval(model.metric(shown), "tables have it") for shown in of_line[title]]
+                    if title in of_line
+                    else [None] * len(places)
+                    for of_line in figure.lines.values()
+                ],
+            )
+            for title in titles
+        ]
+        # A single line compares nothing, and at a single position it is none.
+        of_lines = zip(*(panel.rows for panel in panels), strict=True)
+        if sum(any(sum(map(bool, row)) > 1 for row in rows) for rows in of_lines) > 1:
+            columns.append((model.label, panels))
+    columns = columns[:_MOST_SIDE_BY_SIDE]
+    if not columns:
         return None
-    known = [(key, row) for _, of_model in drawn for key, row in of_model.items() if any(row)]
-    asked = [number for number in range(len(places)) if any(row[number] for _, row in known)]
-    lines = [line for line in figure.lines if any(key[0] == line for key, _ in known)]
-    nothing = [None] * len(places)
+    n_titles = len(titles)
+    every = _at_asked([panel for _, panels in columns for panel in panels])
+    known = [place for place in range(len(figure.lines)) if any(any(panel.rows[place]) for panel in every)]
+    every = [panel._replace(rows=[panel.rows[place] for place in known]) for panel in every]
+    shown = [number for number in range(n_titles) if any(panel.known for panel in every[number::n_titles])]
     columns = [
-        (
-            label,
-            [
-                Panel(
-                    title,
-                    tuple(places[number] for number in asked),
-                    [[of_model.get((line, title), nothing)[number] for number in asked] for line in lines],
-                )
-                for title in titles
-                if any(key[1] == title for key, _ in known)
-            ],
-        )
-        for label, of_model in drawn
+        (label, [every[n_titles * place + number] for number in shown]) for place, (label, _) in enumerate(columns)
     ]
+    lines = [[*figure.lines][place] for place in known]
     words = [f"{label}: {', '.join(_last_range(panel, lines) for panel in panels)}" for label, panels in columns]
-    return curves_of_each(
+    return curves(
         columns,
         lines,
         x_title=figure.x_title,
-        alt=f"Lines of {_count(len(columns), 'model')}, {figure.subject}. {'; '.join(words)}.",
+        alt=f"Lines of {_count(columns)}, {figure.subject}. {'; '.join(words)}.",
     )
 
 
 def _last_range(panel: Panel, lines: Sequence[str]) -> str:
     """Return in words between which lines the values at the last position lie."""
-    last = {line: _value(row[-1]) for line, row in zip(lines, panel.rows, strict=True) if row[-1] is not None}
+    last = {line: row[-1].value or 0.0 for line, row in zip(lines, panel.rows, strict=True) if row[-1] is not None}
     if not last:
         return f"{panel.title} has no value at {panel.names[-1]}"
     low, high = min(last, key=last.__getitem__), max(last, key=last.__getitem__)
     return f"{panel.title} at {panel.names[-1]} from {last[low]:.2f} ({low}) to {last[high]:.2f} ({high})"
 
 
-def _without_interval(metric: Metric | None) -> Metric | None:
-    # The intervals of several lines of one model would hide the lines.
-    return None if metric is None else replace(metric, interval=None, interval_reason="tables have it")
+def _without_interval(metric: Metric | None, reason: str) -> Metric | None:
+    return None if metric is None else replace(metric, interval=None, interval_reason=reason)
 
 
 def _lorenz(figure: Lorenz, models: Sequence[Subject]) -> Chart | None:
     drawn, panels = _filled(figure.panels, models)
-    if not panels:
-        return None
-    n_parts = len(panels[0].names)
+    n_parts = len(next(iter(figure.panels.values())))
     places = [number / n_parts for number in range(n_parts + 1)]
     names = tuple(f"{100 * place:.0f} %" for place in places)
     shares = [Panel(panel.title, names, [_cumulated(row) for row in panel.rows]) for panel in panels]
-    known = [panel for panel in shares if any(map(any, panel.rows))]
+    known = [panel for panel in shares if panel.known]
     if not known:
         return None
     half = n_parts // 2
-    words = []
-    for panel in known:
-        at_half = [metric.value for row in panel.rows if (metric := row[half]) and metric.value is not None]
-        words.append(f"{panel.title}: {100 * min(at_half):.0f} to {100 * max(at_half):.0f} %")
+    halves = [(panel.title, panel.column(half)) for panel in known]
+    words = [f"{title}: {100 * min(values):.0f} to {100 * max(values):.0f} %" for title, values in halves]
     return curves(
+        [("", known)],
         [model.label for model in drawn],
-        known,
         x_title=figure.x_title,
-        alt=f"Lorenz curves of {_count(len(drawn), 'model')}. {figure.subject}: {'; '.join(words)}.",
+        alt=f"Lorenz curves of {_count(drawn)}. {figure.subject}: {'; '.join(words)}.",
         even=places,
         decisive=half,
     )
@@ -386,8 +348,8 @@ def _cumulated(parts: Sequence[Metric | None]) -> list[Metric | None]:
     if len(known) < len(parts) or not sum(values):
         return [None] * (len(parts) + 1)
     shares = np.cumsum([0.0, *values]) / sum(values)
-    reason = "it is a share of values that have intervals"
-    return [replace(known[0], value=share, interval=None, interval_reason=reason) for share in shares.tolist()]
+    first = _without_interval(known[0], "it is a share of values that have intervals")
+    return [replace(first, value=share) for share in shares.tolist()]
 
 
 def _clouds(figure: Clouds, models: Sequence[Subject]) -> Chart | None:
@@ -403,7 +365,7 @@ def _clouds(figure: Clouds, models: Sequence[Subject]) -> Chart | None:
         x_title=figure.x_title,
         y_title=figure.y_title,
         x_range=figure.x_range,
-        alt=f"Points of {len(drawn)} of {_count(len(clouds), 'model')}, {figure.subject}: from {min(xs):g} to "
+        alt=f"Points of {len(drawn)} of {_count(clouds)}, {figure.subject}: from {min(xs):g} to "
         f"{max(xs):g} the line of {' and that of '.join(dict.fromkeys(changes))}.",
     )
 
@@ -473,7 +435,7 @@ def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
         [[_cell(metric, figure.chance) for metric in of_model] for _, of_model in drawn],
         column_title=figure.title,
         sets_first_apart=not columns[0].group,
-        alt=f"Heat map of {figure.subject} for {_count(len(drawn), 'model')}: on average most for {most} "
+        alt=f"Heat map of {figure.subject} for {_count(drawn)}: on average most for {most} "
         f"({means[most]:.2f}) and least for {least} ({means[least]:.2f}).",
     )
 
@@ -533,5 +495,5 @@ def _value(metric: Metric | None) -> float:
     return np.nan if metric is None or metric.value is None else metric.value
 
 
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+def _count(models: Sequence[object]) -> str:
+    return f"{len(models)} model{'' if len(models) == 1 else 's'}"

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages.profile import best_useless_of
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.duplicates import renamed_identity
 from leaderboard.ranking.placings import placing, ranked_row
-from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, profiles_of, scope_of
+from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of, scope_of
 from leaderboard.ranking.rank_ranges import Outcome as Judged
 from leaderboard.verify.entries import Entry
 from schemas.documents.base import SCHEMA_VERSION
@@ -94,13 +91,12 @@ def _identity(board: Board, model_id: str) -> str | None:
 
 
 def _identities(profile: Profile) -> frozenset[str]:
-    return frozenset(identity for column in profile.columns for identity in column.cells)
+    return frozenset(identity for column in profile.columns for identity in column.rows)
 
 
 def _entries(profile: Profile, identity: str) -> list[Entry]:
     """Return the results of a model that the values of a profile come from, each once."""
-    cells = (column.cells.get(identity) for column in profile.columns)
-    rows = [cell.row for cell in cells if cell is not None and cell.row is not None]
+    rows = [column.rows[identity] for column in profile.columns if identity in column.rows]
     return list({id(entry): entry for row in rows for entry in row.entries}.values())
 
 
@@ -113,18 +109,17 @@ def _of_scope(board: Board, profile: Profile, identity: str, shown: Sequence[Ent
 
 
 def _of_benchmark(board: Board, profile: Profile, pair: _Pair, against: str | None) -> BenchmarkSummary:
-    cells = [(column, cell) for column in profile.columns if (cell := column.cells.get(pair.model)) is not None]
     shown = _entries(profile, pair.model)
     model_id = shown[0].result.model.id
     row = ranked_row(board, profile, pair.model, model_id)
     rank = None if row is None else row.rank
     entries = _of_scope(board, profile, pair.model, shown)
     counts = [entry.result.counts for entry in entries]
-    measures = tuple(_measure(column, cell, profile, pair) for column, cell in cells if cell.metric)
+    measures = tuple(_measure(column, pair) for column in profile.columns if pair.model in column.metrics)
     is_compared = any(measure.difference is not None for measure in measures)
     return BenchmarkSummary(
         benchmark=profile.benchmark,
-        heading=load_pages(profile.benchmark).heading,
+        heading=profile.pages.heading,
         dataset=profile.scope.dataset,
         dataset_version=profile.scope.dataset_version,
         protocol=profile.scope.protocol,
@@ -155,12 +150,9 @@ def _why_not_compared(board: Board, profile: Profile, pair: _Pair, against: str)
     return f"{against} was asked otherwise ({scope.dataset} {scope.dataset_version}, {scope.protocol})"
 
 
-def _measure(column: ProfileColumn, cell: ProfileCell, profile: Profile, pair: _Pair) -> MeasureValue:
-    metric, headline = cell.metric, column.headline
-    assert metric is not None
-    assert cell.row is not None
-    useless = best_useless_of(column, load_benchmark(profile.benchmark))
-    entries = cell.row.entries
+def _measure(column: ProfileColumn, pair: _Pair) -> MeasureValue:
+    metric, headline, useless = column.metrics[pair.model], column.headline, column.useless
+    entries = column.rows[pair.model].entries
     signature = entries[0].result.signature if len(entries) == 1 else None
     return MeasureValue(
         name=headline.name,
@@ -183,14 +175,13 @@ def _measure(column: ProfileColumn, cell: ProfileCell, profile: Profile, pair: _
 
 def _difference(column: ProfileColumn, pair: _Pair) -> Difference | None:
     """Return what the table of a measure says of two models; None if it does not compare them."""
-    compared = column.table.pairs.get(column.headline.name, ())
-    found = next((one for one in compared if {one.first, one.second} == {pair.model, pair.against}), None)
-    other = None if pair.against is None else column.cells.get(pair.against)
-    if found is None or other is None or other.metric is None or other.metric.value is None:
+    found = next((one for one in column.pairs if {one.first, one.second} == {pair.model, pair.against}), None)
+    other = None if pair.against is None else column.metrics.get(pair.against)
+    if found is None or other is None or other.value is None:
         return None
     seen = found.seen_from(pair.model)
     return Difference(
-        value=other.metric.value,
+        value=other.value,
         lead=seen.lead,
         low=seen.low,
         high=seen.high,

@@ -10,16 +10,15 @@ from biasboard.ground.charts.drawing import LEAST_SHOWN, Chart
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.charts.rows import dots
-from leaderboard.charts.scatter import BaselineLine, ScatterPoint, SizedModel, Training, scatter, size_chart
+from leaderboard.charts.scatter import BaselineLine, ScatterPoint, SizedModel, scatter, size_chart
 from leaderboard.charts.values import RowValue
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages.markup import slug
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
-from leaderboard.ranking.profiles import ProfileColumn, profile_of
+from leaderboard.ranking.profiles import profile_of
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.rows import Row, Table
-from schemas.documents.result import Metric
 
 
 class Picture(NamedTuple):
@@ -146,8 +145,23 @@ def size_pictures(board: Board) -> tuple[Picture, ...]:
     for benchmark in board.benchmarks:
         profile = profile_of(board, benchmark)
         for number, column in enumerate(profile.columns[:2] if profile else ()):
-            models = dict(_values(column))
-            sized = [found for model, metric in models.items() if (found := _sized(model, metric))]
+            # The newest version of each model in this column.
+            newest = model_rows([row.entry for row in column.rows.values()])
+            models = {
+                newest[identity].model: metric
+                for identity, metric in column.metrics.items()
+                if newest[identity].is_counted and not column.rows[identity].is_baseline
+            }
+            sized = [
+                SizedModel(
+                    facts.short_name,
+                    facts.parameters,
+                    "kind unknown" if facts.kind is None else "base" if facts.kind == "base" else "tuned",
+                    metric,
+                )
+                for model, metric in models.items()
+                if (facts := facts_of(model)) is not None and facts.parameters is not None
+            ]
             if chart := size_chart(sized, title=column.headline.label):
                 caption = (
                     f"{load_pages(benchmark).heading}: {column.headline.label}. "
@@ -155,20 +169,3 @@ def size_pictures(board: Board) -> tuple[Picture, ...]:
                 )
                 pictures.append(make_picture(chart, f"charts/size-{slug(benchmark)}-{number + 1}", caption))
     return tuple(pictures)
-
-
-def _values(column: ProfileColumn) -> Iterator[tuple[str, Metric]]:
-    """Yield the id and the value of each language model, of its newest version."""
-    found = [(cell.row.entry, cell.metric) for cell in column.cells.values() if cell.row is not None]
-    newest = model_rows([entry for entry, _ in found])
-    for entry, metric in found:
-        if metric is not None and not entry.is_baseline and newest[entry.result.model.identity_sha256].is_counted:
-            yield entry.result.model.id, metric
-
-
-def _sized(model_id: str, metric: Metric) -> SizedModel | None:
-    facts = facts_of(model_id)
-    if facts is None or facts.parameters is None:
-        return None
-    kind: Training = "kind unknown" if facts.kind is None else "base" if facts.kind == "base" else "tuned"
-    return SizedModel(facts.short_name, facts.parameters, kind, metric)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from biasboard.ground.plain_text import listed
-from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
+from leaderboard.benchmark_pages import BenchmarkPages, load_pages
 from leaderboard.model_facts import display_name, facts_of
-from leaderboard.pages.addresses import result_page, row_anchor
+from leaderboard.pages.addresses import row_anchor
 from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
-from leaderboard.pages.profile import best_useless_of
+from leaderboard.pages.profile import row_page
 from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.placings import identities_of, placing, ranked_row
-from leaderboard.ranking.profiles import Profile, ProfileCell, profiles_of, scope_of
-from leaderboard.ranking.rows import Row
+from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of, scope_of
+from leaderboard.ranking.rows import Row, Table
 from leaderboard.ranking.useless import Named
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
@@ -30,7 +28,7 @@ _SHARE = "share of "
 class Standing(NamedTuple):
     """A headline measure of a model, between the best value and that of a predictor without skill."""
 
-    headline: Headline
+    column: ProfileColumn
     metric: Metric
     page: str
     """Page of the result behind the value."""
@@ -51,8 +49,7 @@ class ResultLink(NamedTuple):
     anchor: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Portrait:
+class Portrait(NamedTuple):
     """What a benchmark says of a model."""
 
     pages: BenchmarkPages
@@ -95,58 +92,43 @@ def portraits(board: Board, views: Sequence[TableView]) -> dict[str, tuple[Portr
         profiles = profiles_of(board, benchmark)
         own = [view for view in views if view.benchmark == benchmark]
         page = next(view.page for view in own if view.is_default)
-        placed: dict[str, list[_Placed]] = {}
+        placed: dict[str, list[tuple[Table, ResultLink]]] = {}
         for view in own:
-            for row in view.rows:
+            for row in view.table.rows:
                 if not row.is_baseline:
-                    placed.setdefault(row.model.id, []).append(_Placed(view, row.row))
-        for model_id, rows in placed.items():
-            found.setdefault(model_id, []).append(_portrait(board, profiles, page, model_id, rows))
+                    placed.setdefault(row.model.id, []).append((view.table, _link(view, row)))
+        for model_id, links in placed.items():
+            found.setdefault(model_id, []).append(_portrait(board, profiles, page, model_id, links))
     return {model_id: tuple(of_model) for model_id, of_model in found.items()}
 
 
-class _Placed(NamedTuple):
-    """A row of a model and its table."""
-
-    view: TableView
-    row: Row
+def _link(view: TableView, row: Row) -> ResultLink:
+    title = view.words[:1].upper() + view.words[1:]
+    return ResultLink(title, view.conditions, row_page(view.table, row), row_anchor(view.anchor, row.model))
 
 
-def _portrait(board: Board, profiles: Sequence[Profile], page: str, model_id: str, rows: Sequence[_Placed]) -> Portrait:
-    pages = rows[0].view.pages
-    links = [_link(view, row) for view, row in rows]
+def _portrait(
+    board: Board, profiles: Sequence[Profile], page: str, model_id: str, placed: Sequence[tuple[Table, ResultLink]]
+) -> Portrait:
+    pages = load_pages(placed[0][0].signature.benchmark)
     known = ((profile, identities[0]) for profile in profiles if (identities := identities_of(profile, model_id)))
     profile, identity = next(known, (None, ""))
     if profile is None:
-        return Portrait(
-            pages=pages,
-            page=page,
-            placing="no rank: it has no headline measure",
-            sentences=(),
-            measures=(),
-            results=(),
-            others=tuple(links),
-        )
-    ranking = [link for (view, _), link in zip(rows, links, strict=True) if view.table is profile.table]
-    main = [link for (view, _), link in zip(rows, links, strict=True) if scope_of(view.table) == profile.scope]
+        reason = "no rank: it has no headline measure"
+        return Portrait(pages, page, reason, (), (), (), tuple(link for _, link in placed))
+    ranking = [link for table, link in placed if table is profile.table]
+    main = [link for table, link in placed if scope_of(table) == profile.scope]
     ranked = ranked_row(board, profile, identity, model_id)
-    measures = tuple(_measures(profile, identity, rows))
+    measures = tuple(_standing(column, identity) for column in profile.columns if _has_value(column, identity))
     return Portrait(
         pages=pages,
         page=page,
         placing=placing(board, profile, model_id, ranked),
-        sentences=(*_rank_sentences(pages, model_id, ranked), *_share_sentences(profile, identity, measures)),
+        sentences=(*_rank_sentences(pages, model_id, ranked), *_share_sentences(pages, identity, measures)),
         measures=measures,
         results=tuple(dict.fromkeys([*ranking, *main])),
-        others=tuple(link for link in links if link not in main),
+        others=tuple(link for _, link in placed if link not in main),
     )
-
-
-def _link(view: TableView, row: Row) -> ResultLink:
-    model = row.model
-    anchor = row_anchor(view.anchor, model)
-    page = result_page(model.id, anchor)
-    return ResultLink(view.words[:1].upper() + view.words[1:], view.conditions, page, anchor)
 
 
 def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> Iterator[str]:
@@ -178,10 +160,9 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
         yield "It cannot be told apart from any of them."
 
 
-def _share_sentences(profile: Profile, identity: str, measures: Sequence[Standing]) -> Iterator[str]:
-    rows = {column.headline.name: cell.row for column in profile.columns if (cell := column.cells.get(identity))}
+def _share_sentences(pages: BenchmarkPages, identity: str, measures: Sequence[Standing]) -> Iterator[str]:
     for standing in measures:
-        headline, metric = standing.headline, standing.metric
+        headline, metric = standing.column.headline, standing.metric
         if not headline.unit.startswith(_SHARE):
             continue
         notes = [f"even is {_share(metric.ideal)}"] if metric.ideal is not None and 0 < metric.ideal < 1 else []
@@ -190,60 +171,52 @@ def _share_sentences(profile: Profile, identity: str, measures: Sequence[Standin
         notes += [f"a useless predictor {_percent(standing.useless.metric)}"] if standing.useless else []
         in_brackets = f" ({', '.join(notes)})" if notes else ""
         yield f"{headline.label}: {_percent(metric)} of {headline.unit.removeprefix(_SHARE)}{in_brackets}."
-        row = rows[headline.name]
-        if row is not None and not row.indices:
-            yield from _group_sentences(profile, row.entry, metric)
+        row = standing.column.rows[identity]
+        if not row.indices:
+            yield from _group_sentences(pages, row.entry, metric)
 
 
-def _group_sentences(profile: Profile, entry: Entry, metric: Metric) -> Iterator[str]:
+def _group_sentences(pages: BenchmarkPages, entry: Entry, metric: Metric) -> Iterator[str]:
     """Yield on which group a share is best and worst, for the group in which these lie farthest apart."""
     slices = slices_by_group(entry, metric.name)
-    names = load_pages(profile.benchmark).group_names
     ends = {key: both for key, of_key in slices.items() if (both := extremes(of_key)) is not None}
     if ends:
         key = max(ends, key=lambda one: abs((ends[one][0][1].value or 0.0) - (ends[one][1][1].value or 0.0)))
         (best, best_value), (worst, worst_value), note = ends[key]
-        group = names.get(key, key.replace("_", " "))
+        group = pages.group_names.get(key, key.replace("_", " "))
         ends_of = f"from {_percent(best_value)} for {best} to {_percent(worst_value)} for {worst}"
         yield f"By {group}, it goes {ends_of}{note}."
 
 
-def _measures(profile: Profile, identity: str, rows: Sequence[_Placed]) -> Iterator[Standing]:
-    for column in profile.columns:
-        cell = column.cells.get(identity)
-        if cell is None or cell.row is None or cell.metric is None or cell.metric.value is None:
-            continue
-        entry = cell.row.entry
-        behind = (each for each in rows if each.view.table is column.table and each.row.entry is entry)
-        models = [
-            other
-            for one, other in column.cells.items()
-            if one != identity and not other.is_baseline and _is_comparable(other, cell.metric)
-        ]
-        useless = best_useless_of(column, load_benchmark(profile.benchmark))
-        page = _link(*next(behind)).page
-        crowd = tuple(other.metric for other in models if other.metric is not None)
-        yield Standing(column.headline, cell.metric, page, _nearest(models), useless, crowd)
+def _has_value(column: ProfileColumn, identity: str) -> bool:
+    return identity in column.metrics and column.metrics[identity].value is not None
 
 
-def _is_comparable(cell: ProfileCell, metric: Metric) -> bool:
-    return cell.metric is not None and cell.metric.value is not None and cell.metric.version == metric.version
-
-
-def _nearest(cells: Sequence[ProfileCell]) -> Named | None:
-    """Return the value nearest to the ideal; None if there is none, or if the measure has no ideal."""
-    known = [
-        (abs(cell.metric.value - cell.metric.ideal), cell.row.model.id, cell.metric)
-        for cell in cells
-        if cell.metric is not None
-        and cell.row is not None
-        and cell.metric.value is not None
-        and cell.metric.ideal is not None
+def _standing(column: ProfileColumn, identity: str) -> Standing:
+    own = column.metrics[identity]
+    crowd = {
+        one: metric
+        for one, metric in column.metrics.items()
+        if one != identity
+        and not column.rows[one].is_baseline
+        and metric.value is not None
+        and metric.version == own.version
+    }
+    # Without an ideal, no value is nearer to it.
+    distances = [
+        (abs(metric.value - metric.ideal), column.rows[one].model.id, one)
+        for one, metric in crowd.items()
+        if metric.value is not None and metric.ideal is not None
     ]
-    if not known:
-        return None
-    _, model_id, metric = min(known, key=lambda each: each[:2])
-    return Named(display_name(model_id), metric)
+    _, model_id, nearest = min(distances, default=(0.0, "", ""))
+    return Standing(
+        column=column,
+        metric=own,
+        page=row_page(column.table, column.rows[identity]),
+        best=Named(display_name(model_id), crowd[nearest]) if nearest else None,
+        useless=column.useless,
+        crowd=tuple(crowd.values()),
+    )
 
 
 def _percent(metric: Metric) -> str:

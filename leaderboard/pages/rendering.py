@@ -18,7 +18,7 @@ from evaluators.runs.plan.estimate import rough_duration
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import BASELINES, dataset_page, permalink, result_page
+from leaderboard.pages.addresses import BASELINES, dataset_page, model_page, permalink, result_page
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link
@@ -36,7 +36,7 @@ from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_ne
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.pictures import Picture, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
-from leaderboard.pages.profile import FrontTable, all_parts, front_file, front_table
+from leaderboard.pages.profile import FrontTable, all_parts, front_file, front_table, profile_page
 from leaderboard.pages.set_aside import ApartGroup, make_apart
 from leaderboard.pages.suites import Suites, make_suites, suite_page
 from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
@@ -242,7 +242,10 @@ def templates() -> jinja2.Environment:
         "size_text": size_text,
         "outside_text": markup.outside_text,
         "metric_number": markup.metric_number,
+        "model_page": model_page,
         "plain_markdown": markup.plain_markdown,
+        "profile_page": profile_page,
+        "slug": markup.slug,
         "sort_key": markup.sort_key,
         "standing_whisker": lambda standing: markup.whisker(
             standing.metric,

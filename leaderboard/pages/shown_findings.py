@@ -9,8 +9,9 @@ from typing import NamedTuple
 from leaderboard.findings import LEAST_MODELS, Finding
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
-from leaderboard.pages.profile import Part
+from leaderboard.pages.profile import best_by_skill, profile_page
 from leaderboard.ranking.bounds import top_note
+from leaderboard.ranking.profiles import Profile
 from leaderboard.verify.entries import Entry
 
 _MOST_OWN = 4
@@ -29,7 +30,7 @@ class ShownFinding(NamedTuple):
     """Name and address of the pages of their benchmarks."""
 
 
-def shown_findings(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
+def shown_findings(parts: Sequence[Profile]) -> tuple[ShownFinding, ...]:
     """Return the findings that the front page shows.
 
     They are the first of each benchmark, then the second of each, and so on, and who is below the line.
@@ -42,9 +43,11 @@ def shown_findings(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
     return (*in_turn[:_MOST_OWN], *_below(parts))
 
 
-def _own(part: Part) -> Iterator[ShownFinding]:
+def _own(part: Profile) -> Iterator[ShownFinding]:
     results: dict[str, list[Entry]] = {}
-    for entry in part.able:
+    # What models below the line do says nothing of those that can read.
+    able = (entry for entry in part.entries if entry.result.model.identity_sha256 not in part.below)
+    for entry in able:
         results.setdefault(entry.result.signature.config, []).append(entry)
     for compute in part.pages.findings:
         if (finding := compute(results)) is not None:
@@ -59,39 +62,39 @@ class Leaders(NamedTuple):
     """Page of the benchmark, relative to the root of the site."""
 
 
-def leaders(parts: Sequence[Part]) -> tuple[Leaders, ...]:
+def leaders(parts: Sequence[Profile]) -> tuple[Leaders, ...]:
     """Return who leads, for each benchmark on which any two models can be told apart."""
-    return tuple(_leading(part) for part in parts if any(pair.separable for pair in part.profile.table.comparisons))
+    return tuple(_leading(part) for part in parts if any(pair.separable for pair in part.table.comparisons))
 
 
-def _leading(part: Part) -> Leaders:
-    first, pairs = part.profile.table.tied_for_first, part.profile.table.comparisons
+def _leading(part: Profile) -> Leaders:
+    first, pairs = part.table.tied_for_first, part.table.comparisons
     top = top_note([*map(display_name, first)])
     n_apart = sum(pair.separable for pair in pairs)
     sentences = [
         f"On “{part.heading}”, {top} (no other ranked model is separably better).",
         f"{n_apart} of {len(pairs)} pairs can be told apart.",
     ]
-    for label, best in part.best_by_skill.items():
+    for label, best in best_by_skill(part).items():
         able = ", ".join(display_name(model_id) for model_id in first if model_id in best)
         sentences.append(f"At the top of “{label}” too: {able or 'none of these'}.")
-    return Leaders(" ".join(sentences), part.page)
+    return Leaders(" ".join(sentences), profile_page(part))
 
 
-def _below(parts: Sequence[Part]) -> Iterator[ShownFinding]:
+def _below(parts: Sequence[Profile]) -> Iterator[ShownFinding]:
     """Yield how many models do no better than a useless predictor, if any does not."""
-    below = {part: [row for row in part.rows if row.is_below] for part in parts if len(part.rows) >= LEAST_MODELS}
+    below = {part: [row for row in part.newest if row.is_below] for part in parts if len(part.newest) >= LEAST_MODELS}
     if any(below.values()):
         counts = [
-            f"{len(rows)} of {len(part.rows)} models asked alike on “{part.heading}”" for part, rows in below.items()
+            f"{len(rows)} of {len(part.newest)} models asked alike on “{part.heading}”" for part, rows in below.items()
         ]
         entries = (entry for rows in below.values() for row in rows for entry in row.entries[:1])
         text = f"Not separably better than a predictor that reads nothing: {', '.join(counts)}."
         yield _shown(Finding(text, tuple(entries)), list(below))
 
 
-def _shown(finding: Finding, parts: Sequence[Part]) -> ShownFinding:
+def _shown(finding: Finding, parts: Sequence[Profile]) -> ShownFinding:
     first = finding.entries[:_MOST_LINKS]
     links = tuple((display_name(entry.result.model.id), permalink(entry.result)) for entry in first)
-    pages = tuple((part.heading, part.page) for part in parts)
+    pages = tuple((part.heading, profile_page(part)) for part in parts)
     return ShownFinding(finding.text, links, len(finding.entries) - len(first), pages)

@@ -8,7 +8,7 @@ from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.pages.addresses import model_page
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Profile, profiles_of
+from leaderboard.ranking.profiles import profiles_of
 from schemas.documents.result import Metric
 
 
@@ -36,25 +36,19 @@ def useless_predictors(board: Board) -> tuple[Group, ...]:
     anchors: set[str] = set()
     for benchmark in board.benchmarks:
         texts = {baseline.name: baseline.description for baseline in load_benchmark(benchmark).baselines}
-        entries = [row.entry for table in board.tables if table.signature.benchmark == benchmark for row in table.rows]
-        ids = sorted({entry.result.model.id for entry in entries if entry.is_baseline})
-        if not ids:
-            continue
-        profile = next((one for one in profiles_of(board, benchmark) if _has_baselines(one)), None)
-        columns = () if profile is None else profile.columns
+        rows = [row for table in board.tables if table.signature.benchmark == benchmark for row in table.rows]
+        ids = sorted({row.model.id for row in rows if row.is_baseline})
+        known = (one.columns for one in profiles_of(board, benchmark))
+        columns = next((each for each in known if any(row.is_baseline for one in each for row in one.table.rows)), ())
         predictors = []
         for model_id in ids:
-            identities = {entry.result.model.identity_sha256 for entry in entries if entry.result.model.id == model_id}
             metrics = tuple(
-                next((cell.metric for identity, cell in column.cells.items() if identity in identities), None)
-                for column in columns
+                next((row.metric(one.headline.name) for row in one.rows.values() if row.model.id == model_id), None)
+                for one in columns
             )
             name, anchor = model_id.removeprefix("baseline/"), model_page(model_id).partition("#")[2]
             predictors.append(Predictor(name, "" if anchor in anchors else anchor, texts.get(name, ""), metrics))
             anchors.add(anchor)
-        groups.append(Group(load_pages(benchmark), tuple(one.headline for one in columns), tuple(predictors)))
+        if predictors:
+            groups.append(Group(load_pages(benchmark), tuple(one.headline for one in columns), tuple(predictors)))
     return tuple(groups)
-
-
-def _has_baselines(profile: Profile) -> bool:
-    return any(cell.is_baseline for column in profile.columns for cell in column.cells.values())

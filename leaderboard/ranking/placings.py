@@ -11,7 +11,7 @@ from leaderboard.ranking.rows import Row
 
 def identities_of(profile: Profile, model_id: str) -> list[str]:
     """Return the identities of a model id that a profile has values of, the best placed one first."""
-    rows = {identity: row for column in profile.columns for identity, cell in column.cells.items() if (row := cell.row)}
+    rows = {identity: row for column in profile.columns for identity, row in column.rows.items()}
     known = dict.fromkeys(identity for identity in [*profile.rows, *rows] if identity in rows)
     return [identity for identity in known if rows[identity].model.id == model_id]
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.index_values import protocol_of
 from evaluators.task import load_task
-from leaderboard.benchmark_pages import Headline, load_pages
+from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.gates import best_baselines
+from leaderboard.ranking.rank_ranges import Comparison
+from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.rows import Row, Table
+from leaderboard.ranking.useless import Named, best_useless
+from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
 
@@ -78,54 +84,153 @@ def _default_prompt_order(table: Table) -> int:
     return prompts.index(prompt) if prompt in prompts else len(prompts)
 
 
-class ProfileCell(NamedTuple):
-    """The value of a headline measure of one model."""
-
-    metric: Metric | None
-    """None if the model has no result there."""
-    row: Row | None
-    """Row of the table of the column; None if the model has none."""
-
-    @property
-    def is_baseline(self) -> bool:
-        """True if the value is that of a useless predictor."""
-        return self.row is not None and self.row.is_baseline
-
-
-class ProfileColumn(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProfileColumn:
     """A headline measure and the table that its values come from."""
 
     headline: Headline
     table: Table
-    cells: Mapping[str, ProfileCell]
-    """Cell of each row of the table, by the identity of the model, baselines included."""
+
+    @cached_property
+    def rows(self) -> Mapping[str, Row]:
+        """The rows of the table by the identity of the model, baselines included."""
+        return {row.identity: row for row in self.table.rows}
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The values by the identity of the model, unknown ones included; a model without the metric has none."""
+        found = {identity: row.metric(self.headline.name) for identity, row in self.rows.items()}
+        return {identity: metric for identity, metric in found.items() if metric is not None}
+
+    @property
+    def pairs(self) -> tuple[Comparison, ...]:
+        """The comparisons of the models that have a value."""
+        return self.table.pairs.get(self.headline.name, ())
 
     @property
     def ranks(self) -> bool:
         """True if the measure ranks the models of its table."""
         return self.headline.name == self.table.primary
 
+    @property
+    def shows_skill(self) -> bool:
+        """True if the gate of the benchmark lets models pass by this measure."""
+        signature = self.table.signature
+        gate = None if self.table.is_index else load_benchmark(signature.benchmark).gate(signature.task)
+        return gate is not None and gate.metric == self.headline.name
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    @property
+    def direction(self) -> str:
+        """Words that say which values are good; empty if nothing says it."""
+        metric = next(iter(self.metrics.values()), None)
+        if metric is None or metric.ideal is None:
+            return ""
+        if metric.ideal == metric.maximum:
+            return "higher is better"
+        return "lower is better" if metric.ideal == metric.minimum else f"ideal {metric.ideal:g}"
+
+    @property
+    def high_end(self) -> float:
+        """The upper end of the scale on which all values of the column are drawn."""
+        return max((metric.drawn_maximum for metric in self.metrics.values()), default=1.0)
+
+    @property
+    def useless(self) -> Named | None:
+        """The useless predictor that comes nearest to the ideal; None if there is none.
+
+        Without results of any, it is the gate's own value of them, if the column is its metric.
+        """
+        values = [
+            Named(self.rows[identity].model.id.rpartition("/")[2], metric)
+            for identity, metric in self.metrics.items()
+            if self.rows[identity].is_baseline and metric.value is not None
+        ]
+        if not values and self.shows_skill and self.metrics:
+            metric = replace(next(iter(self.metrics.values())), interval=None, interval_reason="not computed")
+            leads = best_baselines(entry for row in self.table.rows for entry in row.entries)
+            values = [Named(lead.baseline, replace(metric, value=lead.value)) for lead in leads]
+        return best_useless(load_benchmark(self.table.signature.benchmark), values)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Profile:
-    """What a benchmark says about all its models at a glance."""
+    """What a benchmark says about all its models at a glance, under the same conditions."""
 
-    benchmark: str
     scope: Scope
     table: Table
-    """The default table, whose ranks are the model's."""
+    """The first table of the scope, whose ranks are the model's."""
     columns: tuple[ProfileColumn, ...]
+    is_default: bool
+    """True if its table is the first of its benchmark; another one is told by its conditions."""
+    is_own: bool
+    """True if only local runs are on its data, whose name then stands for that of the benchmark."""
 
     @property
+    def benchmark(self) -> str:
+        """The name of the benchmark."""
+        return self.scope.benchmark
+
+    @property
+    def pages(self) -> BenchmarkPages:
+        """What pages say of the benchmark."""
+        return load_pages(self.benchmark)
+
+    @property
+    def conditions(self) -> str:
+        """The data and the protocol."""
+        return f"{' '.join(self.scope.data)}, {self.scope.protocol}"
+
+    @property
+    def heading(self) -> str:
+        """The name of the benchmark, with the conditions if others come first; of own data theirs."""
+        if self.is_own:
+            return " ".join(self.scope.data)
+        return self.pages.heading if self.is_default else f"{self.pages.heading} ({self.conditions})"
+
+    @property
+    def key(self) -> str:
+        """The name for scripts, which no other profile has."""
+        return "-".join([self.benchmark, *(self.scope[1:] if self.heading != self.pages.heading else ())])
+
+    @cached_property
     def rows(self) -> Mapping[str, Row]:
-        """The rows of the default table by the identity of the model, in the table's order."""
+        """The rows of the first table by the identity of the model, in the table's order."""
         return {row.identity: row for row in self.table.rows}
 
-    @property
+    @cached_property
     def below(self) -> frozenset[str]:
         """The identities of the models that are not shown to beat a useless predictor in a table of the profile."""
-        rows = [*self.rows.items(), *((one, cell.row) for column in self.columns for one, cell in column.cells.items())]
-        return frozenset(identity for identity, row in rows if row is not None and row.is_below)
+        rows = [*self.table.rows, *(row for column in self.columns for row in column.rows.values())]
+        return frozenset(row.identity for row in rows if row.is_below)
+
+    @cached_property
+    def _entries(self) -> tuple[Entry, ...]:
+        """The results of language models behind the table and the columns, each once."""
+        rows = [*self.table.rows, *(row for column in self.columns for row in column.rows.values())]
+        found = {id(entry): entry for row in rows for entry in row.entries}
+        return tuple(entry for entry in found.values() if not entry.is_baseline)
+
+    @cached_property
+    def models(self) -> Mapping[str, str]:
+        """The identity of the newest version of each language model, by the model's id."""
+        return {row.model: identity for identity, row in model_rows(self._entries).items() if row.is_counted}
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """The results of these versions."""
+        newest = frozenset(self.models.values())
+        return tuple(entry for entry in self._entries if entry.result.model.identity_sha256 in newest)
+
+    @property
+    def newest(self) -> tuple[Row, ...]:
+        """The rows of these versions in the first table."""
+        shown = frozenset(self.models.values())
+        return tuple(row for identity, row in self.rows.items() if identity in shown)
+
+    @property
+    def is_local(self) -> bool:
+        """True if one of these results is a local run."""
+        return any(entry.origin == "local" for entry in self.entries)
 
 
 def profile_of(board: Board, benchmark: str) -> Profile | None:
@@ -142,25 +247,28 @@ def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:
     All values of a profile come from one scope, so that the columns of a row describe the same model under the same
     conditions.
     """
+    ordered = tables_of(board, benchmark)
     scopes: dict[Scope, list[Table]] = {}
-    for table in tables_of(board, benchmark):
+    for table in ordered:
         scopes.setdefault(scope_of(table), []).append(table)
-    profiles = []
-    for scope, tables in scopes.items():
-        if all(entry.is_baseline for row in tables[0].rows for entry in row.entries):
-            continue
-        columns = [_column(headline, tables) for headline in load_pages(benchmark).headlines]
-        named = tuple(column for column in columns if column)
-        profiles.append(Profile(benchmark=benchmark, scope=scope, table=tables[0], columns=named))
-    return tuple(profiles)
+    return tuple(
+        Profile(
+            scope=scope,
+            table=tables[0],
+            columns=tuple(column for one in load_pages(benchmark).headlines if (column := _column(one, tables))),
+            is_default=tables[0] is ordered[0],
+            is_own=scope.data in board.own_datasets,
+        )
+        for scope, tables in scopes.items()
+        if not all(row.is_baseline for row in tables[0].rows)
+    )
 
 
 def _column(headline: Headline, tables: Sequence[Table]) -> ProfileColumn | None:
     """Return the column of a headline measure from the first table that has it; None if no table does."""
-    for table in tables:
-        if headline.config is not None and (table.is_index or table.signature.config != headline.config):
-            continue
-        cells = {row.identity: ProfileCell(row.metric(headline.name), row) for row in table.rows}
-        if any(cell.metric is not None for cell in cells.values()):
-            return ProfileColumn(headline, table, cells)
-    return None
+    columns = (
+        ProfileColumn(headline=headline, table=table)
+        for table in tables
+        if headline.config is None or (not table.is_index and table.signature.config == headline.config)
+    )
+    return next((column for column in columns if column.metrics), None)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from evaluators.benchmark import Benchmark
-from leaderboard.ranking.profiles import ProfileCell
 from schemas.documents.result import Metric
 
 
@@ -30,10 +29,3 @@ def best_useless(benchmark: Benchmark, values: Iterable[Named]) -> Named | None:
 
     known = (one for one in values if one.metric.value is not None and one.metric.ideal is not None)
     return min(known, key=key, default=None)
-
-
-def baselines_of(cells: Iterable[ProfileCell]) -> Iterator[Named]:
-    """Yield the values of the baselines among the cells of a column."""
-    for cell in cells:
-        if cell.row is not None and cell.is_baseline and cell.metric is not None and cell.metric.value is not None:
-            yield Named(cell.row.model.id.rpartition("/")[2], cell.metric)

@@ -19,7 +19,7 @@ from evaluators.tasks.labels.label_tables import SuiteTable
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import Finding
 from leaderboard.model_facts import display_name
-from leaderboard.pages.profile import front_parts
+from leaderboard.pages.profile import front_parts, profile_page
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Entry, Root
@@ -266,21 +266,21 @@ def test_leaders_and_models_below_the_line_are_counted(entries: Sequence[Entry])
     parts = front_parts(board)
     shown = shown_findings(parts)
     (part,) = (part for part in parts if part.pages.name == "synthbias")
-    names = {row.identity: row.model.id for row in part.profile.table.ranked}
+    names = {row.identity: row.model.id for row in part.table.ranked}
     beaten = set()
     n_pairs, n_separable, n_below = 0, 0, 0
-    for comparison in part.profile.table.comparisons:
+    for comparison in part.table.comparisons:
         n_pairs += 1
         n_separable += comparison.separable
         if comparison.separable:
             beaten.add(comparison.second if comparison.outcome == "first" else comparison.first)
-    for row in part.profile.table.rows:
+    for row in part.table.rows:
         n_below += row.shut is not None and row.entry.result.model.endpoint != "baseline"
     assert n_below == 1
     assert n_separable > 0
     unbeaten = [display_name(names[label]) for label in names if label not in beaten]
     words = "alone at the top" if len(unbeaten) == 1 else "tied for the top"
-    (first,) = (one for one in leaders(parts) if one.page == part.page)
+    (first,) = (one for one in leaders(parts) if one.page == profile_page(part))
     assert first.text == (
         f"On “Gender and occupation”, {words}: {', '.join(unbeaten)} (no other ranked model is separably better). "
         f"{n_separable} of {n_pairs} pairs can be told apart."
@@ -289,7 +289,7 @@ def test_leaders_and_models_below_the_line_are_counted(entries: Sequence[Entry])
     assert below.text.startswith("Not separably better than a predictor that reads nothing: ")
     assert f"{n_below} of {len(MODELS)} models asked alike on “Gender and occupation”" in below.text
     # What is found of models is found of those above the line.
-    unable = {display_name(row.model.id) for each in parts for row in each.rows if row.is_below}
+    unable = {display_name(row.model.id) for each in parts for row in each.newest if row.is_below}
     assert unable
     for finding in shown[:-1]:
         assert not {name for name, _ in finding.links} & unable

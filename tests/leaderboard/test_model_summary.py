@@ -24,7 +24,6 @@ from leaderboard.commands.comparable_results import load_comparable
 from leaderboard.pages.latex import escape
 from leaderboard.pages.model_cards import METADATA, card_markdown, comparisons, model_index, write_card
 from leaderboard.pages.model_summary import summarise
-from leaderboard.pages.profile import best_useless_of
 from leaderboard.pages.summary_figure import summary_figure
 from leaderboard.pages.summary_forms import (
     frame,
@@ -90,14 +89,13 @@ def test_every_number_is_the_boards(board: Board, profile: Profile) -> None:
     identity = model(board, "acme/even").identity_sha256
     (of_benchmark,) = [one for one in summary(board, "acme/even").benchmarks if one.benchmark == BENCHMARK]
     assert [measure.name for measure in of_benchmark.measures] == [
-        column.headline.name for column in profile.columns if identity in column.cells
+        column.headline.name for column in profile.columns if identity in column.rows
     ]
     for measure in of_benchmark.measures:
         (column,) = [one for one in profile.columns if one.headline.name == measure.name]
-        metric = column.cells[identity].metric
-        assert metric is not None
+        metric = column.metrics[identity]
         assert (measure.value, measure.interval, measure.ideal) == (metric.value, metric.interval, metric.ideal)
-        useless = best_useless_of(column, load_benchmark(BENCHMARK))
+        useless = column.useless
         assert (useless is None) == (measure.useless is None)
         if useless is not None and measure.useless is not None:
             assert (measure.useless.name, measure.useless.value) == (useless.name, useless.metric.value)

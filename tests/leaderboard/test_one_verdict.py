@@ -106,7 +106,7 @@ def test_files_of_tables_and_of_the_board(view: View, texts: dict[str, str], pai
 
 def test_compare(view: View, texts: dict[str, str], pairs: list[Pair]) -> None:
     measures = json.loads(texts["files/compare/models.json"])["measures"]
-    columns = [column for part in front_parts(view.board) for column in part.profile.columns]
+    columns = [column for part in front_parts(view.board) for column in part.columns]
     assert [measure["label"] for measure in measures] == [column.headline.label for column in columns]
     n_found = 0
     for place, column in enumerate(columns):
@@ -140,7 +140,7 @@ def test_tints_of_the_front_page(view: View, texts: dict[str, str]) -> None:
         for row in texts["index.md"].split("<tr ")
         if "data-bb-model" in row
     }
-    for place, column in enumerate(part.profile.columns):
+    for place, column in enumerate(part.columns):
         rows = {row.identity: row for row in column.table.rows}
         ranked = [one for one in column.table.pairs[column.headline.name] if one.is_ranked]
         cells = {row.model.id: row for row in rows.values() if row.model.id in shown}
@@ -155,7 +155,7 @@ def test_tints_of_the_front_page(view: View, texts: dict[str, str]) -> None:
             # The colours of a column agree with its order.
             if tint == "best" and any(far[model_id] > distance for distance in beaten):
                 expected[model_id] = "open"
-            if cells[model_id].identity in part.profile.below:
+            if cells[model_id].identity in part.below:
                 expected[model_id] = "useless"
         assert {model_id: shown[model_id][place] for model_id in expected} == expected
     assert {tint for tints in shown.values() for tint in tints} >= {"best", "worse", "useless"}

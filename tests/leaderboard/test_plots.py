@@ -14,7 +14,7 @@ from playwright.sync_api import Browser
 from biasboard.ground.charts.drawing import SERIES, Chart
 from leaderboard.charts import rows
 from leaderboard.charts.bumps import Order, bump_chart
-from leaderboard.charts.curves import curves, curves_of_each, named_rows
+from leaderboard.charts.curves import curves, named_rows
 from leaderboard.charts.grids import Cell, grid
 from leaderboard.charts.rows import strips
 from leaderboard.charts.scatter import ScatterPoint, scatter
@@ -96,14 +96,14 @@ def some_curves() -> Chart:
     rows = [values(5, name, 0.2) for name in NAMES]
     places = ("0", "2", "4", "8", "16")
     panels = [Panel("Macro-F1", places, rows), Panel("RSD", places, rows[::-1])]
-    return curves(NAMES, panels, x_title="Examples", alt="Curves.")
+    return curves([("", panels)], NAMES, x_title="Examples", alt="Curves.")
 
 
 def some_lorenz_curves() -> Chart:
     rows = [[a_metric(0.0), metric, a_metric(1.0)] for metric in values(50, "x")]
     places = ("0 %", "50 %", "100 %")
     panels = [Panel("Before", places, rows), Panel("After", places, rows[::-1])]
-    return curves(NAMES, panels, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
+    return curves([("", panels)], NAMES, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
 
 
 def a_bump_chart() -> Chart | None:
@@ -121,7 +121,7 @@ def some_curves_of_each() -> Chart:
         (name, [Panel(title, places, [values(5, f"{name}{line}", 0.01) for line in LINES]) for title in ("F1", "RSD")])
         for name in NAMES[:3]
     ]
-    return curves_of_each(models, LINES, x_title="Examples", alt="Curves.")
+    return curves(models, LINES, x_title="Examples", alt="Curves.")
 
 
 def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
@@ -183,7 +183,7 @@ def test_curves_name_the_ends_of_each_panel() -> None:
     mixed = [[a_metric((number * 7 % 50) / 50)] for number in range(50)]
     assert {0, 49, 7} <= {*named_rows([rows, mixed])}
     assert len(named_rows([rows, mixed])) == len(SERIES)
-    chart = curves(NAMES, [Panel("Macro-F1", ("0",), rows)], x_title="Examples", alt="Curves.")
+    chart = curves([("", [Panel("Macro-F1", ("0",), rows)])], NAMES, x_title="Examples", alt="Curves.")
     assert "42 more are grey" in chart.alt
     assert all(name in chart.alt for name in (NAMES[0], NAMES[49]))
 

@@ -59,7 +59,7 @@ def test_sentences_say_the_rank_the_share_and_the_worst_group(view: View) -> Non
 @pytest.mark.slow
 def test_a_measure_stands_between_the_best_other_model_and_a_useless_predictor(view: View) -> None:
     first = portrait(view, "acme/biased", "Gender and occupation").measures[0]
-    assert first.headline.name == "worst_group_accuracy"
+    assert first.column.headline.name == "worst_group_accuracy"
     assert first.best is not None
     assert first.useless is not None
     assert (first.best.name, first.useless.name) == ("even", "uniform")
@@ -67,7 +67,7 @@ def test_a_measure_stands_between_the_best_other_model_and_a_useless_predictor(v
     alone = portrait(view, "acme/even", "Pronoun families").measures
     assert [one.best for one in alone] == [None] * len(alone)
     # No baseline has a row there, so that its value is known in the metric of the gate only.
-    assert [one.headline.name for one in alone if one.useless is not None] == ["recognition_accuracy"]
+    assert [one.column.headline.name for one in alone if one.useless is not None] == ["recognition_accuracy"]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from evaluators.benchmark import load_benchmark
-from leaderboard.pages.profile import FrontRow, FrontTable, front_parts, front_table
+from leaderboard.pages.profile import TINTS, FrontRow, FrontTable, front_parts, front_table
+from leaderboard.pages.rendering import templates
 from leaderboard.pages.tables import TableView, index_views, make_sections
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
@@ -69,10 +71,12 @@ def test_the_benchmark_with_most_models_comes_first_and_those_without_any_say_wh
     table: FrontTable,
 ) -> None:
     assert [group.pages.name for group in table.groups] == ["synthbias", "gifi"]
-    assert [missing.pages.name for missing in table.missing] == ["image_labels", "superni"]
-    assert all(missing.command.startswith("biasboard run --dataset ") for missing in table.missing)
+    assert [pages.name for pages in table.missing] == ["image_labels", "superni"]
+    block = templates().get_template("profile.html.j2").render(table=table, tints=TINTS)
+    commands = re.findall(r"It takes <code>(.*?)</code>", block)
+    assert [command.startswith("biasboard run --dataset ") for command in commands] == [True, True]
     assert all(
-        len(row.cells[place]) == len(group.headings) for row in table.rows for place, group in enumerate(table.groups)
+        len(row.cells[place]) == len(group.columns) for row in table.rows for place, group in enumerate(table.groups)
     )
 
 
@@ -90,7 +94,7 @@ def test_models_ranked_on_most_benchmarks_come_first_then_those_with_the_better_
 def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(board: Board, table: FrontTable) -> None:
     assert {row.model_id for row in table.rows} == {*ABLE, UNABLE}
     default = tables_of(board, "synthbias")[0]
-    for heading, name in zip(table.groups[0].headings, ("worst_group_accuracy", "accuracy_gap", "ucerf"), strict=False):
+    for column, name in zip(table.groups[0].columns, ("worst_group_accuracy", "accuracy_gap", "ucerf"), strict=False):
         values = {}
         for row in default.rows:
             entry = row.entry
@@ -100,12 +104,12 @@ def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(board: 
                 assert metric.value is not None
                 assert metric.ideal is not None
                 values[entry.result.model.id.removeprefix("baseline/")] = abs(metric.value - metric.ideal)
-        assert heading.useless is not None
-        assert values[heading.useless.name] == min(values.values())
+        assert column.useless is not None
+        assert values[column.useless.name] == min(values.values())
 
 
 def test_of_equal_useless_predictors_the_simplest_is_named_on_every_page(table: FrontTable) -> None:
-    useless = table.groups[0].headings[0].useless
+    useless = table.groups[0].columns[0].useless
     assert useless is not None
     metric = useless.metric
     assert metric.value is not None
@@ -143,7 +147,7 @@ def test_without_results_of_baselines_the_gate_says_what_they_get(tmp_path: Path
     (entry,) = (row.entry for each in made.tables if each.signature.config == "recognition" for row in each.rows)
     assert entry.standing is not None
     best = max(lead.value for lead in entry.standing.leads)
-    values = {heading.label: heading.useless and heading.useless.metric.value for heading in group.headings}
+    values = {one.headline.label: one.useless and one.useless.metric.value for one in group.columns}
     assert values["Keeps the pronoun"] == best
     assert values["Keeps all alike (GDR)"] is None
 
@@ -159,11 +163,11 @@ def test_tints_of_the_column_that_ranks_follow_from_the_ranks(table: FrontTable)
 
 
 def test_other_tints_follow_from_the_comparisons_of_their_tables(board: Board, table: FrontTable) -> None:
-    (profile,) = (part.profile for part in front_parts(board) if part.profile.benchmark == "synthbias")
+    (profile,) = (part for part in front_parts(board) if part.benchmark == "synthbias")
     names = {row.identity: row.model.id for row in profile.rows.values()}
     n_worse = 0
     for place, column in enumerate(profile.columns):
-        pairs = [one for one in column.table.pairs[column.headline.name] if one.is_ranked]
+        pairs = [one for one in column.pairs if one.is_ranked]
         assert {names[name] for one in pairs for name in (one.first, one.second)} == set(ABLE)
         beaten = {names[{"first": one.second, "second": one.first}[one.outcome]] for one in pairs if one.separable}
         for row in table.rows:
@@ -200,7 +204,7 @@ def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: 
     table = front_table(made, front_parts(made))
     rows = rows_of(table)
     other = rows["acme/other"]
-    assert [cell.metric for cell in other.cells[0]] == [None] * len(table.groups[0].headings)
+    assert [cell.metric for cell in other.cells[0]] == [None] * len(table.groups[0].columns)
     assert {cell.page for cell in other.cells[0]} == {other.ranks[0].page} == {other.page}
     assert rows["acme/one"].ranks[1].page is None
     assert {cell.page for cell in rows["acme/one"].cells[1]} == {None}

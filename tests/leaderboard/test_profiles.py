@@ -38,12 +38,11 @@ def test_headline_values_come_from_the_config_that_the_plug_in_names(board: Boar
     assert [column.headline for column in profile.columns] == list(load_pages("synthbias").headlines)
     assert [column.ranks for column in profile.columns] == [True, False, False, False]
     for column in profile.columns:
-        for identity, cell in column.cells.items():
-            assert cell.row is not None
-            (entry,) = cell.row.entries
+        for identity, row in column.rows.items():
+            (entry,) = row.entries
             assert entry.result.model.identity_sha256 == identity
             assert entry.result.signature.config == column.headline.config or column.headline.config is None
-            assert cell.metric == entry.metric(column.headline.name)
+            assert column.metrics[identity] == entry.metric(column.headline.name)
     named = {row.model.id for row in profile.rows.values()}
     assert named == {"acme/able", "baseline/uniform"}
 
