@@ -20,7 +20,7 @@ from biasboard.ground.hub_publishing import Publication, publish
 from biasboard.ground.hub_repository import HubRepository, HubState, LocalFile, local_file
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeySecretFile, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
@@ -52,7 +52,6 @@ def submit(
         ),
     ] = None,
     keys: KeysFolder = None,
-    key_secret: KeySecretFile = None,
     datasets: DatasetsFolder = DATASETS,
     pr: Annotated[
         PullRequest | None,
@@ -90,7 +89,7 @@ def submit(
     target = board or _OUTBOX
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
-    ensure_sound(runs, open_book(keys or keys_folder(), datasets, key_secret), results or results_folder())
+    ensure_sound(runs, open_book(keys or keys_folder(), datasets), results or results_folder())
     statement = Statement(contact, model_card, train_data_disclosure)
     version = metadata.version("biasboard")
     today = datetime.date.today()

@@ -24,7 +24,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.results_option import accepted_results
-from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeySecretFile, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeysFolder
 from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
@@ -47,7 +47,6 @@ def verify(
     *,
     path: Annotated[list[Path], typer.Argument(help="Folders of results, or folders that contain them at any depth.")],
     keys: KeysFolder = None,
-    key_secret: KeySecretFile = None,
     datasets: DatasetsFolder = DATASETS,
     author: Annotated[
         str | None, typer.Option(help="Account that hands the results in; refused if a model belongs to another one.")
@@ -108,7 +107,7 @@ def verify(
         raise ConfigError(f"{keys}: no such folder of answer keys; name the one of the board with --keys")
     check_plug_ins()
     memory = machine_memory(is_fresh=fresh)
-    book = open_book(keys, datasets, key_secret)
+    book = open_book(keys, datasets)
     with accepted_results(results) as accepted:
         verdicts = _judged(path, book, memory, since, accepted)
         if author is not None:

@@ -68,6 +68,4 @@ def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
 
 def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
     key = keys.find(result.signature, memory)
-    # A result that was verified with a secret is not reused without it.
-    secret = None if key is None or key.secret is None else key.secret.id
-    return {"key": None if key is None else key.sha256, "secret": secret}
+    return {"key": None if key is None else key.sha256}

@@ -13,7 +13,6 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact, result_id
 from leaderboard.formats.every_eval_ever.samples import Samples
 from leaderboard.result_format import Addresses, VerifiedResult
-from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric, name_with_group
 
 _LIBRARY = "biasboard"
@@ -75,10 +74,6 @@ def _details(fields: Mapping[str, str | None]) -> dict[str, JsonValue]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _why_no_rows(entry: Entry) -> str:
-    return "none: the right answers are secret" if entry.match.is_held_out else "none: no answer is right or wrong"
-
-
 def _source_metadata(verified: VerifiedResult, addresses: Addresses, samples: Samples) -> dict[str, JsonValue]:
     result, entry, submission = verified.result, verified.entry, verified.submission
     fields = {
@@ -103,7 +98,7 @@ def _source_metadata(verified: VerifiedResult, addresses: Addresses, samples: Sa
         "train_data_disclosure": None if submission is None else submission.train_data_disclosure,
         "metrics_without_value": compact([_without_value(verified, metric) for metric in _unknown(verified)]),
         "metrics_of_other_versions": compact([result_id(metric) for metric in entry.earlier]),
-        "instance_rows": "in the samples file" if samples.n_rows else _why_no_rows(entry),
+        "instance_rows": "in the samples file" if samples.n_rows else "none: no answer is right or wrong",
         "instance_records_without_row": compact(dict[str, JsonValue](samples.left_out)),
     }
     source: dict[str, JsonValue] = {

