@@ -50,7 +50,7 @@ PAGES = BenchmarkPages(
     layouts=(
         Layout(
             deciders=("macro_f1",),
-            columns=tuple(Column(key=name, label=_LABELS[name], metric=name) for name in _COLUMNS),
+            columns=tuple(Column(name, _LABELS[name]) for name in _COLUMNS),
             plane=("macro_f1", "gini"),
         ),
     ),

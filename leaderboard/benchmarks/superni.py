@@ -262,7 +262,7 @@ PAGES = BenchmarkPages(
     layouts=(
         Layout(
             deciders=("macro_f1",),
-            columns=tuple(Column(key=name, label=_LABELS[name], metric=name) for name in _COLUMNS),
+            columns=tuple(map(Column, _COLUMNS)),
             plane=("macro_f1", "bias_score"),
         ),
     ),
