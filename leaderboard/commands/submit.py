@@ -25,7 +25,7 @@ from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.public_files import models_of, public_files
-from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
+from leaderboard.verify.submissions import Prepared, prepare, write_prepared
 from schemas.folders.run_folder import SUBMISSION, finished_runs
 from schemas.outputs.documents import PublishedFiles, SubmittedResult, SubmittedResults
 from schemas.printed import with_format
@@ -90,15 +90,18 @@ def submit(
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
     ensure_sound(runs, open_book(keys or keys_folder(), datasets), results or results_folder())
-    statement = Statement(contact, model_card, train_data_disclosure)
-    version = metadata.version("biasboard")
-    today = datetime.date.today()
     with tempfile.TemporaryDirectory() as scratch, steps() as step:
         prepared = []
         for number, folder in enumerate(runs):
             step("preparing results", number, len(runs))
-            public = public_files(folder, Path(scratch), withhold=withhold_texts)
-            made = prepare(public, statement, today=today, version=version)
+            made = prepare(
+                public_files(folder, Path(scratch), withhold=withhold_texts),
+                contact=contact,
+                model_card=model_card,
+                train_data_disclosure=train_data_disclosure,
+                today=datetime.date.today(),
+                version=metadata.version("biasboard"),
+            )
             prepared.append(made)
             _show(made)
         submitted = SubmittedResults(results=tuple(map(_submitted, prepared)), folder=None, hub=None)
