@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from statistics import geometric_mean, mean
 
 from leaderboard.benchmark_figures import BumpChart, HeatMap, Matrix, Needed, Ordering, Shown, Strips
@@ -166,6 +165,7 @@ def _in_language(language: Language) -> tuple[HeatMap, Matrix]:
     return recognition, replaced
 
 
+_IN_LANGUAGES = tuple(figure for language in LANGUAGE_CODES for figure in _in_language(language))
 _STAGES = Strips(
     name="stages",
     caption="The four stages of GIFI, models in the order of the benchmark's table, with 95 % intervals. 1, the dashed "
@@ -412,7 +412,7 @@ PAGES = BenchmarkPages(
             metrics={"he_share": "he", "she_share": "she", "they_share": "they", "neo_share": "eight others"},
         ),
     ),
-    figures=(_RECOGNITION, _REPLACED, *chain.from_iterable(map(_in_language, LANGUAGE_CODES)), _STAGES, _ORDER),
+    figures=(_RECOGNITION, _REPLACED, *_IN_LANGUAGES, _STAGES, _ORDER),
     papers=(
         Paper(
             key="shan2025gifi",
