@@ -81,12 +81,9 @@ class Column:
 
     def description(self, task: str) -> str:
         """Return the description of the metric, followed by the slice that the column shows."""
-        found = {definition.name: definition.description for definition in metric_definitions(task)}.get(
-            self.metric, ""
-        )
-        if not self.group:
-            return found
-        return f"{found} Only {', '.join(f'{key} = {value}' for key, value in self.group.items())}."
+        found = next((known.description for known in metric_definitions(task) if known.name == self.metric), "")
+        only = ", ".join(f"{key} = {value}" for key, value in self.group.items())
+        return f"{found} Only {only}." if only else found
 
 
 class Layout(NamedTuple):
