@@ -406,24 +406,23 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
         )
         for model in others
     ]
-    recounted = tuple(_recounted(part, paper))
+    functions = {name: of for one in paper.benchmarks for name, of in load_pages(one).recounts.items()}
+    recounted = [
+        Recounted(
+            one.label, one.numbers, one.printed, {name: float(functions[name](one.numbers)) for name in one.printed}
+        )
+        for one in part.lists
+    ]
     values = [ours for of_key in found.values() for ours in of_key.values()]
     return ComparedPart(
         part=part,
         table=table,
         columns=columns,
         rows=tuple(rows),
-        recounted=recounted,
+        recounted=tuple(recounted),
         models=tuple(dict.fromkeys(model for of_key in found.values() for model in of_key)),
         status=_status(part, values, is_recounted=bool(recounted)),
     )
-
-
-def _recounted(part: PaperPart, paper: Reproduction) -> Iterator[Recounted]:
-    functions = {name: of for one in paper.benchmarks for name, of in load_pages(one).recounts.items()}
-    for one in part.lists:
-        ours = {name: float(functions[name](one.numbers)) for name in one.printed}
-        yield Recounted(one.label, one.numbers, one.printed, ours)
 
 
 def _status(part: PaperPart, values: Sequence[Ours], *, is_recounted: bool) -> Status:
