@@ -285,4 +285,4 @@ def _download(columns: Sequence[CorrectedClasses], lines: Sequence[ClassLine], s
         _Exported(line, column, cell) for line in lines for column, cell in zip(columns, line.cells, strict=True)
     ]
     files = Files(f"files/{stem.rpartition('/')[2]}-classes")
-    return Table.of(files, _FIELDS, exported, signature=signature, is_of_many=True)
+    return Table.of(files, _FIELDS, exported, signature=signature)
