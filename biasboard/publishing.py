@@ -17,9 +17,9 @@ from biasboard.ground.hub_repository import HubRepository
 from biasboard.ground.progress import steps
 from builders.publishable import read_dataset
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeySecretFile, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.commands.sound_runs import ensure_sound
-from leaderboard.publish.published_results import PublishedResults, refuse_held_out
+from leaderboard.publish.published_results import PublishedResults
 from leaderboard.verify.board_files import keys_folder, results_folder
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.public_files import public_files
@@ -50,7 +50,6 @@ def publish(
         ),
     ] = False,
     keys: KeysFolder = None,
-    key_secret: KeySecretFile = None,
     datasets: DatasetsFolder = DATASETS,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False,
 ) -> PublishedFiles:
@@ -71,7 +70,7 @@ def publish(
                 publication: Publication = read_dataset(folder, report=report)
         else:
             check_plug_ins()
-            book = open_book(keys or keys_folder(), datasets, key_secret)
+            book = open_book(keys or keys_folder(), datasets)
             publication = _results(folder, book, Path(scratch), withhold=withhold_texts)
         done = (tell if dry_run else send)(publication, repository, private=private, pull_request=pr, say=typer.echo)
         if dry_run:
@@ -83,7 +82,7 @@ def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> P
     """Verify the results in a folder and choose what to publish of them.
 
     Raises:
-        DataError: there are none, or one is unsound, held out or incomplete.
+        DataError: there are none, or one is unsound or incomplete.
     """
     if not folder.exists():
         raise DataError(f"{folder}: no such folder; name that of a dataset or of runs")
@@ -93,7 +92,6 @@ def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> P
     runs = [run for run in found if read_result(run).model.endpoint != "baseline"]
     if not runs:
         raise DataError(f"{folder}: holds results of useless predictors only, which every board computes itself")
-    refuse_held_out(runs, book)
     ensure_sound(runs, book, results_folder())
     with steps() as step:
         public = []

@@ -378,7 +378,7 @@ def _compare(name: str, paper: Reproduction, choice: ReproduceChoice) -> Reprodu
     from leaderboard.verify.entries import Root
     from leaderboard.verify.keys import open_book
 
-    keys = open_book(keys_folder(), choice.datasets, None)
+    keys = open_book(keys_folder(), choice.datasets)
     roots = (Root(results_folder(), "accepted"), Root(choice.out, "local"))
     return reproduced(name, paper, paper_board(roots, keys, machine_memory(), paper.benchmarks))
 

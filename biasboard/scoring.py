@@ -489,7 +489,7 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
 
     memory = machine_memory()
     own = {each.folder.relative_to(choice.out).as_posix() for each in finished}
-    keys = open_book(choice.keys or keys_folder(), choice.datasets, None)
+    keys = open_book(choice.keys or keys_folder(), choice.datasets)
     with _results(choice) as roots:
         found = load_comparable(roots, keys, memory, own.__contains__)
     return summarise(found.board, backend.model, against=choice.against)

@@ -5,49 +5,24 @@ from __future__ import annotations
 from biasboard.ground.command_line import LazyCommand, command_group
 from biasboard.ground.stopping import stop_at_once
 
+_HELP = {
+    "build": "Check every result, recompute its metrics and write the site.",
+    "accept": "Enter results into the register, with the date, the owner of the model and the decision.",
+    "card": "Write what goes into a model card: Markdown, metadata for the Hub, a figure, a LaTeX table and badges.",
+    "comment": "Print verdicts as Markdown in which no text from a result can act.",
+    "export": "Write verified results in a format of somebody else.",
+    "keys": "Write the answer keys of datasets: one for each config, suite and prompt.",
+    "queue": "Keep requests to score a model, and turn the next one into a run.",
+    "ranks": "Rank models by a table of scores: which are tied, which are not, and by how much they would have to "
+    "differ.",
+    "serve": "Serve the built site on this machine until Ctrl-C.",
+    "submit": "Verify runs, show what will be published, and put it where the board expects it.",
+    "verify": "Compare results with their datasets and compute every number again.",
+}
 COMMANDS = {
-    "build": LazyCommand(
-        "leaderboard.commands.build:build", "Check every result, recompute its metrics and write the site."
-    ),
-    "accept": LazyCommand(
-        "leaderboard.commands.accept:accept",
-        "Enter results into the register, with the date, the owner of the model and the decision.",
-    ),
-    "card": LazyCommand(
-        "leaderboard.commands.card:card",
-        "Write what goes into a model card: Markdown, metadata for the Hub, a figure, a LaTeX table and badges.",
-    ),
-    "comment": LazyCommand(
-        "leaderboard.commands.comment:comment",
-        "Print verdicts as Markdown in which no text from a result can act.",
-    ),
-    "export": LazyCommand(
-        "leaderboard.commands.export:export",
-        "Write verified results in a format of somebody else.",
-    ),
-    "keys": LazyCommand(
-        "leaderboard.commands.keys:keys",
-        "Write the answer keys of datasets: one for each config, suite and prompt.",
-    ),
-    "queue": LazyCommand(
-        "leaderboard.commands.queue:app", "Keep requests to score a model, and turn the next one into a run."
-    ),
-    "ranks": LazyCommand(
-        "leaderboard.commands.ranks:ranks",
-        "Rank models by a table of scores: which are tied, which are not, and by how much they would have to differ.",
-    ),
-    "serve": LazyCommand(
-        "leaderboard.commands.serve:serve",
-        "Serve the built site on this machine until Ctrl-C.",
-    ),
-    "submit": LazyCommand(
-        "leaderboard.commands.submit:submit",
-        "Verify runs, show what will be published, and put it where the board expects it.",
-    ),
-    "verify": LazyCommand(
-        "leaderboard.commands.verify:verify",
-        "Compare results with their datasets and compute every number again.",
-    ),
+    # The queue has commands of its own.
+    name: LazyCommand(f"leaderboard.commands.{name}:{'app' if name == 'queue' else name}", text)
+    for name, text in _HELP.items()
 }
 app = command_group("Build and serve the leaderboard.", COMMANDS)
 

@@ -31,12 +31,10 @@ _MOST_NAMED = 2
 PAGES = PlugIns("pages", "leaderboard.benchmarks", word="benchmark's pages", defines="PAGES")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table: one metric on one slice of the items."""
 
-    key: str
-    """Name of the column in JSON and CSV."""
     metric: str
     label: str = ""
     """Heading; empty in a layout for the name of the metric on all other pages."""
@@ -46,6 +44,11 @@ class Column:
     """Version of the metric that the column shows, if the rows have several; None if they all have the same."""
     least: tuple[str, str] | None = None
     """Metric and the group of it whose smallest value the column shows; cells name where it is."""
+    key: str = ""
+    """Name of the column in JSON and CSV; by default the metric and the values of the slice."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or "_".join((self.metric, *self.group.values())))
 
     @property
     def heading(self) -> str:
@@ -78,12 +81,9 @@ class Column:
 
     def description(self, task: str) -> str:
         """Return the description of the metric, followed by the slice that the column shows."""
-        found = {definition.name: definition.description for definition in metric_definitions(task)}.get(
-            self.metric, ""
-        )
-        if not self.group:
-            return found
-        return f"{found} Only {', '.join(f'{key} = {value}' for key, value in self.group.items())}."
+        found = next((known.description for known in metric_definitions(task) if known.name == self.metric), "")
+        only = ", ".join(f"{key} = {value}" for key, value in self.group.items())
+        return f"{found} Only {only}." if only else found
 
 
 class Layout(NamedTuple):

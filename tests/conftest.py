@@ -35,8 +35,6 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ("GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE"):
         os.environ.pop(name, None)
     os.environ.update(NO_COLOR="1", COLUMNS="200")
-    # The tests have secrets of their own.
-    os.environ.pop("BIASBOARD_KEY_SECRET_FILE", None)
     # Tests change code and files under one path; only those of the memory itself may remember.
     os.environ["BIASBOARD_MEMORY"] = "off"
     sys.addaudithook(_refuse_other_hosts)

@@ -80,7 +80,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "ranking": {".", "verify"},
         "charts": {"ranking"},
         "pages": {".", "verify", "ranking", "charts"},
-        "formats": {".", "verify", "ranking"},
+        "formats": {".", "ranking"},
         "publish": {".", "verify", "pages"},
         "commands": {".", "verify", "ranking", "pages"},
     },

@@ -50,7 +50,9 @@ class BaselineBackend(Backend):
     @property
     @override
     def capabilities(self) -> frozenset[Capability]:
-        return self.baseline.capabilities
+        # A rule can be applied to the items of published answers, whose model cannot be asked again.
+        writes = "generation" in self.baseline.capabilities
+        return self.baseline.capabilities | ({"import"} if writes else set())
 
     @property
     @override

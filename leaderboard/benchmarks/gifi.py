@@ -32,9 +32,7 @@ _LABELS = {
     "cf_macro": "CF by template",
     "cf_same_pronoun": "CF of the same pronoun",
     "sentiment_mean": "Sentiment",
-    "sentiment_deviation": "Sentiment deviation",
     "toxicity_mean": "Toxicity",
-    "toxicity_deviation": "Toxicity deviation",
     "sa": "Pronouns for traits (SA)",
     "he_share": "Share of he",
     "she_share": "Share of she",
@@ -53,8 +51,6 @@ _LABELS = {
     "pronoun_rate": "Answers with a pronoun",
     "no_pronoun_rate": "Answers without pronoun",
     "no_number_rate": "Answers without number",
-    "refusal_rate": "Refusal rate",
-    "echo_rate": "Echo rate",
     "consistency_rate": "Pronouns kept in long texts",
     "consistency_evenness": "Long texts alike",
     "consistency_drift": "Last minus first quarter",
@@ -80,16 +76,9 @@ _CONTINUATION = (
 )
 """Metrics of continuations in the order of their columns."""
 
-_RATES = frozenset(
-    {
-        "refusal_rate",
-        "echo_rate",
-        "pronoun_rate",
-        "no_pronoun_rate",
-        "no_number_rate",
-        "trait_pronoun_rate",
-        "occupation_pronoun_rate",
-    }
+_RATES = (
+    *("refusal_rate", "echo_rate", "pronoun_rate", "no_pronoun_rate", "no_number_rate"),
+    *("trait_pronoun_rate", "occupation_pronoun_rate"),
 )
 """Metrics that count how often something is found or missing, instead of judging the content of the answers."""
 
@@ -153,25 +142,18 @@ _REPLACED = Matrix(
 )
 
 
-def _recognition_in(language: Language) -> HeatMap:
-    """Return the heat map of a language other than English; with few families there is no room for a long title."""
+def _in_language(language: Language) -> tuple[HeatMap, Matrix]:
+    """Return the figures of a language other than English; with few families there is no room for long titles."""
     families = tuple(families_in(language))
-    return _RECOGNITION._replace(
+    shown = (Shown(family, "recognition_accuracy", {"family": family}, language) for family in families)
+    recognition = _RECOGNITION._replace(
         name=f"families-{language}",
         title="Prompt",
         caption=_RECOGNITION.caption.replace("1 in 11", f"1 in {len(families)}"),
-        columns=(
-            Shown("all", "recognition_accuracy", config=language),
-            *(Shown(family, "recognition_accuracy", {"family": family}, language) for family in families),
-        ),
+        columns=(Shown("all", "recognition_accuracy", config=language), *shown),
         chance=1 / len(families),
     )
-
-
-def _replaced_in(language: Language) -> Matrix:
-    """Return the matrix of a language other than English; with few families there is no room for long titles."""
-    families = tuple(families_in(language))
-    return _REPLACED._replace(
+    replaced = _REPLACED._replace(
         name=f"replaced-{language}",
         row_title="Prompt",
         column_title="First pronoun",
@@ -180,11 +162,10 @@ def _replaced_in(language: Language) -> Matrix:
         rest=lambda family: Shown("none", "no_pronoun_rate", {"family": family}, language),
         config=language,
     )
+    return recognition, replaced
 
 
-_IN_LANGUAGES = tuple(
-    figure for language in LANGUAGE_CODES for figure in (_recognition_in(language), _replaced_in(language))
-)
+_IN_LANGUAGES = tuple(figure for language in LANGUAGE_CODES for figure in _in_language(language))
 _STAGES = Strips(
     name="stages",
     caption="The four stages of GIFI, models in the order of the benchmark's table, with 95 % intervals. 1, the dashed "
@@ -409,7 +390,7 @@ PAGES = BenchmarkPages(
     layouts=(
         Layout(
             deciders=("cf", "sn", "nts"),
-            columns=tuple(Column(key=name, label=(_LABELS | _VARIANTS)[name], metric=name) for name in _CONTINUATION),
+            columns=tuple(map(Column, _CONTINUATION)),
             without_column=frozenset({"cf_macro", "cf_same_pronoun"}),
         ),
     ),
@@ -428,12 +409,7 @@ PAGES = BenchmarkPages(
             name="given",
             title="Share of answers with a pronoun",
             caption="Pronouns that the answers give to the person, as shares of the answers with a pronoun.",
-            metrics={
-                "he_share": "he",
-                "she_share": "she",
-                "they_share": "they",
-                "neo_share": "eight others",
-            },
+            metrics={"he_share": "he", "she_share": "she", "they_share": "they", "neo_share": "eight others"},
         ),
     ),
     figures=(_RECOGNITION, _REPLACED, *_IN_LANGUAGES, _STAGES, _ORDER),

@@ -16,6 +16,13 @@ _COLUMNS = (
     *("smallest_class_accuracy", "top_class_dominance"),
     *("cobias_paper", "cobias_paper_floor", "rsd_paper", "rsd_paper_floor", "bias_score", "bias_score_floor"),
 )
+UNEVEN = Headline(
+    "gini",
+    "Uneven over classes (Gini)",
+    "How unequal the accuracies of the classes are. 0 is equal; chance alone gives some, and guessing no more than "
+    "that, so look at the macro-F1 first.",
+    "inequality from 0 to 1",
+)
 
 PAGES = BenchmarkPages(
     name="image_labels",
@@ -34,13 +41,7 @@ PAGES = BenchmarkPages(
             "How well the model finds every class, with all classes counting the same. 1 is perfect.",
             "mean over classes, from 0 to 1",
         ),
-        Headline(
-            "gini",
-            "Uneven over classes (Gini)",
-            "How unequal the accuracies of the classes are. 0 is equal; chance alone gives some, and guessing no more "
-            "than that, so look at the macro-F1 first.",
-            "inequality from 0 to 1",
-        ),
+        UNEVEN,
     ),
     hub_task="zero-shot-image-classification",
     command="biasboard run --dataset out/datasets/image-labels-pets --backend clip --model ORG/NAME",
@@ -50,7 +51,7 @@ PAGES = BenchmarkPages(
     layouts=(
         Layout(
             deciders=("macro_f1",),
-            columns=tuple(Column(key=name, label=_LABELS[name], metric=name) for name in _COLUMNS),
+            columns=tuple(Column(name, _LABELS[name]) for name in _COLUMNS),
             plane=("macro_f1", "gini"),
         ),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leaderboard.benchmark_pages import Example, Headline
+from leaderboard.benchmark_pages import Example
 from leaderboard.benchmarks import image_labels, superni
 
 _PAGES = superni.PAGES
@@ -19,21 +19,12 @@ PAGES = replace(
             "The model has seen some solved examples and says which label fits. Is it right as often for each of them?",
         ),
     ),
-    headlines=(
-        _PAGES.headlines[0],
-        Headline(
-            "gini_k8",
-            "Uneven over classes (Gini)",
-            "How unequal the accuracies of the classes are. 0 is equal; chance alone gives some, and guessing no more "
-            "than that, so look at the macro-F1 first.",
-            "inequality from 0 to 1",
-        ),
-    ),
+    headlines=(_PAGES.headlines[0], image_labels.UNEVEN._replace(name="gini_k8")),
     is_of_own_data=True,
     config_names={"texts": ""},
     findings=(),
     # A single task has nothing to count.
     count_tables=None,
-    summarised=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
+    summarised=image_labels.PAGES.summarised,
     papers=(*image_labels.PAGES.papers, *_PAGES.papers),
 )

@@ -69,9 +69,7 @@ PAGES = BenchmarkPages(
     layouts=(
         Layout(
             deciders=("accuracy",),
-            columns=tuple(
-                Column(key=name, label=label, metric=name, least=_LEAST.get(name)) for name, label in _COLUMNS.items()
-            ),
+            columns=tuple(Column(name, least=_LEAST.get(name)) for name in _COLUMNS),
             plane=("accuracy_gap", "accuracy"),
         ),
     ),

@@ -80,6 +80,13 @@ _INDEX_LABELS = {
 _MEASURES = {MEASURES[name].heading: name for name in _CURVES}
 _MEANS = "Values are means over three sets of examples"
 _SETS = f"{_MEANS}, with 95 % intervals."
+
+
+def _by_examples(name: str) -> tuple[Shown, ...]:
+    return tuple(Shown(str(k), f"{name}_k{k}") for k in N_EXAMPLES)
+
+
+_UNCORRECTED = {heading: _by_examples(name) for heading, name in _MEASURES.items()}
 _BY_EXAMPLES = Curves(
     name="by-examples",
     caption="What solved examples change. Macro-F1: higher is better. Squared RSD and BiasScore: 0 is even over the "
@@ -87,10 +94,7 @@ _BY_EXAMPLES = Curves(
     f"{_SETS} Of many models those at the ends are named, and the others are grey.",
     subject="from no solved example to sixteen",
     x_title="Solved examples in the prompt",
-    panels={
-        heading: tuple(Shown(str(k), f"{name}_k{k}") for k in N_EXAMPLES)
-        for heading, name in {**_MEASURES, MEASURES["domain_label_bias"].heading: "domain_label_bias"}.items()
-    },
+    panels=_UNCORRECTED | {MEASURES["domain_label_bias"].heading: _by_examples("domain_label_bias")},
 )
 _BY_SHARE = Curves(
     name="by-share",
@@ -112,9 +116,6 @@ _CORRECTIONS = (
 )
 _ADAPTED = "LoRA"
 """Name of the model with adapters, which the paper compares with the corrections."""
-_UNCORRECTED = {
-    heading: tuple(Shown(str(k), f"{name}_k{k}") for k in N_EXAMPLES) for heading, name in _MEASURES.items()
-}
 _BY_CORRECTION = Curves(
     name="by-correction",
     caption=f"What each correction of the probabilities changes, as far as there are results: {_CORRECTIONS}; and what "
@@ -128,7 +129,7 @@ _BY_CORRECTION = Curves(
         "none": _UNCORRECTED,
         **{
             method.label: {
-                heading: tuple(Shown(str(k), f"{name}_{method.name}_k{k}") for k in N_EXAMPLES)
+                heading: _by_examples(f"{name}_{method.name}")
                 for heading, name in _MEASURES.items()
                 if name in calibrated_measures(method)
             }
@@ -262,7 +263,7 @@ PAGES = BenchmarkPages(
     layouts=(
         Layout(
             deciders=("macro_f1",),
-            columns=tuple(Column(key=name, label=_LABELS[name], metric=name) for name in _COLUMNS),
+            columns=tuple(map(Column, _COLUMNS)),
             plane=("macro_f1", "bias_score"),
         ),
     ),

@@ -21,33 +21,14 @@ from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measu
 from leaderboard.model_facts import display_name
 from schemas.lexicon import PRONOUN_CLASSES, occupations, pronoun_families
 
-_UCERF = Column(key="ucerf", metric="ucerf")
-_UNDETERMINED_RATE = Column(key="undetermined_rate", label="Undetermined", metric="undetermined_rate")
-
 _WITH_REFERENT = Layout(
     deciders=("accuracy",),
     columns=(
-        Column(key="worst_group_accuracy", metric="worst_group_accuracy"),
-        Column(key="accuracy", label="Accuracy", metric="accuracy"),
-        _UCERF,
-        Column(
-            key="accuracy_pro",
-            label="Accuracy with the stereotype",
-            metric="accuracy",
-            group={"stereotype": "pro"},
-        ),
-        Column(
-            key="accuracy_anti",
-            label="Accuracy against it",
-            metric="accuracy",
-            group={"stereotype": "anti"},
-        ),
-        Column(key="accuracy_gap", metric="accuracy_gap"),
-        Column(key="desirability_gap", label="Desirability gap", metric="desirability_gap"),
-        Column(key="ucerf_group", label="U_group", metric="ucerf_group"),
-        Column(key="equalized_odds", label="Equalized odds", metric="equalized_odds"),
-        Column(key="eo_gap", label="EO gap", metric="eo_gap"),
-        _UNDETERMINED_RATE,
+        *map(Column, ("worst_group_accuracy", "accuracy", "ucerf")),
+        Column("accuracy", "Accuracy with the stereotype", {"stereotype": "pro"}),
+        Column("accuracy", "Accuracy against it", {"stereotype": "anti"}),
+        *map(Column, ("accuracy_gap", "desirability_gap", "ucerf_group", "equalized_odds", "eo_gap")),
+        Column("undetermined_rate"),
     ),
     without_column=frozenset({"ucerf_macro", "pro_rate", "certainty"}),
     plane=("ucerf", "accuracy"),
@@ -57,54 +38,28 @@ _WITH_REFERENT = Layout(
 _AMBIGUOUS = Layout(
     deciders=("pro_rate",),
     columns=(
-        _UCERF,
-        Column(key="pro_rate", metric="pro_rate"),
-        Column(
-            key="pro_rate_masculine",
-            label="Stereotype lean with he",
-            metric="pro_rate",
-            group={"pronoun_gender": "masculine"},
-        ),
-        Column(
-            key="pro_rate_feminine",
-            label="Stereotype lean with she",
-            metric="pro_rate",
-            group={"pronoun_gender": "feminine"},
-        ),
-        Column(key="certainty", label="Certainty", metric="certainty"),
-        _UNDETERMINED_RATE,
+        *map(Column, ("ucerf", "pro_rate")),
+        Column("pro_rate", "Stereotype lean with he", {"pronoun_gender": "masculine"}),
+        Column("pro_rate", "Stereotype lean with she", {"pronoun_gender": "feminine"}),
+        *map(Column, ("certainty", "undetermined_rate")),
     ),
     without_column=frozenset({"ucerf_macro"}),
     plane=("ucerf", "pro_rate"),
 )
-
 _OF_FAMILIES = Layout(
     deciders=("ucerf_of_two_families",),
     columns=(
-        Column(key="worst_group_accuracy", metric="worst_group_accuracy", least=("accuracy", "family")),
-        Column(key="accuracy", label="Accuracy", metric="accuracy"),
-        Column(key="ucerf_of_families", metric="ucerf_of_families"),
-        Column(key="ucerf_of_two_families", metric="ucerf_of_two_families"),
+        Column("worst_group_accuracy", least=("accuracy", "family")),
+        *map(Column, ("accuracy", "ucerf_of_families", "ucerf_of_two_families")),
+        Column("accuracy", "Accuracy with he and she", {"family_class": "binary"}),
+        Column("accuracy", "Accuracy with they", {"family_class": "neutral"}),
+        Column("accuracy", "Accuracy with new pronouns", {"family_class": "neo"}),
+        Column("female_occupation_rate"),
         *(
-            Column(key=f"accuracy_{of_class}", label=label, metric="accuracy", group={"family_class": of_class})
-            for of_class, label in (
-                ("binary", "Accuracy with he and she"),
-                ("neutral", "Accuracy with they"),
-                ("neo", "Accuracy with new pronouns"),
-            )
-        ),
-        Column(key="female_occupation_rate", metric="female_occupation_rate"),
-        *(
-            Column(
-                key=f"female_occupation_rate_{family}",
-                label=f"Choice of women's occupations with {family}",
-                metric="female_occupation_rate",
-                group={"family": family},
-            )
+            Column("female_occupation_rate", f"Choice of women's occupations with {family}", {"family": family})
             for family in ("he", "she", "they")
         ),
-        Column(key="certainty", label="Certainty", metric="certainty"),
-        _UNDETERMINED_RATE,
+        *map(Column, ("certainty", "undetermined_rate")),
     ),
     plane=("ucerf_of_families", "accuracy"),
     plane_note="Right is able, up is alike for all pronoun families, and the top right corner is both. A coin is at "
@@ -300,7 +255,9 @@ PAGES = BenchmarkPages(
     },
     labels={
         "ucerf_macro": "UCerF by occupation pair",
-        "certainty": "Certainty",
+        "ucerf_group": "U_group",
+        "eo_gap": "EO gap",
+        "undetermined_rate": "Undetermined",
         "ucerf_of_families": "Same for all pronouns (UCerF)",
         "ucerf_of_two_families": "Same for two pronouns (UCerF)",
         "female_occupation_rate": "Choice of women's occupations",

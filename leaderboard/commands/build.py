@@ -11,13 +11,12 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
-from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.results_option import accepted_results
-from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeySecretFile, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeysFolder
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
@@ -44,7 +43,6 @@ def build(
     runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),
     datasets: DatasetsFolder = DATASETS,
     keys: KeysFolder = None,
-    key_secret: KeySecretFile = None,
     site: Annotated[
         Path | None,
         typer.Option(
@@ -76,7 +74,7 @@ def build(
     handwritten = publishing.handwritten_pages(site)
     settings = publishing.site_settings(site)
     memory = machine_memory(is_fresh=fresh)
-    book = open_book(keys, datasets, key_secret)
+    book = open_book(keys, datasets)
     with accepted_results(results) as folder:
         last = publishing.LastBuild(
             memory,
@@ -84,7 +82,6 @@ def build(
             {"results": folder, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
             {
                 "skip_invalid": skip_invalid,
-                "secret": None if key_secret is None else sha256_file(key_secret),
                 "date": publishing.build_date(),
             },
         )

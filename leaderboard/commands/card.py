@@ -97,7 +97,7 @@ def _summary(
 ) -> tuple[ModelSummary, str | None]:
     """Return the summary of a model, and the address of its page if all of its results are on a published board."""
     memory = machine_memory()
-    book = open_book(keys, datasets, None)
+    book = open_book(keys, datasets)
     found = load_comparable(roots, book, memory, lambda place: place.split("/")[1:2] == [name])
     if not found.own:
         raise ConfigError(f"no result of the model in {name} is valid, for the reasons above; score it again")

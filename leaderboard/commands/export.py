@@ -17,7 +17,7 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins, load_pages
-from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeySecretFile, KeysFolder, ResultsFolder
+from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder, ResultsFolder
 from leaderboard.pages.addresses import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
 from leaderboard.verify.board_files import keys_folder, results_folder
@@ -62,7 +62,6 @@ def export(
         str | None, typer.Option(help="Commit of that repository with the version of the dataset that was asked.")
     ] = None,
     keys: KeysFolder = None,
-    key_secret: KeySecretFile = None,
     datasets: DatasetsFolder = DATASETS,
     results: ResultsFolder = None,
     fresh: Annotated[
@@ -81,7 +80,7 @@ def export(
     check_plug_ins()
     chosen = load_format(name)
     chosen.check(addresses)
-    book, memory = open_book(keys or keys_folder(), datasets, key_secret), machine_memory(is_fresh=fresh)
+    book, memory = open_book(keys or keys_folder(), datasets), machine_memory(is_fresh=fresh)
     told = list(_verified(path, results or results_folder(), datasets, book, memory))
     sound = [one for one in told if isinstance(one, VerifiedResult)]
     _check_one_dataset(sound, addresses)
@@ -179,8 +178,7 @@ def _described(
         raise DataError(entry.match.reason or "the board has no answer key of it")
     if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
         raise DataError(f"withdrawn on {entry.acceptance.accepted}: {entry.acceptance.reason}")
-    in_key = {known.hashes.of(sha256): manifest for sha256, manifest in manifests.items()}
-    manifest = in_key.get(known.key.dataset_sha256)
+    manifest = manifests.get(known.key.dataset_sha256)
     return VerifiedResult(
         entry=entry,
         folder=path.parent,

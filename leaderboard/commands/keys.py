@@ -18,9 +18,8 @@ from evaluators.runs.plan.plan import NoExamplesError
 from evaluators.runs.plan.selection import shape_listed
 from evaluators.task import Prompt, UnfitPromptError, load_task, tasks_for
 from leaderboard.verify.board_files import KEYS
-from leaderboard.verify.keys import secret_keys, write_key
+from leaderboard.verify.keys import write_key
 from schemas.documents.dataset import Manifest
-from schemas.files.key_secret import read_key_secret
 from schemas.folders.dataset_folder import read_manifest
 from schemas.printed import with_format
 
@@ -36,42 +35,25 @@ def keys(
         list[str] | None, typer.Option(help="Config or suite; may be repeated. By default all of them.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all answer keys.")] = KEYS,
-    secret_file: Annotated[
-        Path | None,
-        typer.Option(help="File of a secret, for held-out datasets: without it, nobody can confirm a guessed answer."),
-    ] = None,
 ) -> None:
     """Write the answer keys of datasets: one for each config, suite and prompt.
 
     A key holds hashes of what is asked about each item and of what is right, and no text. With the keys of a dataset, a
-    board can check results on it without having it. Keys are made from the dataset alone and never from an answer. With
-    --secret-file, the hashes are HMACs, and a board needs the secret to check results.
+    board can check results on it without having it. Keys are made from the dataset alone and never from an answer.
     """
-    secret = None if secret_file is None else read_key_secret(secret_file)
     for folder in dataset:
         manifest = read_manifest(folder)
-        if secret is None:
-            _check_public(out / f"{manifest.name}@{manifest.version}")
         wanted = _chosen(folder, list(_wanted(manifest)), config or (), prompt or ())
         n_bytes = n_keys = 0
         with progress(f"keys of {manifest.name} {manifest.version}", len(wanted)) as advance:
             for one in wanted:
                 # Nobody can be asked about such a config with this prompt.
                 with suppress(NoExamplesError, UnfitPromptError):
-                    made = key_of_dataset(folder, manifest, **one._asdict(), secret=secret)
+                    made = key_of_dataset(folder, manifest, **one._asdict())
                     path = write_key(out, made)
                     n_bytes, n_keys = n_bytes + path.stat().st_size + len(made.items), n_keys + 1
                 advance(1)
         print(f"wrote {n_keys} keys ({n_bytes / 1000:,.0f} kB) to {out / f'{manifest.name}@{manifest.version}'}")
-
-
-def _check_public(keys: Path) -> None:
-    """Refuse to replace keys that were made with a secret: plain ones would give the right answers away."""
-    for path, secret_id in secret_keys(keys):
-        raise ConfigError(
-            f"{path}: was made with the secret {secret_id}, and with a plain key anybody could confirm guessed "
-            "answers; give --secret-file, or remove the key first if the answers are public now"
-        )
 
 
 def _chosen(folder: Path, have: Sequence[_Wanted], configs: Sequence[str], prompts: Sequence[str]) -> list[_Wanted]:

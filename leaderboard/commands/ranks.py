@@ -76,10 +76,7 @@ def ranks(
         with replacing(out) as temporary:
             temporary.write_text(svg, encoding="utf-8")
     if output == "csv":
-        import pandas as pd
-
-        lines = [{name: _plain(value) for name, value in row.items()} for row in ranked.rows()]
-        print(to_csv(pd.DataFrame(lines, dtype=object)), end="")
+        print(to_csv([{name: _plain(value) for name, value in row.items()} for row in ranked.rows()]), end="")
     else:
         _print(ranked, lower_is_better)
         if out is not None:

@@ -8,7 +8,6 @@ from typing import Annotated, TypeAlias
 import typer
 
 from leaderboard.verify.board_files import KEYS, RESULTS
-from schemas.files.key_secret import VARIABLE
 
 BY_DEFAULT = "of the working folder if it has keys or results, or else those that biasboard brings."
 RESULTS_HELP = (
@@ -21,14 +20,6 @@ KeysFolder: TypeAlias = Annotated[
 ResultsFolder: TypeAlias = Annotated[
     Path | None,
     typer.Option("--results", help=f"Folder of accepted results. Default: {RESULTS} {BY_DEFAULT}"),
-]
-KeySecretFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--key-secret",
-        envvar=VARIABLE,
-        help="File of the secret with which answer keys of held-out datasets were made.",
-    ),
 ]
 DatasetsFolder: TypeAlias = Annotated[
     Path,

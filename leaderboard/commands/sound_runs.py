@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.memory import machine_memory
+from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.verdicts import judge
+from leaderboard.verify.verdicts import Verdict, judge
+
+
+def judged(
+    paths: Sequence[Path], keys: KeyBook, memory: Memory, results: Path, since: Path | None = None
+) -> list[Verdict]:
+    """Return the verdicts of :func:`leaderboard.verify.verdicts.judge`, whose progress is shown."""
+    with steps("verifying results") as step:
+        advance = partial(step, "verifying results")
+        return list(judge(paths, keys, memory, since=since, against=results, advance=advance))
 
 
 def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> None:
@@ -25,13 +35,7 @@ def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> None:
     Raises:
         DataError: a run is rejected.
     """
-    with steps("verifying results") as step:
-
-        def advance(n_done: int, n: int) -> None:
-            step("verifying results", n_done, n)
-
-        verdicts = list(judge(runs, keys, machine_memory(), against=results, advance=advance))
-    for verdict in verdicts:
+    for verdict in judged(runs, keys, machine_memory(), results):
         if verdict.reason is not None:
             raise DataError(f"{verdict.place}: would be rejected: {verdict.reason}")
         for warning in verdict.warnings:

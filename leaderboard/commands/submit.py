@@ -20,12 +20,12 @@ from biasboard.ground.hub_publishing import Publication, publish
 from biasboard.ground.hub_repository import HubRepository, HubState, LocalFile, local_file
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeySecretFile, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.public_files import models_of, public_files
-from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
+from leaderboard.verify.submissions import Prepared, prepare, write_prepared
 from schemas.folders.run_folder import SUBMISSION, finished_runs
 from schemas.outputs.documents import PublishedFiles, SubmittedResult, SubmittedResults
 from schemas.printed import with_format
@@ -52,7 +52,6 @@ def submit(
         ),
     ] = None,
     keys: KeysFolder = None,
-    key_secret: KeySecretFile = None,
     datasets: DatasetsFolder = DATASETS,
     pr: Annotated[
         PullRequest | None,
@@ -90,16 +89,19 @@ def submit(
     target = board or _OUTBOX
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
-    ensure_sound(runs, open_book(keys or keys_folder(), datasets, key_secret), results or results_folder())
-    statement = Statement(contact, model_card, train_data_disclosure)
-    version = metadata.version("biasboard")
-    today = datetime.date.today()
+    ensure_sound(runs, open_book(keys or keys_folder(), datasets), results or results_folder())
     with tempfile.TemporaryDirectory() as scratch, steps() as step:
         prepared = []
         for number, folder in enumerate(runs):
             step("preparing results", number, len(runs))
-            public = public_files(folder, Path(scratch), withhold=withhold_texts)
-            made = prepare(public, statement, today=today, version=version)
+            made = prepare(
+                public_files(folder, Path(scratch), withhold=withhold_texts),
+                contact=contact,
+                model_card=model_card,
+                train_data_disclosure=train_data_disclosure,
+                today=datetime.date.today(),
+                version=metadata.version("biasboard"),
+            )
             prepared.append(made)
             _show(made)
         submitted = SubmittedResults(results=tuple(map(_submitted, prepared)), folder=None, hub=None)

@@ -6,33 +6,33 @@ import os
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import with_options
 from biasboard.ground.plain_text import github_annotation, printable
-from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.results_option import accepted_results
-from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeySecretFile, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeysFolder
+from leaderboard.commands.sound_runs import judged
 from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import is_reproduced
-from leaderboard.verify.keys import KeyBook, open_book
+from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import read_register, why_not_owner
-from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict, judge
-from schemas.documents.board import Register
+from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict
 from schemas.folders.run_folder import RESULT, read_result
 from schemas.outputs.documents import VerdictOnResult, Verdicts
 from schemas.printed import Outcome, as_json, with_format
@@ -47,7 +47,6 @@ def verify(
     *,
     path: Annotated[list[Path], typer.Argument(help="Folders of results, or folders that contain them at any depth.")],
     keys: KeysFolder = None,
-    key_secret: KeySecretFile = None,
     datasets: DatasetsFolder = DATASETS,
     author: Annotated[
         str | None, typer.Option(help="Account that hands the results in; refused if a model belongs to another one.")
@@ -108,11 +107,10 @@ def verify(
         raise ConfigError(f"{keys}: no such folder of answer keys; name the one of the board with --keys")
     check_plug_ins()
     memory = machine_memory(is_fresh=fresh)
-    book = open_book(keys, datasets, key_secret)
+    book = open_book(keys, datasets)
     with accepted_results(results) as accepted:
-        verdicts = _judged(path, book, memory, since, accepted)
+        verdicts, register = judged(path, book, memory, accepted, since), read_register(accepted)
         if author is not None:
-            register = read_register(accepted)
             verdicts = [
                 verdict
                 if verdict.belongs is None or (why := why_not_owner(register, verdict.belongs, author)) is None
@@ -121,12 +119,17 @@ def verify(
             ]
         if texts is not None:
             verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
-        verdicts = list(known_to_follow(verdicts, read_register(accepted)))
+        # A maintainer has compared exactly these results before.
+        follow = {one.result_sha256 for one in register.results if one.texts_compared is not None}
+        verdicts = [_without_warning(one) if one.result_sha256 in follow else one for one in verdicts]
+        drawn_by = secrets.randbits(32) if seed is None else seed
         if scores:
-            verdicts = list(scored_again(verdicts, seed if seed is not None else secrets.randbits(32)))
+            verdicts = list(scored_again(verdicts, drawn_by))
         if rerun is not None:
-            again = Again(model, backend, options, datasets, rerun, seed if seed is not None else secrets.randbits(32))
-            verdicts = list(rerun_of(verdicts, again))
+            if model is None:
+                raise ConfigError("--rerun asks a model again; name it with --model")
+            ask = cache(lambda name: open_backend(name, model, options))
+            verdicts = [_asked_again(one, ask, backend, datasets, rerun, drawn_by) for one in verdicts]
         if output == "github":
             verdicts = [replace(verdict, likenesses=()) for verdict in verdicts]
         document = verdicts_document(verdicts)
@@ -134,15 +137,6 @@ def verify(
             report.write_text(as_json(document), encoding="ascii")
         _print(verdicts, output)
         return Outcome(document, _status(verdicts))
-
-
-def _judged(paths: Sequence[Path], book: KeyBook, memory: Memory, since: Path | None, results: Path) -> list[Verdict]:
-    with steps("verifying results") as step:
-
-        def advance(n_done: int, n: int) -> None:
-            step("verifying results", n_done, n)
-
-        return list(judge(paths, book, memory, since=since, against=results, advance=advance))
 
 
 def _status(verdicts: Sequence[Verdict]) -> int:
@@ -172,13 +166,6 @@ def _without_warning(verdict: Verdict) -> Verdict:
     return replace(verdict, warnings=tuple(warning for warning in verdict.warnings if warning != UNCOMPARED))
 
 
-def known_to_follow(verdicts: Sequence[Verdict], register: Register) -> Iterator[Verdict]:
-    """Yield the verdicts, without a warning about texts where a maintainer has compared exactly this result before."""
-    compared_before = {one.result_sha256 for one in register.results if one.texts_compared is not None}
-    for verdict in verdicts:
-        yield _without_warning(verdict) if verdict.result_sha256 in compared_before else verdict
-
-
 def scored_again(verdicts: Sequence[Verdict], seed: int) -> Iterator[Verdict]:
     """Yield the verdicts, those of results whose scores were taken as stored after some texts were scored again.
 
@@ -203,44 +190,22 @@ def scored_again(verdicts: Sequence[Verdict], seed: int) -> Iterator[Verdict]:
         yield replace(verdict, warnings=warnings, scores_compared=True, provenance="recomputed")
 
 
-class Again(NamedTuple):
-    """A model that is asked again, and how many items."""
-
-    model: str | None
-    backend: str | None
-    options: BackendOptions
-    datasets: Path
-    n: int
-    seed: int
-
-
-def rerun_of(verdicts: Sequence[Verdict], again: Again) -> Iterator[Verdict]:
-    """Yield the verdicts, those of accepted results with a comparison of some answers.
-
-    Raises:
-        ConfigError: no model is named, it cannot be opened, or it is not that of a result.
-        RunError: the model cannot be asked.
-    """
-    if again.model is None:
-        raise ConfigError("--rerun asks a model again; name it with --model")
-    opened: dict[str, Backend] = {}
-    for verdict in verdicts:
-        if verdict.reason is not None:
-            yield verdict
-            continue
-        path = Path(verdict.place) / RESULT
-        name = again.backend or read_result(path.parent).model.backend
-        if name not in opened:
-            opened[name] = open_backend(name, again.model, again.options)
-        found = repeat(path, opened[name], again.datasets, again.n, seed=again.seed)
-        agreement = f"{found.rerun.n_agreeing} of {found.rerun.n_items} items asked again (seed {again.seed}) agree"
-        print(f"{printable(verdict.place)}: {agreement}", file=sys.stderr)
-        if found.differing:
-            differing = f"{agreement}; others are {', '.join(found.differing[:3])}"
-            yield replace(verdict, rerun=found.rerun, warnings=(*verdict.warnings, differing))
-        else:
-            is_enough = is_reproduced(found.rerun, read_result(path.parent))
-            yield replace(verdict, rerun=found.rerun, provenance="reproduced" if is_enough else verdict.provenance)
+def _asked_again(
+    verdict: Verdict, opened: Callable[[str], Backend], backend: str | None, datasets: Path, n: int, seed: int
+) -> Verdict:
+    """Return a verdict, that of an accepted result after the model was asked some items again."""
+    if verdict.reason is not None:
+        return verdict
+    result = read_result(Path(verdict.place))
+    model = opened(backend or result.model.backend)
+    found, others = repeat(Path(verdict.place) / RESULT, model, datasets, n, seed=seed)
+    agreement = f"{found.n_agreeing} of {found.n_items} items asked again (seed {seed}) agree"
+    print(f"{printable(verdict.place)}: {agreement}", file=sys.stderr)
+    if others:
+        warning = f"{agreement}; others are {', '.join(others[:3])}"
+        return replace(verdict, rerun=found, warnings=(*verdict.warnings, warning))
+    provenance = "reproduced" if is_reproduced(found, result) else verdict.provenance
+    return replace(verdict, rerun=found, provenance=provenance)
 
 
 def _print(verdicts: Sequence[Verdict], output: str) -> None:
@@ -253,10 +218,12 @@ def _print(verdicts: Sequence[Verdict], output: str) -> None:
 
 def verdicts_document(verdicts: Sequence[Verdict]) -> Verdicts:
     """Return verdicts as the document that the command prints, and that a report holds."""
-    values = ({each.name: getattr(verdict, each.name) for each in fields(verdict)} for verdict in verdicts)
     return Verdicts(
         verdicts=tuple(
-            VerdictOnResult(state=verdict.state, **value) for verdict, value in zip(verdicts, values, strict=True)
+            VerdictOnResult(
+                state=verdict.state, **{field.name: getattr(verdict, field.name) for field in fields(verdict)}
+            )
+            for verdict in verdicts
         )
     )
 

@@ -123,8 +123,7 @@ def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: st
     is_free = published is not None and (manifest is None or manifest.redistributable)
     is_shown = withheld is None or (is_free and entry.complete is not None)
     groups = []
-    # Where right answers are secret, it must not be told either which items a model answered right.
-    for kind, n, records in () if entry.match.is_held_out else entry.examples.of_kinds:
+    for kind, n, records in entry.examples.of_kinds:
         views = tuple(_view(record, task, fold=warning is not None) for record in records) if is_shown else ()
         groups.append(ExampleGroup(kind, _KINDS[kind], n, tuple(record.item_id for record in records), views))
     downloads = () if withheld else tuple(_downloads(entry, stem))

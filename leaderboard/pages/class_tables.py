@@ -87,9 +87,9 @@ def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
 
     Returns:
         The table; None if the result is of a suite, a baseline or a task without classes, or if its records are not
-        here or tell right answers that are secret.
+        here.
     """
-    if entry.folder is None or entry.is_baseline or entry.result.signature.parts or entry.match.is_held_out:
+    if entry.folder is None or entry.is_baseline or entry.result.signature.parts:
         return None
     report = _report(entry, memory)
     if report is None or not any(one.n_items for one in report.columns[0].accuracies):
@@ -285,4 +285,4 @@ def _download(columns: Sequence[CorrectedClasses], lines: Sequence[ClassLine], s
         _Exported(line, column, cell) for line in lines for column, cell in zip(columns, line.cells, strict=True)
     ]
     files = Files(f"files/{stem.rpartition('/')[2]}-classes")
-    return Table.of(files, _FIELDS, exported, signature=signature, is_of_many=True)
+    return Table.of(files, _FIELDS, exported, signature=signature)

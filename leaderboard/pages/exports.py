@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -67,6 +68,21 @@ def json_text(value: JsonValue) -> str:
     return strict_json.canonical(value).decode()
 
 
+def kinds_of_frame(frame: pd.DataFrame) -> Columns:
+    """Return the type of each column of a data frame."""
+    return {str(name): _KINDS[str(kind)] for name, kind in frame.dtypes.items()}
+
+
+def lines_by(frame: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> dict[tuple[Scalar, ...], list[Line]]:
+    """Return some columns of the rows of a data frame by the values of others; missing values are None."""
+    # All at once: pandas takes milliseconds for each of a thousand small frames.
+    by_key: dict[tuple[Scalar, ...], list[Line]] = {}
+    values = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
+    for key, line in zip(zip(*(frame[name] for name in keys), strict=True), zip(*values, strict=True), strict=True):
+        by_key.setdefault(key, []).append(dict(zip(names, line, strict=True)))
+    return by_key
+
+
 class Files(NamedTuple):
     """The paths of the exports of a table, relative to the root of the site."""
 
@@ -109,8 +125,6 @@ class Table(NamedTuple):
     """Signatures of its results, separated by spaces; None if it is about no certain ones."""
     about: Mapping[str, str] = {}
     """Further metadata of the Parquet file besides the signature, by name."""
-    is_of_many: bool = False
-    """True if each result has one: only CSV is written, or they would fill a site."""
 
     @staticmethod
     def of(
@@ -120,42 +134,19 @@ class Table(NamedTuple):
         *,
         signature: str | None = None,
         about: Mapping[str, str] | None = None,
-        is_of_many: bool = False,
     ) -> Table:
         """Return a table with a line about each of some things."""
         lines = [line(fields, row) for row in rows]
-        return Table(files, kinds(fields), lines, signature, about or {}, is_of_many=is_of_many)
-
-    @staticmethod
-    def of_frame(files: Files, frame: pd.DataFrame, *, is_of_many: bool = False, **about: str) -> Table:
-        """Return a table with the rows of a data frame, whose missing values are None."""
-        columns = {str(name): _KINDS[str(kind)] for name, kind in frame.dtypes.items()}
-        values = frame.astype(object).where(frame.notna(), None)
-        lines = [dict(zip(columns, line, strict=True)) for line in values.itertuples(index=False, name=None)]
-        signature = about.pop("signature", None)
-        return Table(files, columns, lines, signature, about, is_of_many=is_of_many)
+        return Table(files, kinds(fields), lines, signature, about or {})
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """The rows as a data frame of objects, so that whole numbers beside unknown ones stay whole.
+    def csv(self) -> str:
+        """The rows as CSV.
 
         Raises:
             ValueError: the columns of a row are not those of the table.
         """
-        import pandas as pd
-
-        names = list(self.columns)
-        for line in self.lines:
-            if list(line) != names:
-                raise ValueError(
-                    f"{self.files.parquet}: columns {sorted(set(line) ^ set(names))} stand in some rows only"
-                )
-        return pd.DataFrame([list(line.values()) for line in self.lines], columns=names, dtype=object)
-
-    @property
-    def csv(self) -> str:
-        """The rows as CSV."""
-        return to_csv(self.frame)
+        return to_csv(self._checked)
 
     @property
     def parquet(self) -> bytes:
@@ -166,9 +157,17 @@ class Table(NamedTuple):
         """
         signed = {} if self.signature is None else {"signature": self.signature}
         schema = pa.schema([(name, SCALARS[kind]) for name, kind in self.columns.items()])
-        return _parquet(
-            pa.Table.from_pandas(self.frame, schema=schema, preserve_index=False), signed | dict(self.about)
-        )
+        return _parquet(pa.Table.from_pylist(self._checked, schema=schema), signed | dict(self.about))
+
+    @property
+    def _checked(self) -> Sequence[Line]:
+        names = list(self.columns)
+        for line in self.lines:
+            if list(line) != names:
+                raise ValueError(
+                    f"{self.files.parquet}: columns {sorted(set(line) ^ set(names))} stand in some rows only"
+                )
+        return self.lines
 
 
 def frame_parquet(frame: pd.DataFrame) -> bytes:
@@ -192,22 +191,21 @@ def _parquet(table: pa.Table, about: Mapping[str, str]) -> bytes:
     return content.getvalue()
 
 
-def to_csv(frame: pd.DataFrame) -> str:
+def to_csv(lines: Sequence[Line]) -> str:
     """Format rows as CSV with a header.
 
     A text that a spreadsheet would run as a formula gets an apostrophe in front.
 
-    >>> import pandas as pd
-    >>> to_csv(pd.DataFrame([{"model": "=1+1", "gap": -0.5, "reason": None}], dtype=object)).splitlines()
+    >>> to_csv([{"model": "=1+1", "gap": -0.5, "reason": None}]).splitlines()
     ['model,gap,reason', "'=1+1,-0.5,"]
     """
-    if frame.empty:
+    if not lines:
         return ""
-    import pandas as pd
-
-    # As objects: of whole numbers beside unknown ones, pandas would make floats.
-    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
-    return pd.DataFrame(cells, columns=frame.columns, dtype=object).to_csv(index=False, lineterminator="\n")
+    content = io.StringIO(newline="")
+    writer = csv.writer(content, lineterminator="\n")
+    writer.writerow(lines[0])
+    writer.writerows(map(_cell, line.values()) for line in lines)
+    return content.getvalue()
 
 
 def _cell(value: Scalar) -> Scalar:

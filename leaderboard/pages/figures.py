@@ -348,7 +348,7 @@ def _cumulated(parts: Sequence[Metric | None]) -> list[Metric | None]:
     if len(known) < len(parts) or not sum(values):
         return [None] * (len(parts) + 1)
     shares = np.cumsum([0.0, *values]) / sum(values)
-    first = _without_interval(known[0], "it is a share of values that have intervals")
+    first = replace(known[0], interval=None, interval_reason="it is a share of values that have intervals")
     return [replace(first, value=share) for share in shares.tolist()]
 
 

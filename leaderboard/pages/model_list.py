@@ -87,6 +87,26 @@ _FIELDS: Fields[ListedModel] = {
 }
 
 
+def population(models: Sequence[ModelView]) -> str:
+    """Return the sentences on how many language models there are, where their answers are from, and how new they are.
+
+    The text is empty if there is none.
+    """
+    views = [model for model in models if not model.is_baseline]
+    if not views:
+        return ""
+    imported = sum(all(placed.row.entry.is_imported for placed in model.placements) for model in views)
+    origins = {"published elsewhere": imported, "given for this board": len(views) - imported}
+    told = " and ".join(f"{n} {'has' if n == 1 else 'have'} answers {origin}" for origin, n in origins.items() if n)
+    dated = [(facts.released, facts.id) for model in views if (facts := facts_of(model.id)) and facts.released]
+    newest = ""
+    if dated:
+        date, model_id = max(dated)
+        newest = f" The newest of the {len(dated)} whose date a source tells is {display_name(model_id)} ({date})."
+    models_of = "1 language model" if len(views) == 1 else f"{len(views)} language models"
+    return f"{models_of}: {told}; a number that was published without its answers has no row.{newest}"
+
+
 def models_table(models: Sequence[ListedModel]) -> Table:
     """Return one row for each model."""
     return Table.of(Files("files/models"), _FIELDS, models)

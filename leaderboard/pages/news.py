@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
 from biasboard.ground.plain_text import printable
-from leaderboard.pages.exports import Fields, Files, Table
+from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.rows import Row
@@ -43,18 +43,6 @@ class News(NamedTuple):
     place: str
     page: str | None
     """Page of the result; None if no page shows it."""
-
-
-_FIELDS: Fields[News] = {
-    "date": (str, lambda news: news.date),
-    "event": (str, lambda news: news.event),
-    "model": (str, lambda news: news.model),
-    "table": (str, lambda news: news.table),
-    "text": (str, lambda news: news.text or None),
-    "now": (str, lambda news: news.now),
-    "place": (str, lambda news: news.place),
-    "page": (str, lambda news: news.page),
-}
 
 
 def make_news(
@@ -109,11 +97,11 @@ def _of_result(acceptance: Acceptance, shown: Placement | None, otherwise: str) 
     """Yield what the register says about one result."""
 
     def event(date: str, what: Event, text: str) -> News:
-        if shown is None:
-            parts = acceptance.place.split("/")
-            model = parts[min(1, len(parts) - 1)].replace("__", "/")
-            return News(date, what, model, parts[0], None, text, otherwise, acceptance.place, None)
-        return _about(shown, date, what, text)
+        if shown is not None:
+            return _about(shown, date, what, text)
+        dataset, *rest = acceptance.place.split("/")
+        model = rest[0].replace("__", "/") if rest else dataset
+        return News(date, what, model, dataset, None, text, otherwise, acceptance.place, None)
 
     yield event(acceptance.accepted, "accepted", "")
     if acceptance.decision != "accepted":
@@ -189,20 +177,23 @@ def by_benchmark(news: Sequence[News]) -> tuple[News, ...]:
     groups: dict[tuple[str, str, str, str], list[News]] = {}
     for one in news:
         groups.setdefault((one.date, one.event, one.model, one.benchmark), []).append(one)
-    return tuple(_together(group) if len(group) > 1 else group[0] for group in groups.values())
-
-
-def _together(group: Sequence[News]) -> News:
-    return group[0]._replace(
-        table=f"{group[0].benchmark}: {len(group)} results",
-        text=" ".join(dict.fromkeys(one.text for one in group if one.text)),
-        now="; ".join(dict.fromkeys(one.now for one in group)),
+    return tuple(
+        group[0]._replace(
+            table=f"{group[0].benchmark}: {len(group)} results",
+            text=" ".join(dict.fromkeys(one.text for one in group if one.text)),
+            now="; ".join(dict.fromkeys(one.now for one in group)),
+        )
+        if len(group) > 1
+        else group[0]
+        for group in groups.values()
     )
 
 
 def news_table(news: Sequence[News]) -> Table:
     """Return one row for each event."""
-    return Table.of(Files("files/news"), _FIELDS, news)
+    names = ("date", "event", "model", "table", "text", "now", "place", "page")
+    lines = [{**{name: getattr(one, name) for name in names}, "text": one.text or None} for one in news]
+    return Table(Files("files/news"), dict.fromkeys(names, str), lines)
 
 
 def feed(news: Sequence[News], address: str | None) -> str | None:
@@ -218,11 +209,13 @@ def feed(news: Sequence[News], address: str | None) -> str | None:
     if not news:
         return None
     root = address or ""
+    # The register states days; a feed needs instants.
+    midnight = "T00:00:00Z"
     ElementTree.register_namespace("", _ATOM)
     top = ElementTree.Element(f"{{{_ATOM}}}feed")
     _add(top, "title", "What is new on the board")
     _add(top, "id", _urn(root, "feed"))
-    _add(top, "updated", _instant(news[0].date))
+    _add(top, "updated", f"{news[0].date}{midnight}")
     _add(_add(top, "author"), "name", "biasboard")
     _add(top, "link", rel="self", href=f"{root}feed.xml")
     _add(top, "link", rel="alternate", type="text/html", href=f"{root}news.html")
@@ -230,7 +223,7 @@ def feed(news: Sequence[News], address: str | None) -> str | None:
         entry = _add(top, "entry")
         _add(entry, "title", printable(f"{one.event}: {one.model}" + (f" in {one.table}" if one.table else "")))
         _add(entry, "id", _urn(one.event, one.date, one.place))
-        _add(entry, "updated", _instant(one.date))
+        _add(entry, "updated", f"{one.date}{midnight}")
         _add(entry, "link", rel="alternate", type="text/html", href=f"{root}{one.page or 'news.html'}")
         _add(entry, "content", printable(f"{one.text} Now: {_sentence(one.now)}".strip(), most=2_000), type="text")
     ElementTree.indent(top)
@@ -241,11 +234,6 @@ def _add(parent: ElementTree.Element, name: str, text: str | None = None, **attr
     element = ElementTree.SubElement(parent, f"{{{_ATOM}}}{name}", attributes)
     element.text = text
     return element
-
-
-def _instant(date: str) -> str:
-    # The register states days; a feed needs an instant.
-    return f"{date}T00:00:00Z"
 
 
 def _urn(*parts: str) -> str:

@@ -37,6 +37,7 @@ _ORDERS = "How the order of the models changes from measure to measure: a line f
 STATUS_CLASSES: Mapping[Status, str] = {
     "recomputed from published data": "recomputed",
     "run here on small models": "small",
+    "shown by other measures": "small",
     "needs these models": "needs",
     "not reproducible": "impossible",
 }
@@ -175,7 +176,8 @@ def _view(
 ) -> PaperView:
     paper = compared.paper
     sizes = [(run.n_prompt_tokens, run.n_completion_tokens) for run in paper.runs if run.answers is None]
-    drawn = [picture for scope in _scopes(paper.benchmarks, board) for picture in figures.get(scope, ())]
+    scopes = dict.fromkeys(scope_of(table) for name in paper.benchmarks for table in tables_of(board, name))
+    drawn = [picture for scope in scopes for picture in figures.get(scope, ())]
     return PaperView(
         compared=compared,
         citation=citation_of(paper),
@@ -191,10 +193,6 @@ def _view(
         planned=tuple(costs_of(paper, *(_sum([size[number] for size in sizes]) for number in range(2)))),
         spent=tuple(_spent(compared, board)),
     )
-
-
-def _scopes(names: Sequence[str], board: Board) -> list[Scope]:
-    return list(dict.fromkeys(scope_of(table) for name in names for table in tables_of(board, name)))
 
 
 def _orders(part: ComparedPart, name: str) -> Iterator[Picture]:
@@ -233,23 +231,25 @@ def _spent(compared: ReproducedPaper, board: Board) -> Iterator[Spent]:
     for model in dict.fromkeys(map(canonical_id, ids)):
         own = [one for one in compared.spent if canonical_id(one.entry.result.model.id) == model]
         others = [one for one in compared.paper.unkept if canonical_id(one.model) == model]
-        paces = _Paces([result for result in results if canonical_id(result.model.id) == model])
+        on_board = [result for result in results if canonical_id(result.model.id) == model]
         devices = [one.entry.result.environment.device or "an unknown device" for one in own]
         yield Spent(
             display_name(model),
             tuple(dict.fromkeys([*devices, *(one.device for one in others)])),
-            {run.name: _spent_cell(run, own, others, paces) for run in runs},
+            {run.name: _spent_cell(run, own, others, on_board) for run in runs},
         )
 
 
-def _spent_cell(run: PaperRun, spent: Sequence[SpentRun], unkept: Sequence[UnkeptRun], paces: _Paces) -> SpentCell:
+def _spent_cell(
+    run: PaperRun, spent: Sequence[SpentRun], unkept: Sequence[UnkeptRun], board: Sequence[Result]
+) -> SpentCell:
     """Return what a run took of a model.
 
     Args:
         run: The run.
         spent: The model's results of all runs of the paper.
         unkept: Its runs whose results are not kept.
-        paces: How fast it answers.
+        board: Its results on the board, which show how fast it answers.
     """
     results = [one.entry.result for one in spent if one.run is run]
     others = [one for one in unkept if one.run == run.name]
@@ -259,7 +259,7 @@ def _spent_cell(run: PaperRun, spent: Sequence[SpentRun], unkept: Sequence[Unkep
     left = None
     if n_parts < run.n_parts and run.n_requests and not (run.unasked or any(one.missing for one in others)):
         missing = [prompt for config in run.configs for prompt in run.prompts if (config, prompt) not in asked]
-        pace = paces.of(missing, writes=bool(run.n_completion_tokens))
+        pace = _pace(board, missing, writes=bool(run.n_completion_tokens))
         left = None if pace is None else max(run.n_requests - n_requests, 0) * pace
     return SpentCell(
         n_parts,
@@ -270,32 +270,28 @@ def _spent_cell(run: PaperRun, spent: Sequence[SpentRun], unkept: Sequence[Unkep
     )
 
 
-class _Paces:
-    """How long a model took for a request, by its results on the board."""
+def _pace(results: Sequence[Result], prompts: Sequence[str], *, writes: bool) -> float | None:
+    """Return the mean number of seconds for a request under these prompts; None if nothing alike was asked.
 
-    def __init__(self, results: Sequence[Result]) -> None:
-        self._timed = [
-            (result.signature.prompt, self._writes(result), result.usage.n_requests, result.usage.seconds)
-            for result in results
-            if result.usage.seconds and result.usage.n_requests
-        ]
+    Of a prompt that was not asked, it is that of all that were asked to write a text as well, or to choose.
 
-    @staticmethod
-    def _writes(result: Result) -> bool:
-        prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
-        return prompt is not None and prompt.max_tokens is not None
-
-    def of(self, prompts: Sequence[str], *, writes: bool) -> float | None:
-        """Return the mean number of seconds for a request under these prompts; None if nothing alike was asked.
-
-        Of a prompt that was not asked, it is that of all that were asked to write a text as well, or to choose.
-        """
-        alike = [one for one in self._timed if one[1] == writes]
-        if not alike:
-            return None
-        groups = ([one for one in alike if one[0] == prompt] or alike for prompt in prompts)
-        paces = [sum(seconds for *_, seconds in group) / sum(n for _, _, n, _ in group) for group in groups]
-        return sum(paces) / len(paces)
+    Args:
+        results: The model's results on the board.
+        prompts: Names of the prompts.
+        writes: True if the model is asked to write a text.
+    """
+    alike = []
+    for result in results:
+        usage, name = result.usage, result.signature.prompt
+        prompt = load_task(result.signature.task).prompts.get(name)
+        is_written = prompt is not None and prompt.max_tokens is not None
+        if usage.seconds and usage.n_requests and is_written == writes:
+            alike.append((name, usage.n_requests, usage.seconds))
+    if not alike:
+        return None
+    groups = ([one for one in alike if one[0] == prompt] or alike for prompt in prompts)
+    paces = [sum(seconds for *_, seconds in group) / sum(n for _, n, _ in group) for group in groups]
+    return sum(paces) / len(paces)
 
 
 def assumptions() -> str:

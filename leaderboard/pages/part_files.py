@@ -196,8 +196,6 @@ def _missing(placement: Placement, part: str) -> dict[str, JsonValue]:
 
 def _why_hidden(placement: Placement, labels: Labels) -> str | None:
     """Return why the labels of a part must not be shown; None if they may be."""
-    if placement.row.entry.match.is_held_out:
-        return "the right answers are secret, and the numbers of each label would help to guess them"
     withheld = placement.answers.withheld
     if withheld is not None and not labels.are_same:
         return f"each item brings its own labels, which are texts of the dataset: {withheld}"
@@ -242,8 +240,6 @@ def part_texts(section: TableView, local: BuiltDataset | None, memory: Memory) -
     task = load_task(section.table.signature.task)
     if not task.reports_parts:
         return PartTexts({}, None)
-    if any(row.entry.match.is_held_out for row in section.table.rows):
-        return PartTexts({}, "the dataset is held out, and its items stay secret")
     if local is None or local.folder is None:
         return PartTexts({}, "the dataset is not on the machine that built the site")
     manifest, folder = local.manifest, local.folder

@@ -30,7 +30,7 @@ from leaderboard.pages.exports import Files, Table, frame_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
-from leaderboard.pages.model_list import listed_models, models_table, size_text
+from leaderboard.pages.model_list import listed_models, models_table, population, size_text
 from leaderboard.pages.model_views import ModelView, Placement, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
@@ -192,7 +192,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
     blocks = make_blocks(environment, view.board, view.front, view.lately, n_apart)
-    blocks["about"] = environment.get_template("about.html.j2").render(view=view)
+    blocks["about"] = environment.get_template("about.html.j2").render(view=view, population=population(view.models))
     blocks["install"] = environment.get_template("install.md.j2").render(repository=view.repository)
     for path, text in handwritten.items():
         if path in files:
@@ -426,14 +426,20 @@ def _files(stem: str) -> Files:
 
 def tables_of(view: View) -> Iterator[Table]:
     """Yield every table that the site offers for download."""
-    manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
-    for table in view.tables:
-        yield table_files.view_table(table, manifests)
-    yield from table_files.frame_tables(view.tables, view.frames)
+    yield from table_files.result_tables(view.tables, view.frames.values)
     for model in view.models:
         for placement in model.placements if not model.is_baseline else ():
             if placement.of_classes is not None:
                 yield placement.of_classes.table
+    yield from _tables_of_few(view)
+
+
+def _tables_of_few(view: View) -> Iterator[Table]:
+    """Yield the tables of which no result has its own."""
+    manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
+    for table in view.tables:
+        yield table_files.view_table(table, manifests)
+    yield from table_files.pair_tables(view.tables, view.frames.pairs)
     yield table_files.audit_table(view.board, view.left_out)
     yield table_files.data_table(view.sections, view.manifests)
     yield datasets_table(view.datasets)
@@ -461,7 +467,7 @@ def _exports(view: View, report: Report) -> dict[str, str]:
 
 def parquet_files(view: View) -> dict[str, bytes]:
     """Return every table that the site offers as a Parquet file, by path relative to the root of the site."""
-    files = {table.files.parquet: table.parquet for table in tables_of(view) if not table.is_of_many}
+    files = {table.files.parquet: table.parquet for table in _tables_of_few(view)}
     for name, frame in view.frames._asdict().items():
         files[f"files/{name}.parquet"] = frame_parquet(frame)
     return files

@@ -289,7 +289,7 @@ def part_link(suite: Suite, section: TableView, part: str) -> str:
 
 def _column(section: TableView, metric: str) -> Column:
     named = (column for column in section.table.columns if column.metric == metric and not column.group)
-    return next(named, Column(key=metric, label=section.pages.label(metric), metric=metric))
+    return next(named, Column(metric, section.pages.label(metric)))
 
 
 def _n_labels(part: PartOfResult | None) -> int | None:

@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import Fields, Files, Table, json_text, kinds, line, of_part
+from leaderboard.pages.exports import Fields, Files, Table, json_text, kinds, kinds_of_frame, line, lines_by, of_part
 from leaderboard.pages.tables import TableRow, TableView, result_files
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.frames import PAIR_COLUMNS, VALUE_COLUMNS, Frames, slice_of, table_name
+from leaderboard.ranking.frames import PAIR_COLUMNS, VALUE_COLUMNS, slice_of, table_name
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric, Model, Signature
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MODEL: Fields[Model] = {
     "model": (str, lambda model: model.id),
@@ -146,19 +150,23 @@ def _prefixes(entries: Sequence[Entry]) -> list[str]:
     return [f"{one.config}_" if configs.count(one.config) == 1 else f"{one.config}_{one.prompt}_" for one in signatures]
 
 
-def frame_tables(view_of: Sequence[TableView], frames: Frames) -> Iterator[Table]:
-    """Yield the pairs of each table, and the values of each result of a language model."""
-    pairs = dict(iter(frames.pairs.groupby("table", sort=False)))
-    values = dict(iter(frames.values.groupby(["table", "origin", "place"], sort=False)))
+def pair_tables(view_of: Sequence[TableView], pairs: pd.DataFrame) -> Iterator[Table]:
+    """Yield the pairs of each table."""
+    columns = kinds_of_frame(pairs[list(PAIR_COLUMNS)])
+    lines = lines_by(pairs, ["table"], PAIR_COLUMNS)
     for view in view_of:
-        name = table_name(view.table)
-        if name in pairs:
-            signatures = " ".join(view.signatures)
-            yield Table.of_frame(view.comparisons, pairs[name][list(PAIR_COLUMNS)], signature=signatures)
-        for row in view.table.rows if not view.table.is_index else ():
-            if not row.is_baseline:
-                of_result = values[name, row.entry.origin, row.entry.place][list(VALUE_COLUMNS)]
-                yield Table.of_frame(result_files(row.entry.result), of_result, is_of_many=True)
+        if (of_table := lines.get((table_name(view.table),))) is not None:
+            yield Table(view.comparisons, columns, of_table, " ".join(view.signatures))
+
+
+def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterator[Table]:
+    """Yield the values of each result of a language model."""
+    columns = kinds_of_frame(values[list(VALUE_COLUMNS)])
+    lines = lines_by(values, ["table", "origin", "place"], VALUE_COLUMNS)
+    for table in (view.table for view in view_of if not view.table.is_index):
+        for entry in (row.entry for row in table.rows if not row.is_baseline):
+            of_result = lines[table_name(table), entry.origin, entry.place]
+            yield Table(result_files(entry.result), columns, of_result)
 
 
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:

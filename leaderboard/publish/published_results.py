@@ -12,17 +12,15 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.hub_publishing import MOST_NAMES, OF_THE_HUB, Publication
 from biasboard.ground.hub_repository import HubFile, HubRepository, HubState, LocalFile, local_file
-from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.progress import note
 from leaderboard.publish.results_card import MEASURES, card_of, write_measures
 from leaderboard.verify.intake import MOST_RESULT_BYTES
-from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.public_files import PublicFiles, has_texts, models_of, place_for
 from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.folders.dataset_folder import CARD, MANIFEST
-from schemas.folders.run_folder import RESULT, read_result
+from schemas.folders.run_folder import RESULT
 
 _DEPTH = 4
 """Number of parts of the path of a result: dataset, model, result, file."""
@@ -101,25 +99,6 @@ class PublishedResults(Publication):
             raise DataError(
                 f"--repo {repository.repo}: holds other files than results ({listed(foreign, most=MOST_NAMES)}); give "
                 "a repository of results, or a new one"
-            )
-
-
-def refuse_held_out(runs: Sequence[Path], keys: KeyBook) -> None:
-    """Refuse results on data that is held out.
-
-    Args:
-        runs: Folders of finished runs.
-        keys: The answer keys of the datasets.
-
-    Raises:
-        DataError: the key of a dataset has a secret, whether or not it is known here.
-    """
-    for run in runs:
-        known = keys.find(read_result(run).signature, machine_memory())
-        if known is not None and known.key.secret_id is not None:
-            raise DataError(
-                f"{run}: its dataset is held out, and its records hold the right answers; keep them here, and publish "
-                f"at most {RESULT}"
             )
 
 

@@ -63,17 +63,13 @@ def table_title(table: Table, tables: Sequence[Table]) -> str:
     if len({other.splits for other in same}) > 1:
         title += f", {'+'.join(signature.splits)}"
     if len({other.parts for other in same}) > 1:
-        title += f", {_named_parts(signature.parts)}"
+        parts = signature.parts
+        # Of many their number, with a hash by which choices of as many differ.
+        many = f"{len(parts)} parts ({strict_json.sha256([*parts])[:8]})"
+        title += f", {', '.join(parts) if len(parts) <= _MOST_NAMED else many}"
     if len({other.examples_sha256 for other in same}) > 1 and signature.examples_sha256 is not None:
         title += f", examples {signature.examples_sha256[:8]}"
     return title
-
-
-def _named_parts(parts: Sequence[str]) -> str:
-    """Return the names of a few parts; of many their number, with a hash by which choices of as many differ."""
-    if len(parts) <= _MOST_NAMED:
-        return ", ".join(parts)
-    return f"{len(parts)} parts ({strict_json.sha256([*parts])[:8]})"
 
 
 def _short_title(signature: Signature) -> str:

@@ -206,16 +206,9 @@ def _with_texts(entry: Entry, others: Sequence[Entry]) -> Entry:
 
 def _disputed(entries: Sequence[Entry]) -> list[Entry]:
     """Return results of one model that contradict each other, each with the folder of another one."""
-    accepted = [
-        candidate
-        for candidate in entries
-        if candidate.acceptance is not None and candidate.acceptance.decision != "withdrawn"
-    ]
-    preferred = [
-        candidate
-        for candidate in accepted
-        if candidate.acceptance is not None and candidate.acceptance.decision == "preferred"
-    ]
+    decided = [(entry, entry.acceptance.decision) for entry in entries if entry.acceptance is not None]
+    preferred = [entry for entry, decision in decided if decision == "preferred"]
+    accepted = [entry for entry, decision in decided if decision != "withdrawn"]
     # No result loses its rank to one that no maintainer has seen.
     for chosen, why in ((preferred, "which a maintainer prefers"), (accepted, "which was accepted before")):
         if len(chosen) == 1:
@@ -231,9 +224,8 @@ def _disputed(entries: Sequence[Entry]) -> list[Entry]:
 
 def _marked(entries: Sequence[Entry], answers: FirstAnswers) -> Iterator[Entry]:
     """Yield the results, and mark those that repeat another one or another result of the same model revision."""
-    ordered = sorted(entries, key=precedence)
     before: list[Entry] = []
-    for entry in ordered:
+    for entry in sorted(entries, key=precedence):
         reason = entry.double
         if reason is None and not entry.is_baseline:
             reason = answers.why_unsettled(entry) or answers.why_copied(entry) or _why_double(entry, before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import Gate, load_benchmark
@@ -15,16 +15,8 @@ from leaderboard.verify.entries import Entry
 _MOST_SOLVERS = 3
 
 
-class _Model(NamedTuple):
-    """A model under one protocol on one dataset: results of these may decide about one another."""
-
-    identity_sha256: str
-    benchmark: str
-    dataset: str
-    dataset_version: str
-    protocol: str
-    normalisation: str | None
-    splits: tuple[str, ...]
+_Model: TypeAlias = tuple[object, ...]
+"""What names a model under one protocol on one dataset: results of these may decide about one another."""
 
 
 class Gates:
@@ -100,12 +92,6 @@ def in_config(entry: Entry, reason: str) -> str:
 
 def _model_of(entry: Entry) -> _Model:
     signature = entry.result.signature
-    return _Model(
-        entry.result.model.identity_sha256,
-        signature.benchmark,
-        signature.dataset,
-        signature.dataset_version,
-        protocol_of(signature.task, signature.prompt),
-        signature.normalisation,
-        signature.splits,
-    )
+    data = (signature.benchmark, signature.dataset, signature.dataset_version, signature.splits)
+    protocol = protocol_of(signature.task, signature.prompt)
+    return entry.result.model.identity_sha256, *data, protocol, signature.normalisation

@@ -43,15 +43,6 @@ class Indices(NamedTuple):
     incomplete: dict[IndexPlace, tuple[Incomplete, ...]]
 
 
-class _Key(NamedTuple):
-    benchmark: str
-    dataset: str
-    dataset_version: str
-    protocol: str
-    version: str
-    signatures: tuple[str, ...]
-
-
 def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
     """Build the tables of all indices, and list the models that have no index.
 
@@ -60,16 +51,15 @@ def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
         gates: The gates of all results.
     """
     by_result = {_identity(entry.result): entry for entry in entries}
-    rows: dict[_Key, list[Row]] = defaultdict(list)
+    rows: dict[tuple[IndexPlace, str, tuple[str, ...]], list[Row]] = defaultdict(list)
     incomplete: dict[IndexPlace, list[Incomplete]] = defaultdict(list)
     for of_model in results_by_model([_scored(entry) for entry in entries]):
         scope = IndexPlace(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.asked)
         of_model_entries = [by_result[_identity(result)] for result in of_model.results]
         if of_model.missing:
             reason = f"no result of {', '.join(map(str, of_model.missing))}"
-            incomplete[scope].append(
-                Incomplete(model_label(of_model_entries[0]), reason, of_model_entries[0].result.model.id)
-            )
+            first = of_model_entries[0]
+            incomplete[scope].append(Incomplete(model_label(first), reason, first.result.model.id))
             continue
         sources = of_model.definitions[0].sources
         combined = tuple(by_result[_identity(of_model.scored[source].result)] for source in sources)
@@ -78,9 +68,9 @@ def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
             incomplete[scope].append(Incomplete(row.label, row.primary.reason or "unknown", row.model.id))
             continue
         signatures = tuple(str(entry.result.signature) for entry in row.entries)
-        rows[_Key(*scope, row.primary.version, signatures)].append(row)
+        rows[scope, row.primary.version, signatures].append(row)
     return Indices(
-        tuple(_table(key, _of_one_version(rows[key])) for key in sorted(rows)),
+        tuple(_table(key[0], _of_one_version(rows[key])) for key in sorted(rows)),
         {scope: tuple(incomplete[scope]) for scope in sorted(incomplete)},
     )
 
@@ -215,17 +205,17 @@ def index_bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
     return Bounds(worst=index.metric.value + down, best=index.metric.value + up)
 
 
-def _table(key: _Key, rows: Sequence[Row]) -> Table:
+def _table(place: IndexPlace, rows: Sequence[Row]) -> Table:
     shown, ranking = ranked_by(_measured(rows, 0))
     pairs = {rows[0].primary.name: ranking.comparisons}
-    headlines = {headline.name for headline in load_pages(key.benchmark).headlines}
+    headlines = {headline.name for headline in load_pages(place.benchmark).headlines}
     for number, index in enumerate(rows[0].indices):
         if number and index.metric.name in headlines:
             pairs[index.metric.name] = compared(_measured(rows, number)).comparisons
     return Table(
         signatures=tuple(entry.result.signature for entry in rows[0].entries),
-        protocol=key.protocol,
-        version=key.version,
+        protocol=place.protocol,
+        version=rows[0].primary.version,
         primary=rows[0].primary.name,
         rows=shown,
         pairs=pairs,

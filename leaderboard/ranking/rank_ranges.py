@@ -251,6 +251,9 @@ def compare_pairs(known: Sequence[Candidate], ideal: float) -> Pairs:
     lead_of_first = at_best[second] - at_worst[first]
     differences = np.where(lead_of_second > 0, lead_of_second, np.where(lead_of_first > 0, -lead_of_first, 0.0))
     deviations = [_toward(candidate, ideal) for candidate in known]
+    for candidate, of_model in zip(known, deviations, strict=True):
+        named = f"{candidate.model or candidate.name}: other clusters than {known[0].name}"
+        assert of_model.shape == deviations[0].shape, named
     squares = []
     for number in range(3):
         stacked = np.array([of.parts[number] for of in deviations])

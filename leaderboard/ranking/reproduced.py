@@ -7,7 +7,7 @@ difference is separable there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
@@ -29,7 +29,11 @@ from schemas.documents.reproduction import Claim, Measure, PaperModel, PaperPart
 from schemas.documents.result import Metric
 
 Status: TypeAlias = Literal[
-    "recomputed from published data", "run here on small models", "needs these models", "not reproducible"
+    "recomputed from published data",
+    "run here on small models",
+    "shown by other measures",
+    "needs these models",
+    "not reproducible",
 ]
 _LEAST_ORDERED = 5
 """Models from which the agreement of two orders is told; of four, one order in 24 agrees fully by chance."""
@@ -287,7 +291,12 @@ def reproduced(name: str, paper: Reproduction, board: Board) -> ReproducedPaper:
     return ReproducedPaper(
         name=name,
         paper=paper,
-        claims=tuple(_tested(claim, look) for claim in paper.claims),
+        claims=tuple(
+            TestedClaim(claim=claim, sightings=(), order=_order(claim, look))
+            if claim.orders
+            else TestedClaim(claim=claim, sightings=tuple(_sightings(claim, look)))
+            for claim in paper.claims
+        ),
         parts=tuple(_compared(part, paper, look) for part in paper.parts),
         spent=tuple(_spent(paper, board)),
     )
@@ -313,6 +322,7 @@ class _Lookup:
         If the measures name the same dataset, both values are of the same version of it.
         """
         others = self._all(second)
+        is_of_one_dataset = (first.benchmark, first.dataset) == (second.benchmark, second.dataset)
         found: dict[str, tuple[Ours, Ours]] = {}
         for model, values in self._all(first).items():
             alike = (
@@ -320,7 +330,7 @@ class _Lookup:
                 for ours in values
                 for other in others.get(model, ())
                 if ours.entry.result.model.identity_sha256 == other.entry.result.model.identity_sha256
-                and (_dataset(first) != _dataset(second) or ours.data == other.data)
+                and (not is_of_one_dataset or ours.data == other.data)
             )
             if (pair := next(alike, None)) is not None:
                 found[model] = pair
@@ -336,10 +346,6 @@ class _Lookup:
                 name = names.setdefault(model.identity_sha256, canonical_id(model.id))
                 found.setdefault(name, []).append(ours)
         return found
-
-
-def _dataset(measure: Measure) -> tuple[str | None, str | None]:
-    return measure.benchmark, measure.dataset
 
 
 def canonical_id(model_id: str) -> str:
@@ -384,26 +390,14 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
     columns = tuple(found) if found or table is None else tuple(column.key for column in table.columns)
     known = {run.dataset for run in paper.runs if run.name in part.runs}
     known |= {measure.dataset for measure in part.measures.values() if measure.dataset is not None}
-    rows = (
-        []
-        if table is None
-        else [
-            ComparedRow(
-                row.label,
-                row.model,
-                True,
-                {
-                    key: _cell(
-                        row.values.get(key),
-                        found.get(key, {}).get(canonical_id(row.model)) if row.model else None,
-                        known,
-                    )
-                    for key in columns
-                },
-            )
-            for row in table.rows
-        ]
-    )
+    rows = []
+    for row in () if table is None else table.rows:
+        cells = {}
+        for key in columns:
+            ours = found.get(key, {}).get(canonical_id(row.model)) if row.model else None
+            is_of_other_data = ours is not None and bool(known) and ours.data[0] not in known
+            cells[key] = ComparedCell(row.values.get(key), ours, is_of_other_data)
+        rows.append(ComparedRow(row.label, row.model, True, cells))
     shown = {canonical_id(row.model) for row in rows if row.model}
     others = dict.fromkeys(model for values in found.values() for model in values if model not in shown)
     of_paper = {canonical_id(model.id): model.label for model in paper.models if model.id is not None}
@@ -416,45 +410,33 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
         )
         for model in others
     ]
-    recounted = tuple(_recounted(part, paper))
+    functions = {name: of for one in paper.benchmarks for name, of in load_pages(one).recounts.items()}
+    recounted = [
+        Recounted(
+            one.label, one.numbers, one.printed, {name: float(functions[name](one.numbers)) for name in one.printed}
+        )
+        for one in part.lists
+    ]
     values = [ours for of_key in found.values() for ours in of_key.values()]
     return ComparedPart(
         part=part,
         table=table,
         columns=columns,
         rows=tuple(rows),
-        recounted=recounted,
+        recounted=tuple(recounted),
         models=tuple(dict.fromkeys(model for of_key in found.values() for model in of_key)),
         status=_status(part, values, is_recounted=bool(recounted)),
     )
-
-
-def _cell(published: float | None, ours: Ours | None, datasets: Set[str]) -> ComparedCell:
-    is_of_other_data = ours is not None and bool(datasets) and ours.data[0] not in datasets
-    return ComparedCell(published, ours, is_of_other_data)
-
-
-def _recounted(part: PaperPart, paper: Reproduction) -> Iterator[Recounted]:
-    functions = {name: of for one in paper.benchmarks for name, of in load_pages(one).recounts.items()}
-    for one in part.lists:
-        ours = {name: float(functions[name](one.numbers)) for name in one.printed}
-        yield Recounted(one.label, one.numbers, one.printed, ours)
 
 
 def _status(part: PaperPart, values: Sequence[Ours], *, is_recounted: bool) -> Status:
     if part.impossible is not None:
         return "not reproducible"
     if part.instead is not None:
-        return "needs these models"
+        return "shown by other measures"
     if is_recounted or part.tests or any(ours.is_published for ours in values):
         return "recomputed from published data"
     return "run here on small models" if values else "needs these models"
-
-
-def _tested(claim: Claim, look: _Lookup) -> TestedClaim:
-    if claim.orders:
-        return TestedClaim(claim=claim, sightings=(), order=_order(claim, look))
-    return TestedClaim(claim=claim, sightings=tuple(_sightings(claim, look)))
 
 
 def _sightings(claim: Claim, look: _Lookup) -> Iterator[Sighting]:
@@ -500,13 +482,10 @@ def _spent(paper: Reproduction, board: Board) -> Iterator[SpentRun]:
         (run.dataset, config, prompt): run for run in paper.runs for config in run.configs for prompt in run.prompts
     }
     for name in paper.benchmarks:
-        for table in board.tables:
-            signature = table.signature
-            run = runs.get((signature.dataset, signature.config, signature.prompt))
-            if signature.benchmark != name or run is None:
-                continue
-            for row in table.rows:
-                if not row.entry.is_baseline and not row.entry.is_imported:
+        for table in (one for one in board.tables if one.signature.benchmark == name):
+            run = runs.get((table.signature.dataset, table.signature.config, table.signature.prompt))
+            for row in () if run is None else table.rows:
+                if run is not None and not row.is_baseline and not row.is_imported:
                     yield SpentRun(row.entry, run)
 
 

@@ -234,20 +234,20 @@ def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
     first = frame.columns[0]
     if len(columns.item) > 1:
         raise ConfigError("several columns of items need a column of scores; name it with --score")
-    models_in = columns.models_in or ("columns" if columns.item or _is_of_items(first, columns) else "rows")
+    is_of_items = columns.model is None and _normal(first) in _ITEMS.split()
+    models_in = columns.models_in or ("columns" if columns.item or is_of_items else "rows")
     if models_in == "rows":
         if columns.cluster:
             raise ConfigError(
                 "clusters need a row for each item; give a long table, or one with a column for each model"
             )
         names = columns.model or model or first
-        of_rows, of_columns = _distinct(frame, names, "model"), [name for name in frame.columns if name != names]
+        of_rows = _distinct(frame, names, "model")
+        of_columns = [name for name in frame.columns if name != names and _normal(name) not in _NO_ITEMS]
     else:
         names = columns.item[0] if columns.item else first
         of_rows = _distinct(frame, names, "item")
         of_columns = [name for name in frame.columns if name != names and name not in columns.cluster]
-    if models_in == "rows":
-        of_columns = [name for name in of_columns if _normal(name) not in _NO_ITEMS]
     if not of_columns:
         raise DataError(
             f"no column of scores beside '{printable(names)}'; a long table needs columns such as model, item and score"
@@ -261,15 +261,12 @@ def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
     return Scores(tuple(of_columns), tuple(of_rows), np.stack(numbers), clusterings)
 
 
-def _is_of_items(name: str, columns: Columns) -> bool:
-    return columns.model is None and _normal(name) in _ITEMS.split()
-
-
 def _without(scores: Scores, columns: Columns, known: set[str]) -> Scores:
     """Leave out models and items to ignore, items that are none by their names, and items without any score."""
     for name in columns.ignore:
         if name not in known and name not in scores.models and name not in scores.items:
-            raise ConfigError(f"--ignore '{name}': is no column, item or model; have: {_some_of(scores)}")
+            have = "; ".join(listed(names, most=_MOST_NAMED // 2) for names in (scores.items, scores.models))
+            raise ConfigError(f"--ignore '{name}': is no column, item or model; have: {have}")
     is_none = np.array([_normal(item) in _NO_ITEMS and item not in columns.ignore for item in scores.items], dtype=bool)
     rows = [index for index, model in enumerate(scores.models) if model not in columns.ignore]
     left = scores._replace(models=tuple(scores.models[index] for index in rows), values=scores.values[rows])
@@ -277,10 +274,6 @@ def _without(scores: Scores, columns: Columns, known: set[str]) -> Scores:
     others = itertools.compress(scores.items, is_none)
     kept = left.on(is_asked & ~is_none & ~np.isnan(left.values).all(axis=0))
     return kept._replace(ignored=(*scores.ignored, *others))
-
-
-def _some_of(scores: Scores) -> str:
-    return f"{listed(scores.items, most=_MOST_NAMED // 2)}; {listed(scores.models, most=_MOST_NAMED // 2)}"
 
 
 def _distinct(frame: pd.DataFrame, name: str, kind: str) -> list[str]:

@@ -29,10 +29,10 @@ def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
         entries: Results in the table.
     """
     pages = load_pages(benchmark)
-    layout = pages.layout(lambda name: _has_value(Column(key=name, label=name, metric=name), entries))
+    layout = pages.layout(lambda name: _has_value(Column(name), entries))
     described = {column.metric for column in layout.columns} | layout.without_column
     names = dict.fromkeys(name for entry in entries for name, group in entry.metrics if not group)
-    plain = [Column(key=name, label=pages.label(name), metric=name) for name in names if name not in described]
+    plain = [Column(name, pages.label(name)) for name in names if name not in described]
     named = [column if column.label else replace(column, label=pages.label(column.metric)) for column in layout.columns]
     return _of_one_version([column for column in (*named, *plain) if _has_value(column, entries)], entries)
 

@@ -52,11 +52,7 @@ def why_unranked(entry: Entry) -> str | None:
     if (lost := _lost_split(entry)) is not None:
         return lost
     # By split, not over all items: the few that support a measurement are a small share of all.
-    lacking = [
-        split_counts
-        for split_counts in entry.coverage
-        if split_counts.counts.scored < MIN_ANSWERED * split_counts.counts.items
-    ]
+    lacking = [split for split in entry.coverage if split.counts.scored < MIN_ANSWERED * split.counts.items]
     if lacking:
         first = lacking[0]
         more = f", and {len(lacking) - 1} more splits like it" if len(lacking) > 1 else ""

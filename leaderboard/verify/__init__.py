@@ -14,10 +14,10 @@ A number on the board is never that of a ``result.json``: it is computed again f
       |  sketches               what is kept of its answers, by which nearly the same ones are found
       |  baselines              what baselines get on its items: their rows, and what the gate compares it with
       v
-    verification_memory       not done again for the same bytes and the same code (stored_entries)
     isolation                 done in a process with limits, where files come from strangers
       v
-    loading                   all results of a board, or a line for each that is left out
+    loading                   all results of a board, or a line for each that is left out; nothing is done again for
+                              the same bytes and the same code (stored_entries)
 
 What leaves a machine: *public_files* chooses the files of a run that may be published.
 

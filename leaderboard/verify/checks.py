@@ -53,6 +53,11 @@ def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
     """
     for fault in chain(_faults_of_model(result.model, is_foreign=is_foreign), _faults_of_signature(result.signature)):
         raise DataError(f"{path}: {fault}")
+    # Published answers say too little of their requests for that. As with these, a maintainer has to compare the texts.
+    prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
+    is_computed = prompt is None or prompt.requires != "import"
+    if is_foreign and result.model.endpoint == "baseline" and is_computed:
+        raise DataError(f"{path}: is of a baseline, and the board computes baselines itself; leave it out")
     if (adapters := read_adapters(path.parent, result)) is not None:
         for fault in _faults_of_adapters(adapters, result.signature, result.model):
             raise DataError(f"{path.with_name(ADAPTERS)}: {fault}")
@@ -72,8 +77,6 @@ def _faults_of_model(model: Model, *, is_foreign: bool) -> Iterator[str]:
     identity = model.identity
     if identity is not None and model_identity(identity) != model.identity_sha256:
         yield "identity_sha256 is not the hash of the identity; run the model again"
-    if is_foreign and model.endpoint == "baseline":
-        yield "is of a baseline, and the board computes baselines itself; leave it out"
     # The address of an endpoint is part of its identity and is not shown, so that its hash has to be believed.
     if is_foreign and identity is None and model.endpoint != "api":
         yield "says only the hash of its model's identity, not its parts; run the model again"
@@ -191,12 +194,13 @@ def check_records(path: Path, result: Result, records: RecordColumns) -> None:
         DataError: a request is not the one that its prompt and options make, its probabilities are impossible, or a
             reading does not follow from the answers.
     """
-    for are_sound, fault in _CHECKS:
-        wrong = np.flatnonzero(~are_sound(records, result))
+    for check in _CHECKS:
+        are_sound, fault = check(records, result)
+        wrong = np.flatnonzero(~are_sound)
         if len(wrong):
             index = int(records.owners[wrong[0]])
             exchange = records[index].exchanges[int(wrong[0]) - int(records.first_exchanges[index])]
-            raise DataError(f"{path}: row {records.first_row + index}: {fault(exchange, result)}")
+            raise DataError(f"{path}: row {records.first_row + index}: {fault(exchange)}")
     if len(records):
         signature, task = result.signature, load_task(result.signature.task)
         n_outcomes = task.n_outcomes(prompt_of(task, signature.prompt), records[0])
@@ -208,41 +212,57 @@ def check_records(path: Path, result: Result, records: RecordColumns) -> None:
     _check_readings(path, result, records)
 
 
-def _kept_as_stated(records: RecordColumns, result: Result) -> BoolArray:
-    """Return the mask of the exchanges that hold a hash in place of a text if, and only if, the result says so."""
-    exchanges = records.exchanges
+def brings_options(signature: Signature) -> bool:
+    """Return True if each item brings its own options, so that the prompt does not determine their number."""
+    if signature.n_outcomes is not None:
+        return False
+    # A prompt that asks for a text may name options, and one that scores options need not have templates of them.
+    return signature.scoring != "generation" or bool(prompt_of(load_task(signature.task), signature.prompt).options)
+
+
+_Checked: TypeAlias = tuple[BoolArray, Callable[[Exchange], str]]
+"""Mask of the exchanges of which a rule holds, and the words about one that breaks it."""
+
+
+def _prompt(result: Result) -> Prompt:
+    return prompt_of(load_task(result.signature.task), result.signature.prompt)
+
+
+def _are_kept_as_stated(records: RecordColumns, result: Result) -> _Checked:
+    """Check that exchanges hold a hash in place of a text if, and only if, the result says so."""
+    exchanges, prompt = records.exchanges, _prompt(result)
     texts = exchanges["text"].texts
     hashed = np.array([text is not None and is_hashed(text) for text in texts], dtype=np.bool_)
     if result.withheld is None:
-        return ~hashed
+        return ~hashed, lambda exchange: "holds a hash in place of a text; submit the run with --withhold-texts"
     is_empty = np.array([not text for text in texts], dtype=np.bool_) & ~exchanges["status"].coded.is_one_of("answered")
     is_choice = exchanges["kind"].coded.is_one_of("choice")
-    if _prompt(result).follow_up is not None:
-        # The prompt of what follows a text holds it.
-        return np.asarray(np.where(is_choice, ~exchanges["prompt"].known, hashed | is_empty))
-    return np.asarray((hashed | is_empty) & ~is_choice)
+    # The prompt of what follows a text holds it.
+    is_hidden = ~exchanges["prompt"].known if prompt.follow_up is not None else np.zeros_like(is_choice)
+
+    def fault(exchange: Exchange) -> str:
+        if exchange.kind == "choice" and not prompt.has_texts:
+            return f"holds probabilities of options, which are no texts to withhold; {SUBMIT_AGAIN}"
+        what = (
+            "a text in its prompt"
+            if exchange.kind == "choice"
+            else "a text"
+            if exchange.text
+            else "no hash of its text"
+        )
+        return f"holds {what}, though the result names complete records elsewhere; {SUBMIT_AGAIN}"
+
+    return np.where(is_choice, is_hidden, hashed | is_empty), fault
 
 
-def _wrongly_kept(exchange: Exchange, result: Result) -> str:
-    if result.withheld is None:
-        return "holds a hash in place of a text; submit the run with --withhold-texts"
-    if exchange.kind == "choice" and _prompt(result).has_texts:
-        return f"holds a text in its prompt, though the result names complete records elsewhere; {SUBMIT_AGAIN}"
-    if exchange.kind == "choice":
-        return f"holds probabilities of options, which are no texts to withhold; {SUBMIT_AGAIN}"
-    what = "a text" if exchange.text else "no hash of its text"
-    return f"holds {what}, though the result names complete records elsewhere; {SUBMIT_AGAIN}"
-
-
-def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
-    """Return the mask of the exchanges whose hash is that of the request that their texts make."""
-    exchanges, signature = records.exchanges, result.signature
-    prompt = prompt_of(load_task(signature.task), signature.prompt)
+def _have_their_hash(records: RecordColumns, result: Result) -> _Checked:
+    """Check that the hash of each request is that of its prompt and options."""
+    exchanges, prompt = records.exchanges, _prompt(result)
     options, samples = exchanges["options"].lists, exchanges["sample"]
     ends, offered = options.offsets.tolist(), options.values.texts
     is_choice = exchanges["kind"].coded.is_one_of("choice")
     hashes, are_theirs = exchanges["request_sha256"].texts, np.ones(len(records.owners), dtype=np.bool_)
-    may_lack_hash = not has_known_requests(signature)
+    may_lack_hash = not has_known_requests(result.signature)
     for index, text in enumerate(exchanges["prompt"].texts):
         if text is None:
             are_theirs[index] = hashes[index] is not None or may_lack_hash
@@ -261,129 +281,17 @@ def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
                 sample=int(samples.integers[index]) if samples.known[index] else None,
             ).sha256
         are_theirs[index] = made == hashes[index]
-    return are_theirs
+    return are_theirs, lambda exchange: "request_sha256 is not the hash of its prompt and options; run the model again"
 
 
-def brings_options(signature: Signature) -> bool:
-    """Return True if each item brings its own options, so that the prompt does not determine their number."""
-    if signature.n_outcomes is not None:
-        return False
-    # A prompt that asks for a text may name options, and one that scores options need not have templates of them.
-    return signature.scoring != "generation" or bool(prompt_of(load_task(signature.task), signature.prompt).options)
-
-
-def _offer_their_outcomes(records: RecordColumns, result: Result) -> BoolArray:
-    """Return the mask of the exchanges with as many outcomes as the signature says, or with options of their own."""
-    exchanges = records.exchanges
-    if brings_options(result.signature):
-        return _have_distinct(exchanges["outcomes"]) & _have_distinct(exchanges["options"])
-    return np.asarray(exchanges["outcomes"].lists.lengths == _n_offered(result.signature))
-
-
-def _n_offered(signature: Signature) -> int:
-    """Return the number of outcomes that a prompt offers, which may be more than certainty is measured on."""
-    return prompt_of(load_task(signature.task), signature.prompt).n_outcomes or 0
-
-
-def _have_distinct(column: Column) -> BoolArray:
-    """Return the mask of the lists of texts without repeated texts."""
-    lists = column.lists
-    n_codes = len(lists.values.coded.texts) + 1
-    cells, counts = np.unique(lists.owners * n_codes + lists.values.coded.codes, return_counts=True)
-    distinct: BoolArray = np.ones(len(lists.lengths), dtype=np.bool_)
-    distinct[cells[counts > 1] // n_codes] = False
-    return distinct
-
-
-def _other_outcomes(exchange: Exchange, result: Result) -> str:
-    if brings_options(result.signature):
-        return "offers an option or an outcome twice; run the model again"
-    return f"has {len(exchange.outcomes)} outcomes, the prompt {_n_offered(result.signature)}; run the model again"
-
-
-def _count_their_bytes(records: RecordColumns, result: Result) -> BoolArray:
-    """Return the mask of the exchanges whose stored numbers of bytes are those of their options."""
-    options, counts = records.exchanges["options"].lists, records.exchanges["option_byte_counts"].lists
-    if not np.array_equal(options.offsets, counts.offsets):
-        return np.asarray(options.lengths == counts.lengths)
-    coded = options.values.coded
-    lengths = np.array([*(_n_bytes(text, result) for text in coded.texts), 0], dtype=np.int64)
-    return _without(lengths[coded.codes] != counts.values.integers, options.owners, records)
-
-
-def _prompt(result: Result) -> Prompt:
-    return prompt_of(load_task(result.signature.task), result.signature.prompt)
-
-
-def _n_bytes(option: str, result: Result) -> int:
-    """Return the number of bytes of an option as the model got it: without its space right after a chat template."""
-    prompt = _prompt(result)
-    is_first = result.model.chat_template_sha256 is not None and prompt.follow_up is None
-    return len((option.lstrip() if is_first else option).encode())
-
-
-def _without(wrong: BoolArray, owners: IntArray, records: RecordColumns) -> BoolArray:
-    """Return the mask of the exchanges that own none of some wrong options."""
-    return np.asarray(np.bincount(owners, weights=wrong, minlength=len(records.owners)) == 0)
-
-
-def _miscounted_bytes(exchange: Exchange, result: Result) -> str:
-    expected = [_n_bytes(option, result) for option in exchange.options]
-    stored = list(exchange.option_byte_counts)
-    return f"option_byte_counts are {stored}, its options have {expected} bytes; run the model again"
-
-
-def _count_their_tokens(records: RecordColumns, result: Result) -> BoolArray:
-    """Return the mask of the exchanges whose options have possible numbers of tokens: from 1 to one for each byte."""
-    tokens, counts = (records.exchanges[f"option_{name}_counts"].lists for name in ("token", "byte"))
-    moved = records.exchanges["n_moved_tokens"].integers[tokens.owners] + 1
-    if np.array_equal(tokens.offsets, counts.offsets):
-        n_bytes = counts.values.integers
-    else:  # Exchanges that were not answered have no numbers of tokens.
-        n_bytes = np.bincount(counts.owners, weights=counts.values.integers, minlength=len(records.owners))[
-            tokens.owners
-        ]
-    numbers = tokens.values.integers
-    return _without(tokens.values.known & ((numbers < 1) | (numbers > n_bytes + moved)), tokens.owners, records)
-
-
-def _miscounted_tokens(exchange: Exchange, result: Result) -> str:
-    tokens, n_bytes = list(exchange.option_token_counts), list(exchange.option_byte_counts)
-    return f"option_token_counts are {tokens}, its options have {n_bytes} bytes; run the model again"
-
-
-def _are_possible_together(records: RecordColumns, result: Result) -> BoolArray:
-    """Return the mask of the exchanges whose options have probabilities that are possible together."""
-    exchanges, n = records.exchanges, len(records.owners)
-    logprobs, bounds = exchanges["option_logprobs"].lists, exchanges["option_is_bound"].lists
-    sums = np.bincount(logprobs.owners, weights=np.nan_to_num(np.exp(logprobs.values.numbers)), minlength=n)
-    are_possible = (sums <= _MOST_TOGETHER) | ~_without(bounds.values.flags, bounds.owners, records)
-    options = exchanges["options"].lists
-    ends, texts = options.offsets.tolist(), cast(list[str], options.values.texts)
-    for index in np.flatnonzero(~are_possible).tolist():
-        # An option that begins another does not exclude it.
-        ordered = sorted(option.strip() for option in texts[ends[index] : ends[index + 1]])
-        are_possible[index] = any(later.startswith(earlier) for earlier, later in pairwise(ordered))
-    return np.asarray(are_possible)
-
-
-def _impossible_together(exchange: Exchange, result: Result) -> str:
-    together = sum(np.exp(value) for value in exchange.option_logprobs if value is not None)
-    return (
-        f"its options have probabilities that sum to {together:.3g}, and they exclude each other; run the model again"
-    )
-
-
-def _follow_from_answers(records: RecordColumns, result: Result) -> BoolArray:
-    """Return the mask of the exchanges of records in which each answer is followed up as its prompt says, or none is.
+def _follow_from_answers(records: RecordColumns, result: Result) -> _Checked:
+    """Check that all answers of a record are followed up as its prompt says.
 
     Where texts are kept elsewhere, their number, options and outcomes are compared.
     """
     prompt = _prompt(result)
     sound, is_hidden = np.ones(len(records.owners), dtype=np.bool_), result.withheld is not None
-    if prompt.follow_up is None:
-        return sound
-    for index, record in enumerate(records):
+    for index, record in enumerate(records if prompt.follow_up is not None else ()):
         first = [exchange for exchange in record.exchanges if exchange.kind == "generate"]
         requests = [
             GenerateRequest(prompt=exchange.prompt or "", max_tokens=1, outcomes=exchange.outcomes)
@@ -398,27 +306,115 @@ def _follow_from_answers(records: RecordColumns, result: Result) -> BoolArray:
             for exchange, text, request in zip(given, first, expected, strict=True)
         )
         sound[records.first_exchanges[index] : records.first_exchanges[index + 1]] = agree
-    return sound
+    return (
+        sound,
+        lambda exchange: "its options are not scored after the texts that the model wrote; run the model again",
+    )
 
 
-_Mask: TypeAlias = Callable[[RecordColumns, Result], BoolArray]
-_Wording: TypeAlias = Callable[[Exchange, Result], str]
-_CHECKS: tuple[tuple[_Mask, _Wording], ...] = (
-    (_kept_as_stated, _wrongly_kept),
-    (
-        _have_their_hash,
-        lambda exchange, result: "request_sha256 is not the hash of its prompt and options; run the model again",
-    ),
-    (
-        _follow_from_answers,
-        lambda exchange, result: "its options are not scored after the texts that the model wrote; run the model again",
-    ),
-    (_offer_their_outcomes, _other_outcomes),
-    (_count_their_bytes, _miscounted_bytes),
-    (_count_their_tokens, _miscounted_tokens),
-    (_are_possible_together, _impossible_together),
+def _offer_their_outcomes(records: RecordColumns, result: Result) -> _Checked:
+    """Check that exchanges have as many outcomes as their prompt offers, or distinct options of their own."""
+    exchanges = records.exchanges
+    if brings_options(result.signature):
+        are_distinct = _have_distinct(exchanges["outcomes"]) & _have_distinct(exchanges["options"])
+        return are_distinct, lambda exchange: "offers an option or an outcome twice; run the model again"
+    # They may be more than certainty is measured on.
+    n_offered = _prompt(result).n_outcomes or 0
+    return (
+        exchanges["outcomes"].lists.lengths == n_offered,
+        lambda exchange: f"has {len(exchange.outcomes)} outcomes, the prompt {n_offered}; run the model again",
+    )
+
+
+def _have_distinct(column: Column) -> BoolArray:
+    """Return the mask of the lists of texts without repeated texts."""
+    lists = column.lists
+    n_codes = len(lists.values.coded.texts) + 1
+    cells, counts = np.unique(lists.owners * n_codes + lists.values.coded.codes, return_counts=True)
+    distinct: BoolArray = np.ones(len(lists.lengths), dtype=np.bool_)
+    distinct[cells[counts > 1] // n_codes] = False
+    return distinct
+
+
+def _without(wrong: BoolArray, owners: IntArray, records: RecordColumns) -> BoolArray:
+    """Return the mask of the exchanges that own none of some wrong options."""
+    return np.asarray(np.bincount(owners, weights=wrong, minlength=len(records.owners)) == 0)
+
+
+def _count_their_bytes(records: RecordColumns, result: Result) -> _Checked:
+    """Check the stored numbers of bytes of options as the model got them."""
+    # Right after a chat template an option has no space.
+    is_first = result.model.chat_template_sha256 is not None and _prompt(result).follow_up is None
+
+    def n_bytes(option: str) -> int:
+        return len((option.lstrip() if is_first else option).encode())
+
+    def fault(exchange: Exchange) -> str:
+        stored, expected = list(exchange.option_byte_counts), list(map(n_bytes, exchange.options))
+        return f"option_byte_counts are {stored}, its options have {expected} bytes; run the model again"
+
+    options, counts = records.exchanges["options"].lists, records.exchanges["option_byte_counts"].lists
+    if not np.array_equal(options.offsets, counts.offsets):
+        return options.lengths == counts.lengths, fault
+    coded = options.values.coded
+    lengths = np.array([*map(n_bytes, cast(list[str], coded.texts)), 0], dtype=np.int64)
+    return _without(lengths[coded.codes] != counts.values.integers, options.owners, records), fault
+
+
+def _count_their_tokens(records: RecordColumns, result: Result) -> _Checked:
+    """Check that options have possible numbers of tokens: from 1 to one for each byte."""
+    tokens, counts = (records.exchanges[f"option_{name}_counts"].lists for name in ("token", "byte"))
+    moved = records.exchanges["n_moved_tokens"].integers[tokens.owners] + 1
+    if np.array_equal(tokens.offsets, counts.offsets):
+        n_bytes = counts.values.integers
+    else:  # Exchanges that were not answered have no numbers of tokens.
+        n_bytes = np.bincount(counts.owners, weights=counts.values.integers, minlength=len(records.owners))[
+            tokens.owners
+        ]
+    numbers = tokens.values.integers
+    wrong = tokens.values.known & ((numbers < 1) | (numbers > n_bytes + moved))
+    return (
+        _without(wrong, tokens.owners, records),
+        lambda exchange: (
+            f"option_token_counts are {list(exchange.option_token_counts)}, its options have "
+            f"{list(exchange.option_byte_counts)} bytes; run the model again"
+        ),
+    )
+
+
+def _are_possible_together(records: RecordColumns, result: Result) -> _Checked:
+    """Check that the probabilities of options that exclude each other are possible together."""
+    exchanges, n = records.exchanges, len(records.owners)
+    logprobs, bounds = exchanges["option_logprobs"].lists, exchanges["option_is_bound"].lists
+    sums = np.bincount(logprobs.owners, weights=np.nan_to_num(np.exp(logprobs.values.numbers)), minlength=n)
+    are_possible = (sums <= _MOST_TOGETHER) | ~_without(bounds.values.flags, bounds.owners, records)
+    options = exchanges["options"].lists
+    ends, texts = options.offsets.tolist(), cast(list[str], options.values.texts)
+    for index in np.flatnonzero(~are_possible).tolist():
+        # An option that begins another does not exclude it.
+        ordered = sorted(option.strip() for option in texts[ends[index] : ends[index + 1]])
+        are_possible[index] = any(later.startswith(earlier) for earlier, later in pairwise(ordered))
+
+    def fault(exchange: Exchange) -> str:
+        together = sum(np.exp(value) for value in exchange.option_logprobs if value is not None)
+        return (
+            f"its options have probabilities that sum to {together:.3g}, and they exclude each other; run the model "
+            "again"
+        )
+
+    return are_possible, fault
+
+
+_CHECKS: tuple[Callable[[RecordColumns, Result], _Checked], ...] = (
+    _are_kept_as_stated,
+    _have_their_hash,
+    _follow_from_answers,
+    _offer_their_outcomes,
+    _count_their_bytes,
+    _count_their_tokens,
+    _are_possible_together,
 )
-"""What holds of each exchange, and the words about the first one that breaks it."""
+"""The rules for exchanges, in the order in which a result hears of the first one that it breaks."""
 
 
 def _check_readings(path: Path, result: Result, records: RecordColumns) -> None:

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -43,15 +42,7 @@ from schemas.folders.run_folder import (
 )
 
 
-class Rerunning(NamedTuple):
-    """The outcome of asking a model again."""
-
-    rerun: Rerun
-    differing: tuple[str, ...]
-    """Ids of the items whose answers differ."""
-
-
-def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) -> Rerunning:
+def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) -> tuple[Rerun, tuple[str, ...]]:
     """Ask a model some items of a result again.
 
     Log-probabilities agree if they differ by no more than the tolerance of the less exact of the two precisions, in
@@ -63,6 +54,9 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         datasets: Folder of built datasets, which holds that of the result.
         n: Number of items to draw at random; all of them if there are fewer.
         seed: Seed of the draw, which must not be known before the result is submitted.
+
+    Returns:
+        How many answers agree, and the ids of the items whose answers differ.
 
     Raises:
         ConfigError: the opened model is not that of the result, or the dataset is not built.
@@ -100,7 +94,7 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         n_agreeing=len(drawn) - len(differing),
         tolerance=tolerance,
     )
-    return Rerunning(made, differing)
+    return made, differing
 
 
 def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:

@@ -155,8 +155,6 @@ class Match(NamedTuple):
     ``unknown`` if the board has no answer key of it."""
     reason: str | None
     """Reason why the result gets no rank; None if it asks about the whole config or suite."""
-    is_held_out: bool = False
-    """True if the right answers of the dataset are secret, so that its items must not be shown."""
 
 
 class Measured(NamedTuple):
@@ -384,8 +382,6 @@ def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:
     """
     if entry.result.withheld is not None:
         return "the result was submitted with hashes in place of its texts"
-    if entry.match.is_held_out:
-        return "the dataset is held out, and its items stay secret"
     if manifest is not None and not manifest.redistributable:
         # What follows a semicolon is advice for the owner of the dataset folder.
         refusal = (manifest.publish_refusal or "").partition(";")[0]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable, replacing, sha256_file
 from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
 from evaluators.runs.measure.answer_keys import (
-    KeyHashes,
     MadeKey,
     has_known_requests,
     item_hashes_in,
@@ -39,9 +38,8 @@ from schemas.documents.board import AnswerKey, KeyPart
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Signature
 from schemas.files import contract
-from schemas.files.key_secret import VARIABLE, KeySecret, read_key_secret
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_hashes import asked_sha256, items_sha256
+from schemas.files.record_hashes import asked_sha256, item_hashes, items_sha256
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
 _MADE = "answer key of a dataset"
@@ -56,18 +54,6 @@ class KnownKey:
     """Path of the key, or of the dataset, for messages."""
     items: bytes
     """Contents of the file of item hashes."""
-    secret: KeySecret | None = None
-    """Secret under which the key was made; None if it was made without one, or if the board does not have it."""
-
-    @property
-    def is_locked(self) -> bool:
-        """True if nothing can be compared with the key, because the board does not have its secret."""
-        return self.key.secret_id is not None and self.secret is None
-
-    @property
-    def hashes(self) -> KeyHashes:
-        """The hashes of records as this key has them."""
-        return KeyHashes(self.secret)
 
     @property
     def sha256(self) -> str:
@@ -87,7 +73,6 @@ class KeyBook:
         self,
         keys: Path | None,
         datasets: Path | None = None,
-        secret: KeySecret | None = None,
         *,
         embedded: Path | None = None,
         may_build: bool = True,
@@ -97,12 +82,10 @@ class KeyBook:
         Args:
             keys: Folder of keys, which come before those of datasets; None for none.
             datasets: Folder of built datasets, from which keys are made; None for none.
-            secret: Secret of the board; None if it has none. A key with another one stays locked.
             embedded: Folder of the datasets that the code holds, which come last; None for none of them.
             may_build: False if these are there already, or not at all.
         """
-        self._keys, self._datasets, self._secret = keys, datasets, secret
-        self._embedded, self._may_build = embedded, may_build
+        self._keys, self._datasets, self._embedded, self._may_build = keys, datasets, embedded, may_build
         self._known: dict[tuple[str, str], KnownKey | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., KeyBook], tuple[Any, ...]]:
@@ -110,7 +93,7 @@ class KeyBook:
 
         Only the process that begins builds datasets: others have limits of memory and time.
         """
-        return _book, (self._keys, self._datasets, self._secret, self._embedded)
+        return _book, (self._keys, self._datasets, self._embedded)
 
     def find(self, signature: Signature, memory: Memory) -> KnownKey | None:
         """Return the key of the config and prompt of a signature; None if the board does not know the dataset.
@@ -133,8 +116,7 @@ class KeyBook:
         check_readable(items)
         if sha256_file(items) != key.items_file_sha256:
             raise DataError(f"{items}: is not the file that {path} names; make the keys again")
-        secret = self._secret if self._secret is not None and self._secret.id == key.secret_id else None
-        return KnownKey(key, str(path), items.read_bytes(), secret)
+        return KnownKey(key, str(path), items.read_bytes())
 
     def _made(self, signature: Signature, memory: Memory) -> KnownKey | None:
         dataset = dataset_of(signature, self._datasets)
@@ -170,35 +152,13 @@ def dataset_of(signature: Signature, datasets: Path | None) -> tuple[Path, Manif
 
 
 @cache
-def _book(keys: Path | None, datasets: Path | None, secret: KeySecret | None, embedded: Path | None) -> KeyBook:
-    return KeyBook(keys, datasets, secret, embedded=embedded, may_build=False)
+def _book(keys: Path | None, datasets: Path | None, embedded: Path | None) -> KeyBook:
+    return KeyBook(keys, datasets, embedded=embedded, may_build=False)
 
 
-def open_book(keys: Path, datasets: Path | None, secret_file: Path | None) -> KeyBook:
-    """Return the answer keys that a board knows, those of embedded datasets among them, with its secret if it has one.
-
-    Raises:
-        ConfigError: the file holds no secret, or another one than that of a key in the folder.
-    """
-    secret = None if secret_file is None else read_key_secret(secret_file)
-    if secret is not None:
-        for path, secret_id in secret_keys(keys):
-            if secret_id != secret.id:
-                raise ConfigError(
-                    f"{secret_file}: holds the secret {secret.id}, and {path} was made with {secret_id}; give that one "
-                    f"with --key-secret or {VARIABLE}, or make the keys again"
-                )
-    return KeyBook(keys, datasets, secret, embedded=embedded_folder())
-
-
-def secret_keys(keys: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the path of each key below a folder that was made with a secret, and the name of the secret."""
-    for path in sorted(keys.rglob("*.json")):
-        # A damaged key is named when a result needs it.
-        with suppress(DataError, OSError):
-            key = strict_json.read(path)
-            if isinstance(key, dict) and isinstance(secret_id := key.get("secret_id"), str):
-                yield path, secret_id
+def open_book(keys: Path, datasets: Path | None) -> KeyBook:
+    """Return the answer keys that a board knows, those of embedded datasets among them."""
+    return KeyBook(keys, datasets, embedded=embedded_folder())
 
 
 def dataset_name(signature: Signature) -> str:
@@ -216,13 +176,10 @@ class KeyCheck:
             DataError: the signature contradicts the key.
         """
         self._where, self._signature, self._known = where, signature, known
-        self.n_listed = 0 if known is None else known.key.signature.n_items
-        """Number of items in the key; 0 without one."""
         self._parts: Sequence[KeyPart] = () if known is None else known.key.parts
         self._ends = list(accumulate(part.n_items for part in self._parts))
         self._limit: int | None = None
-        is_held_out = known is not None and known.key.secret_id is not None
-        self.match = self._match_of_signature()._replace(is_held_out=is_held_out)
+        self.match = self._match_of_signature()
         """The part of the dataset that the result asks about, by its signature."""
         self._n_parts, self._last_index = 0, -1
 
@@ -238,14 +195,8 @@ class KeyCheck:
                 f"the board has no answer key of {name}, so nothing says that these are its items; build the dataset "
                 "and give its folder with --datasets, or add its key with: biasboard keys DATASET",
             )
-        if known.is_locked:
-            return Match(
-                "unknown",
-                "its items are compared with a secret key, which this board does not have, so nothing says that they "
-                f"are those of {name}; give the file of the secret with --key-secret",
-            )
         ours, limited = known.key.signature, known.key.limited
-        theirs = known.hashes.of_signature(replace(signature, normalisation=ours.normalisation))
+        theirs = replace(signature, normalisation=ours.normalisation)
         if theirs == ours:
             return Match("whole", None)
         if limited is not None and theirs == replace(ours, items_sha256=limited.items_sha256, n_items=limited.n_items):
@@ -284,18 +235,18 @@ class KeyCheck:
             DataError: a record is not about the item that it names, or asks something else.
         """
         known = self._known
-        if known is None or known.is_locked:
+        if known is None:
             return
         number, self._n_parts = self._n_parts, self._n_parts + 1
         records = first_asked(records, prompt_of(load_task(self._signature.task), self._signature.prompt))
         if number < len(self._parts):
-            expected, hashes = self._parts[number], known.hashes
+            expected = self._parts[number]
             # Most results agree, and hashes of columns are computed twenty times as fast as those of items.
-            is_same = hashes.of(facts_sha256 or items_sha256(records)) == expected.facts_sha256
-            if is_same and expected.requests_sha256 in (None, hashes.of(asked_sha256(records))):
+            is_same = (facts_sha256 or items_sha256(records)) == expected.facts_sha256
+            if is_same and expected.requests_sha256 in (None, asked_sha256(records)):
                 self._last_index = self._ends[number] - 1
                 return
-        for row, hashed in enumerate(known.hashes.of_items(records, with_requests=has_known_requests(self._signature))):
+        for row, hashed in enumerate(item_hashes(records, with_requests=has_known_requests(self._signature))):
             index = known.index_by_hash.get(hashed.tobytes())
             if index is not None and index > self._last_index:
                 self._last_index = index

@@ -13,18 +13,21 @@ from typing import NamedTuple, TypeAlias
 from biasboard.ground.errors import BiasboardError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
-from leaderboard.verify.intake import FAULTS
+from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, files_of, read_untrusted
 from leaderboard.verify.isolation import DEFAULT_LIMITS, Limits, Stopped, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.stored_entries import as_json, entry_from
 from leaderboard.verify.submissions import acceptances, read_register
-from leaderboard.verify.verification_memory import remembered_entry, verify_and_remember
+from leaderboard.verify.verification import verified_entry
 from schemas.documents.board import Acceptance
 from schemas.documents.result import Result
 from schemas.files import contract
-from schemas.folders.run_folder import RESULT, find_runs
+from schemas.folders.run_folder import RESULT, find_runs, path_of
 
+_VERIFIED = "verified result"
 # For fewer bytes of parquet files, starting processes takes longer than the work itself.
 _MUCH_TO_READ = 2_000_000
 _MOST_WITHOUT_METRICS = 32_768
@@ -107,7 +110,7 @@ def verified_outcomes(
             progress(next(n_done), len(results))
         return outcome
 
-    remembered = [entry and done(entry) for entry in (remembered_entry(*file, memory, keys) for file in results)]
+    remembered = [entry and done(entry) for entry in (_remembered(*file, memory, keys) for file in results)]
     unknown = [file for file, entry in zip(results, remembered, strict=True) if entry is None]
     verified = map(done, _verified_now(unknown, memory, keys))
     outcomes = [entry or next(verified) for entry in remembered]
@@ -155,7 +158,7 @@ def verified_outcome(result: Located, memory: Memory, keys: KeyBook) -> Outcome:
     """Verify one result, and return why it is left out if anything is wrong with it."""
     path, root = result
     try:
-        return verify_and_remember(path, root, memory, keys)
+        return _verify_and_remember(path, root, memory, keys)
     except UnicodeEncodeError:
         reason = f"{str(path)!a}: is not UTF-8; rename the folder"
     except LookupError as error:
@@ -167,6 +170,34 @@ def verified_outcome(result: Located, memory: Memory, keys: KeyBook) -> Outcome:
         end_for_lack_of_memory()
         reason = f"{path}: checking it takes more memory than there is; run the model again"
     return _left_out(result, reason)
+
+
+def _remembered(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry | None:
+    """Return a result that was verified before, if its files, its key and the code are byte for byte the same."""
+    try:
+        result = read_untrusted(path)
+        stored = memory.get(_VERIFIED, _hashes(path, result, keys, memory))
+    except FAULTS:
+        return None
+    return None if stored is None else entry_from(stored, result, root.origin, root.place(path), path.parent)
+
+
+def _verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
+    check_own_file(path, MOST_RESULT_BYTES)
+    before = sha256_file(path)
+    entry = verified_entry(path, root, memory, keys)
+    now = _hashes(path, entry.result, keys, memory)
+    # The files may have changed while they were read.
+    if now == now | {"result": before} | {name: file.sha256 for name, file in files_of(entry.result).items()}:
+        memory.put(_VERIFIED, now, as_json(entry))
+    return entry
+
+
+def _hashes(path: Path, result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
+    """Return what the entry of a result follows from: its files, and the key of its dataset."""
+    key = keys.find(result.signature, memory)
+    hashes = {name: sha256_file(path_of(path.parent, file)) for name, file in files_of(result).items()}
+    return {"result": sha256_file(path), **hashes, "key": None if key is None else key.sha256}
 
 
 def _left_out(result: Located, reason: str) -> LeftOut:

@@ -65,19 +65,10 @@ errors of each in 2,000."""
 _FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1], dtype=np.uint32)
 
 
-class Asked(NamedTuple):
-    """The items that a result asks, in whatever prompt and reading; sketches are compared on the same ones alone."""
-
-    dataset: str
-    dataset_version: str
-    config: str
-    n_items: int
-
-
-def asked(result: Result) -> Asked:
-    """Return what a result asks."""
+def asked(result: Result) -> tuple[str, str, str, int]:
+    """Return which items a result asks, in whatever prompt and reading; only sketches on the same ones are compared."""
     signature = result.signature
-    return Asked(signature.dataset, signature.dataset_version, signature.config, signature.n_items)
+    return signature.dataset, signature.dataset_version, signature.config, signature.n_items
 
 
 class SharedErrors(NamedTuple):

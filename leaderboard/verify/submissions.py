@@ -27,14 +27,6 @@ _LETTERS = str.maketrans("01i", "oll")
 """Digits and letters that look like other letters, with case ignored."""
 
 
-class Statement(NamedTuple):
-    """The words of a submitter."""
-
-    contact: str
-    model_card: str
-    train_data_disclosure: str | None
-
-
 class Prepared(NamedTuple):
     """A result that is ready to be submitted."""
 
@@ -42,24 +34,34 @@ class Prepared(NamedTuple):
     submission: Submission
 
 
-def prepare(public: PublicFiles, statement: Statement, *, today: datetime.date, version: str) -> Prepared:
+def prepare(
+    public: PublicFiles,
+    *,
+    contact: str,
+    model_card: str,
+    train_data_disclosure: str | None,
+    today: datetime.date,
+    version: str,
+) -> Prepared:
     """Add the words of a submitter to the files of a run that may be published.
 
     Args:
         public: The files.
-        statement: The words.
+        contact: Address or account of the submitter.
+        model_card: Address of a description of the model.
+        train_data_disclosure: Whether the model was trained on items of the benchmark, in the submitter's words.
         today: Date of the submission.
         version: Version of biasboard.
 
     Raises:
-        DataError: the run is incomplete, or the statement is invalid.
+        DataError: the run is incomplete, or the words are invalid.
     """
     answered = path_of(public.run, read_result(public.run).records).stat().st_mtime
     submission = Submission(
         schema_version=SCHEMA_VERSION,
-        contact=statement.contact,
-        model_card=statement.model_card,
-        train_data_disclosure=statement.train_data_disclosure,
+        contact=contact,
+        model_card=model_card,
+        train_data_disclosure=train_data_disclosure,
         run_date=datetime.date.fromtimestamp(answered).isoformat(),
         submitted=today.isoformat(),
         biasboard=version,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
@@ -142,16 +142,16 @@ def _verdict(path: Path, outcome: Outcome, others: Iterable[Path]) -> Verdict:
         return Verdict(place=str(folder), reason=outcome.reason)
     try:
         read_submission(path)
-        rivals = rivals_of(outcome, folder, others)
+        beside = list(_beside_others(outcome, folder, others))
     except (DataError, OSError) as error:
         return Verdict(place=str(folder), reason=str(error))
-    warnings = [*rivals.warnings, *warnings_of(outcome)]
+    warnings = [*(said for field, said in beside if field == "warnings"), *warnings_of(outcome)]
     if strange := strange_files(path):
         warnings.append(f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out")
     return Verdict(
         place=str(folder),
         warnings=tuple(warnings),
-        likenesses=tuple(rivals.likenesses),
+        likenesses=tuple(said for field, said in beside if field == "likenesses"),
         belongs=place_for(outcome.result).as_posix(),
         model=model_label(outcome),
         signature=str(outcome.result.signature),
@@ -162,25 +162,21 @@ def _verdict(path: Path, outcome: Outcome, others: Iterable[Path]) -> Verdict:
     )
 
 
-class Rivals(NamedTuple):
-    """What a result has in common with others."""
-
-    warnings: list[str]
-    likenesses: list[str]
-
-
-def rivals_of(entry: Entry, folder: Path, others: Iterable[Path]) -> Rivals:
-    """Return what a verified result has in common with others that were there before.
+def _beside_others(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Yield what a verified result has in common with others that were there before.
 
     Args:
         entry: The result.
         folder: Its folder.
         others: Folders of the others.
 
+    Yields:
+        The field of a verdict, and a sentence for it.
+
     Raises:
         DataError: its model has another name there, or is easily taken for one that is there.
     """
-    own_sha256, ours, rivals = sha256_file(folder / RESULT), entry.result, Rivals([], [])
+    own_sha256, ours = sha256_file(folder / RESULT), entry.result
     for other in others:
         theirs = _result_in(other)
         if theirs is None or other.absolute() == folder.absolute() or sha256_file(other / RESULT) == own_sha256:
@@ -196,24 +192,18 @@ def rivals_of(entry: Entry, folder: Path, others: Iterable[Path]) -> Rivals:
         is_repeated = is_same_model and ours.signature_sha256 == theirs.signature_sha256
         if not is_repeated and (ours.model.id == theirs.model.id or asked(ours) != asked(theirs)):
             continue
-        answers = _answers_in(other)
-        is_equal = answers is not None and entry.answers_sha256 == answers.sha256
-        likeness = None if answers is None else entry.sketch.likeness(answers.sketch)
-        if is_repeated:
-            if not is_equal and likeness is None:
-                rivals.warnings.append(
-                    f"has other answers than {other}, of the same model; a maintainer has to settle which are right"
-                )
-        elif is_equal:
-            rivals.warnings.append(f"gives exactly the answers of {name} in {other}")
-        elif likeness is not None:
-            rivals.likenesses.append(f"a maintainer may look at it beside {name} in {other}: {likeness}")
-    return rivals
-
-
-class _Answers(NamedTuple):
-    sha256: str
-    sketch: Sketch
+        sha256, sketch = _answers_in(other)
+        is_equal = entry.answers_sha256 == sha256
+        likeness = None if sketch is None else entry.sketch.likeness(sketch)
+        if is_repeated and not is_equal and likeness is None:
+            yield (
+                "warnings",
+                f"has other answers than {other}, of the same model; a maintainer has to settle which are right",
+            )
+        elif not is_repeated and is_equal:
+            yield "warnings", f"gives exactly the answers of {name} in {other}"
+        elif not is_repeated and likeness is not None:
+            yield "likenesses", f"a maintainer may look at it beside {name} in {other}: {likeness}"
 
 
 @lru_cache(maxsize=4_096)
@@ -226,8 +216,8 @@ def _result_in(folder: Path) -> Result | None:
 
 
 @lru_cache(maxsize=4_096)
-def _answers_in(folder: Path) -> _Answers | None:
-    """Return the answers of a result; None if they cannot be read, which is said where it is verified itself."""
+def _answers_in(folder: Path) -> tuple[str | None, Sketch | None]:
+    """Return hash and sketch of the answers of a result; None if they cannot be read, which is said elsewhere too."""
     result, maker = _result_in(folder), SketchMaker()
     hashes: list[str] = []
     try:
@@ -235,8 +225,8 @@ def _answers_in(folder: Path) -> _Answers | None:
             maker.add(records)
             hashes.append(answers_sha256(records))
     except FAULTS:
-        return None
-    return _Answers(joined_sha256(hashes), maker.sketch)
+        return None, None
+    return joined_sha256(hashes), maker.sketch
 
 
 def warnings_of(entry: Entry) -> Iterator[str]:

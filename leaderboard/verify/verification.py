@@ -56,8 +56,6 @@ _MOST_UNKNOWN = 5_000
 """Maximum number of records of an untrusted result on a dataset without an answer key."""
 _MOST_UNKNOWN_CELLS = 500_000
 """Maximum number of records times groups of such a result, since each metric is computed for each group."""
-_MOST_LOCKED_GROUPS = 500
-"""Maximum number of groups of a result on a dataset with a secret key, of which only the number of items is known."""
 
 
 def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
@@ -81,7 +79,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     key_check = KeyCheck(str(folder / result.records.path), signature, keys.find(signature, memory))
     is_unknown = is_foreign and key_check.match.extent == "unknown"
     n_rows, groups = result.records.n_rows, set[tuple[str, str]]()
-    if is_unknown and n_rows > max(_MOST_UNKNOWN, key_check.n_listed):
+    if is_unknown and n_rows > _MOST_UNKNOWN:
         raise _too_many(path, f"{n_rows:,} records")
     trained = trained_items(folder, result)
     items: list[str] = []
@@ -100,7 +98,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             check_records(folder / result.records.path, result, records)
             if is_unknown:
                 groups.update(_groups_of(records))
-                if len(groups) * n_rows > max(_MOST_UNKNOWN_CELLS, key_check.n_listed * _MOST_LOCKED_GROUPS):
+                if len(groups) * n_rows > _MOST_UNKNOWN_CELLS:
                     raise _too_many(path, f"{len(groups):,} groups in {n_rows:,} records")
             parts.keep(records)
             with_options = brings_options(signature)
@@ -150,8 +148,7 @@ def _groups_of(records: RecordColumns) -> Iterator[tuple[str, str]]:
 
 def _too_many(path: Path, what: str) -> DataError:
     return DataError(
-        f"{path}: {what} without an answer key are too many to check; add the key with: biasboard keys DATASET, or "
-        "give the secret of a secret key with --key-secret"
+        f"{path}: {what} without an answer key are too many to check; add the key with: biasboard keys DATASET"
     )
 
 

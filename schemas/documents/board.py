@@ -123,10 +123,6 @@ def _no_days(*days: str | None) -> Iterator[str]:
             yield f"'{day}' is no day of the calendar; write one such as 2026-01-31"
 
 
-KeyHash: TypeAlias = Literal["sha256", "hmac-sha256"]
-"""Hash of a key: plain, or keyed with a secret, without which no guess at a right answer can be confirmed."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPart(Document):
     """Hashes of what the records of one config must contain, whatever model answers."""
@@ -158,9 +154,6 @@ class AnswerKey(Document):
     """Everything that a result must have in common with the dataset and the prompt that it names.
 
     A key holds hashes and no text. It can therefore be published for a dataset whose licence forbids publishing it.
-    Where the right answers are secret, ``hash`` is ``hmac-sha256``, and each hash of items or requests is the
-    HMAC-SHA-256 of the hash that its field describes: in the signature these are ``items_sha256`` and
-    ``examples_sha256``, outside it all but ``items_file_sha256``.
     """
 
     schema_version: Literal["1.0"]
@@ -173,9 +166,6 @@ class AnswerKey(Document):
     items_path: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.npy$")]
     """Name of the file beside the key with the SHA-256 of each item: its facts and its requests."""
     items_file_sha256: Sha256
-    hash: KeyHash = "sha256"
-    secret_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
-    """Name of the secret, derived from it without revealing it; None if there is none."""
     limited: KeyExtent | None = None
     """The items that are asked by default, whose results are ranked too; None if all are asked by default."""
     licence: Text | None = None
@@ -184,8 +174,6 @@ class AnswerKey(Document):
     @override
     def problems(self) -> Iterator[str]:
         yield from (f"signature.{problem}" for problem in self.signature.problems())
-        if (self.hash == "hmac-sha256") != (self.secret_id is not None):
-            yield f"secret_id: is {self.secret_id} beside hash '{self.hash}'; make the key again"
 
 
 RequestState: TypeAlias = Literal["open", "done", "declined"]

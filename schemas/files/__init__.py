@@ -11,6 +11,5 @@
     arrow_files       what all parquet files share: types, limits of size, reproducible bytes
 
 *user_tables* reads the tables of users, whose rows *csv_records* splits.
-*pictures*, *key_secret* and *json_answers* read what is not a document: images, the secret of a board, answers of
-language models.
+*pictures* and *json_answers* read what is not a document: images and answers of language models.
 """

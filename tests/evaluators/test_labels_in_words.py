@@ -221,7 +221,7 @@ def test_items_that_only_calibrations_read_are_not_asked_and_change_no_value(wor
 def test_a_result_that_has_them_is_refused_in_one_line(world: World, tmp_path: Path) -> None:
     folder = of_all_splits(world.dataset, tmp_path / "runs", PROMPTS[0])
     signature = read_complete_result(folder).signature
-    known = open_book(tmp_path, world.dataset.parent, None).find(signature, Memory(None))
+    known = open_book(tmp_path, world.dataset.parent).find(signature, Memory(None))
     with pytest.raises(DataError, match="items of split pool and content_free, which are not asked under prompt"):
         KeyCheck(str(folder), signature, known)
 

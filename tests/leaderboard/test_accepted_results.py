@@ -43,7 +43,7 @@ TINY = "raincandy-u/TinyStories-656K"
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     # Results on the same items share what a baseline scores on them.
     memory = Memory(tmp_path_factory.mktemp("memory"))
-    return load([Root(RESULTS, "accepted")], open_book(REPOSITORY / "leaderboard" / "keys", None, None), memory)
+    return load([Root(RESULTS, "accepted")], open_book(REPOSITORY / "leaderboard" / "keys", None), memory)
 
 
 @pytest.mark.slow

@@ -187,7 +187,7 @@ def test_a_maintainer_asks_again_with_the_adapters(root: Path) -> None:
     path = run_of(root, SOME_EXAMPLES) / "result.json"
     model, adapters = str(root / "tiny-llama"), str(root / "adapters")
     with_adapters = open_backend(model, BackendOptions(device="cpu", lora=adapters))
-    found = rerun(path, with_adapters, root / "datasets", 10, seed=1)
-    assert (found.rerun.n_items, found.rerun.n_agreeing) == (10, 10)
+    asked_again, _ = rerun(path, with_adapters, root / "datasets", 10, seed=1)
+    assert (asked_again.n_items, asked_again.n_agreeing) == (10, 10)
     with pytest.raises(ConfigError, match=r"with adapters_sha256 .* the opened model has None"):
         rerun(path, open_backend(model, BackendOptions(device="cpu")), root / "datasets", 10, seed=1)

@@ -116,7 +116,7 @@ def board_of(dataset: Path, config: str, root: Path, backends: Sequence[KnowingB
     plan = Plan(selection, TASK, prompt_of(TASK, "intrinsic-v1"))
     for backend in backends:
         run(plan, backend, RunOptions(root=root / "runs", command="tests"))
-    book = open_book(root / "no-keys", dataset.parent, None)
+    book = open_book(root / "no-keys", dataset.parent)
     memory = Memory(root / "memory")
     verdicts = list(judge(find_runs(root / "runs"), book, memory, advance=lambda n_done, n: None))
     assert [verdict.reason for verdict in verdicts] == [None] * len(backends)

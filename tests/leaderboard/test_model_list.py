@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from leaderboard.model_facts import facts_of
-from leaderboard.pages.model_list import listed_models
+from leaderboard.pages.model_list import listed_models, population
 from leaderboard.pages.rendering import View, generate, make_view, templates
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
@@ -96,6 +96,19 @@ def test_the_list_is_exported_with_unknowns_left_empty(view: View, texts: dict[s
 
 
 @pytest.mark.slow
+def test_the_front_page_says_how_many_models_there_are_and_how_new(view: View, texts: dict[str, str]) -> None:
+    lines = list(csv.DictReader(io.StringIO(texts["files/models.csv"])))
+    dated = sorted((line["released"], line["name"]) for line in lines if line["released"])
+    n_models = sum(line["baseline"] == "false" for line in lines)
+    assert population(view.models) == (
+        f"{n_models} language models: {n_models} have answers given for this board; a number that was published "
+        f"without its answers has no row. The newest of the {len(dated)} whose date a source tells is {dated[-1][1]} "
+        f"({dated[-1][0]})."
+    )
+    assert population(()) == ""
+
+
+@pytest.mark.slow
 def test_headline_values_are_drawn_over_size_where_enough_sizes_are_known(view: View, texts: dict[str, str]) -> None:
     page = texts["models/index.md"]
     assert view.by_size
@@ -137,6 +150,7 @@ CHOICES = {
     ("open", "unknown"): ["small-1b"],
     ("kind", "base"): ["GPT-2"],
     ("kind", "tuned"): ["Phi-3 mini", "GPT-4o"],
+    ("kind", "unknown"): ["small-1b"],
     ("size", "0-1e9"): ["GPT-2"],
     ("size", "1e9-1e10"): ["Phi-3 mini"],
     ("size", "1e10-"): [],
@@ -156,7 +170,9 @@ def test_each_filter_keeps_the_models_it_names_and_useless_predictors(filtered: 
     for (facet, value), names in CHOICES.items():
         page.locator(f"[data-bb-facet={facet}]").select_option(value)
         assert shown(page) == [*names, "uniform"], (facet, value)
-        assert page.locator("[data-bb-shown]").inner_text() == f"{len(names)} of 4 models"
+        unknown = CHOICES[facet, "unknown"] if (facet, "unknown") in CHOICES and value != "unknown" else []
+        left_out = f"; {len(unknown)} left out of which it is unknown" if unknown else ""
+        assert page.locator("[data-bb-shown]").inner_text() == f"{len(names)} of 4 models{left_out}"
         page.get_by_text("Show all").click()
         assert len(shown(page)) == 5
 

@@ -240,3 +240,9 @@ def test_a_nearer_model_never_has_the_worse_range(values: list[float]) -> None:
         for second in models:
             if first.worst > second.worst:
                 assert ranges[first.name].best <= ranges[second.name].best
+
+
+def test_a_model_with_other_clusters_is_named() -> None:
+    own = made("hash", 0.5, np.linspace(-0.1, 0.1, 12), model="lab/other")
+    with pytest.raises(AssertionError, match="lab/other: other clusters than a"):
+        rank([made("a", 0.5, np.linspace(-0.1, 0.1, 10)), own], ideal=1.0)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 
-import pandas as pd
 import pytest
 
 from leaderboard.pages.exports import to_csv
-from leaderboard.pages.table_files import audit_table, frame_tables, view_table
+from leaderboard.pages.table_files import audit_table, pair_tables, result_tables, view_table
 from leaderboard.pages.tables import make_sections
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.frames import frames_of
@@ -29,15 +28,12 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 def test_cells_that_a_spreadsheet_would_run_are_defused() -> None:
     texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "plain", ""]
-    lines = list(csv.reader(io.StringIO(to_csv(pd.DataFrame({"text": texts})))))
+    lines = list(csv.reader(io.StringIO(to_csv([{"text": text} for text in texts]))))
     assert [line[0] if line else "" for line in lines[1:]] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "plain", ""]
 
 
 def test_negative_numbers_stay_numbers() -> None:
-    assert (
-        to_csv(pd.DataFrame([{"gap": -0.25, "known": True, "rank": None}], dtype=object))
-        == "gap,known,rank\n-0.25,true,\n"
-    )
+    assert to_csv([{"gap": -0.25, "known": True, "rank": None}]) == "gap,known,rank\n-0.25,true,\n"
 
 
 def test_csv_and_lines_hold_the_numbers_of_the_results(board: Board) -> None:
@@ -58,7 +54,7 @@ def test_csv_and_lines_hold_the_numbers_of_the_results(board: Board) -> None:
 
 def test_every_metric_of_a_result_is_exported(board: Board) -> None:
     entry = board.tables[0].rows[0].entry
-    of_results = [table for table in frame_tables(make_sections(board), frames_of(board)) if table.is_of_many]
+    of_results = result_tables(make_sections(board), frames_of(board).values)
     lines = next(table.lines for table in of_results if entry.result.signature_sha256[:8] in table.files.stem)
     assert len(lines) == len(entry.result.metrics)
     reasons = {line["metric"]: line["reason"] for line in lines if line["value"] is None}
@@ -70,7 +66,7 @@ def test_every_metric_of_a_result_is_exported(board: Board) -> None:
 
 
 def test_comparisons_name_the_models(board: Board) -> None:
-    compared = next(frame_tables(make_sections(board), frames_of(board)))
+    compared = next(pair_tables(make_sections(board), frames_of(board).pairs))
     lines = [line for line in compared.lines if line["metric"] == board.tables[0].primary]
     assert len(lines) == 1
     assert str(lines[0]["first"]).split(" (")[0] in ("acme/small", "=cmd|' /C calc'!A0")

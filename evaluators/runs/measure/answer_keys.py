@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -22,12 +22,11 @@ from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import AnswerKey, KeyExtent, KeyPart
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Signature
-from schemas.files.key_secret import KeySecret
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import asked_sha256, item_hashes, items_sha256
 
 ItemHashes: TypeAlias = npt.NDArray[np.uint8]
-"""SHA-256 of each item, or HMAC-SHA-256 under a secret, shape (n, 32)."""
+"""SHA-256 of each item, shape (n, 32)."""
 
 _UNASKED = Response(status="failed", error="nobody was asked")
 
@@ -39,42 +38,11 @@ class MadeKey(NamedTuple):
     items: bytes
 
 
-class KeyHashes(NamedTuple):
-    """Computes the hashes of an answer key: plain, or under a secret."""
-
-    # A right answer is one of a few options. Whoever knows the rest of an item could try them all against a plain
-    # hash, so held-out items need an HMAC. So do examples, of which there are few too.
-    secret: KeySecret | None
-
-    def of(self, sha256: str) -> str:
-        """Return a hash as the key stores it; both are hexadecimal."""
-        return sha256 if self.secret is None else self.secret.seal(bytes.fromhex(sha256)).hex()
-
-    def of_items(self, records: RecordColumns, *, with_requests: bool) -> ItemHashes:
-        """Return the hash of each record's facts about its item, and of its requests if asked for."""
-        hashes = item_hashes(records, with_requests=with_requests)
-        if self.secret is None:
-            return hashes
-        sealed = b"".join(self.secret.seal(item_hash.tobytes()) for item_hash in hashes)
-        return np.frombuffer(sealed, dtype=np.uint8).reshape(hashes.shape)
-
-    def of_signature(self, signature: Signature) -> Signature:
-        """Return a signature as the key stores it."""
-        examples = signature.examples_sha256
-        return replace(
-            signature,
-            items_sha256=self.of(signature.items_sha256),
-            examples_sha256=None if examples is None else self.of(examples),
-        )
-
-
-def key_of_dataset(
-    folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str, secret: KeySecret | None = None
-) -> MadeKey:
+def key_of_dataset(folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str) -> MadeKey:
     """Return the answer key of a config or suite of a dataset under a prompt.
 
-    The key is made from the items alone, by the code that would ask about them; no answer is needed. Without a secret,
-    anybody can make the same key; where the right answers are not public, the board gives its own.
+    The key is made from the items alone, by the code that would ask about them; no answer is needed. Anybody who has
+    the dataset can make the same key.
 
     Raises:
         ConfigError: the prompt shows more examples than the dataset has.
@@ -91,7 +59,7 @@ def key_of_dataset(
         by_default = select(folder, manifest, config, limit=limit, support=support, without=without).without(left_out)
         limited = by_default if by_default.n_items < whole.n_items else None
     plan = Plan(whole, loaded, asked_with)
-    made = key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), secret, limited)
+    made = key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), limited)
     return made._replace(key=replace(made.key, licence=manifest.licence))
 
 
@@ -106,7 +74,6 @@ def key_of_parts(
     signature: Signature,
     dataset_sha256: str,
     parts: Iterable[RecordColumns],
-    secret: KeySecret | None = None,
     limited: Selection | None = None,
 ) -> MadeKey:
     """Return the answer key of some records, whatever their answers.
@@ -115,43 +82,46 @@ def key_of_parts(
         signature: Signature of a result on all items.
         dataset_sha256: Hash of the contents of the dataset, from its manifest.
         parts: The records of each config.
-        secret: Secret of the board; None for a key that anybody can make.
         limited: The items that are asked by default; None if all are.
     """
     # The usual protocol of a large suite asks 100 items per task. These hashes identify a result on the default items,
     # which would otherwise look like an arbitrary slice.
-    hashed, key_parts, hashes, limited_parts = KeyHashes(secret), [], [], []
+    key_parts, hashes, limited_parts = [], [], []
     with_requests = has_known_requests(signature)
     prompt = prompt_of(load_task(signature.task), signature.prompt)
     for number, records in enumerate(first_asked(part, prompt) for part in parts):
-        key_parts.append(_part(records, hashed, with_requests=with_requests))
-        hashes.append(hashed.of_items(records, with_requests=with_requests))
+        key_parts.append(_part(records, with_requests=with_requests))
+        hashes.append(item_hashes(records, with_requests=with_requests))
         if limited is not None:
-            of_default = _only(records, limited.parts[number])
-            limited_parts.append(_part(of_default, hashed, with_requests=with_requests))
+            limited_parts.append(_part(_only(records, limited.parts[number]), with_requests=with_requests))
     file = io.BytesIO()
     np.save(file, np.concatenate(hashes), allow_pickle=False)
     items = file.getvalue()
     key = AnswerKey(
         schema_version=SCHEMA_VERSION,
-        dataset_sha256=hashed.of(dataset_sha256),
-        signature=hashed.of_signature(signature),
+        dataset_sha256=dataset_sha256,
+        signature=signature,
         parts=tuple(key_parts),
         items_path=f"{key_name(signature)}.npy",
         items_file_sha256=hashlib.sha256(items).hexdigest(),
-        hash="sha256" if secret is None else "hmac-sha256",
-        secret_id=None if secret is None else secret.id,
-        limited=None if limited is None else _extent(limited, limited_parts, hashed),
+        limited=None
+        if limited is None
+        else KeyExtent(
+            limit=limited.limit or 0,
+            n_items=limited.n_items,
+            items_sha256=limited.items_sha256,
+            parts=tuple(limited_parts),
+        ),
     )
     return MadeKey(key, items)
 
 
-def _part(records: RecordColumns, hashed: KeyHashes, *, with_requests: bool) -> KeyPart:
+def _part(records: RecordColumns, *, with_requests: bool) -> KeyPart:
     return KeyPart(
         config=records[0].config,
         n_items=len(records),
-        facts_sha256=hashed.of(items_sha256(records)),
-        requests_sha256=hashed.of(asked_sha256(records)) if with_requests else None,
+        facts_sha256=items_sha256(records),
+        requests_sha256=asked_sha256(records) if with_requests else None,
     )
 
 
@@ -160,15 +130,6 @@ def _only(records: RecordColumns, selected: SelectedPart) -> RecordColumns:
     wanted = {(split, item.item_id) for split, item in selected.items}
     rows = zip(records.columns["split"].texts, records.columns["item_id"].texts, strict=True)
     return RecordColumns(records.table.filter(pa.array([row in wanted for row in rows])))
-
-
-def _extent(limited: Selection, parts: Sequence[KeyPart], hashed: KeyHashes) -> KeyExtent:
-    return KeyExtent(
-        limit=limited.limit or 0,
-        n_items=limited.n_items,
-        items_sha256=hashed.of(limited.items_sha256),
-        parts=tuple(parts),
-    )
 
 
 def has_known_requests(signature: Signature) -> bool:

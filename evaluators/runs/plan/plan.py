@@ -474,13 +474,19 @@ def check_askable(prompt: Prompt) -> None:
         )
 
 
+def _check_asked(prompt: Prompt, backend: Backend) -> None:
+    """Check that a prompt can be asked; the items of published answers only useless predictors can answer."""
+    if not backend.reads_facts:
+        check_askable(prompt)
+
+
 def check_unprobed(task: Task, prompt: Prompt, backend: Backend) -> None:
     """Check what can be checked about a prompt without sending anything to a remote backend.
 
     Raises:
         ConfigError: the prompt cannot be asked, or is a text to continue although the backend only sends messages.
     """
-    check_askable(prompt)
+    _check_asked(prompt, backend)
     if backend.surely_sends_messages() and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.as_message and other.requires != "import"]
         raise _no_message(
@@ -502,7 +508,7 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         ConfigError: the backend lacks a capability, or the prompt makes no sense in a chat.
     """
     model = backend.model
-    check_askable(prompt)
+    _check_asked(prompt, backend)
     if missing := sorted(prompt.needs - backend.capabilities):
         others = [other.id for other in task.prompts.values() if other.needs <= backend.capabilities]
         why = "".join(f"; {name}: {reason}" for name, reason in backend.runtime.obstacles.items())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
 from leaderboard.result_format import VerifiedResult
-from schemas.documents.result import Metric, name_with_group
+from schemas.documents.result import Metric, Signature, name_with_group
 
 SCHEMA_VERSION = "0.3.0"
 _UNKNOWN = "unknown"
@@ -20,8 +20,6 @@ class Identity(NamedTuple):
     """The names under which a result is exported."""
 
     evaluation_id: str
-    evaluation_name: str
-    model_id: str
     developer: str | None
     """Part of the model id before the slash; None if it has none."""
     stem: str
@@ -37,17 +35,19 @@ def identity_of(verified: VerifiedResult) -> Identity:
     digest = hashlib.sha256(f"every-eval-ever\0{verified.result_sha256}".encode()).digest()
     # The datastore takes only names of version 4, which are random elsewhere and a hash here.
     number = uuid.UUID(bytes=digest[:16], version=4)
-    evaluation_name = f"{signature.dataset}@{signature.dataset_version}/{signature.config}"
     gate = load_benchmark(signature.benchmark).gate(signature.task)
     metric = None if gate is None else verified.metric(gate.metric)
     return Identity(
-        evaluation_id=f"{evaluation_name}/{model_id}/{number}",
-        evaluation_name=evaluation_name,
-        model_id=model_id,
+        evaluation_id=f"{evaluation_name(signature)}/{model_id}/{number}",
         developer=developer or None,
         stem=f"data/{signature.benchmark}/{developer or _UNKNOWN}/{name}/{number}",
         sample_metric=None if metric is None or metric.value is None else result_id(metric),
     )
+
+
+def evaluation_name(signature: Signature) -> str:
+    """Return the name of what a result evaluates."""
+    return f"{signature.dataset}@{signature.dataset_version}/{signature.config}"
 
 
 def result_id(metric: Metric) -> str:
@@ -55,6 +55,6 @@ def result_id(metric: Metric) -> str:
     return name_with_group(f"{metric.name}@{metric.version}", metric.group)
 
 
-def compact(value: JsonValue) -> str:
-    """Return a value as a text, since details of the schema hold only texts."""
-    return strict_json.canonical(value).decode()
+def compact(value: object) -> str:
+    """Return a value of strict JSON as a text, since details of the schema hold only texts."""
+    return strict_json.canonical(cast(JsonValue, value)).decode()

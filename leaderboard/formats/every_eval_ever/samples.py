@@ -6,14 +6,14 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
-from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact
+from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact, evaluation_name
 from leaderboard.result_format import VerifiedResult
 from schemas.documents.record import Exchange, Reading, Record, exchange_sha256
 from schemas.files.record_hashes import as_hash, hashed
@@ -42,33 +42,23 @@ def write_samples(verified: VerifiedResult, identity: Identity, path: Path) -> S
     """
     n_rows = 0
     left_out: Counter[str] = Counter()
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for record, is_right in _judged(verified):
-            # Beside a verdict, even the hash of an answer that is one of few gives the right one away.
-            if verified.entry.match.is_held_out:
-                left_out["held out"] += 1
-                continue
-            if is_right is None or record.reading is None or record.target is None:
-                left_out[_why_left_out(record)] += 1
-                continue
-            row = _row(record, record.reading, record.target, is_right, verified, identity)
-            # Some readers end a line at any separator of Unicode; escapes keep a text that holds one in its row.
-            file.write(json.dumps(row, sort_keys=True, allow_nan=False) + "\n")
-            n_rows += 1
-    return Samples(n_rows, sha256_file(path), dict(sorted(left_out.items())))
-
-
-def _judged(verified: VerifiedResult) -> Iterator[tuple[Record, bool | None]]:
     task = load_task(verified.result.signature.task)
-    for records in read_parts(verified.folder, verified.result):
-        verdicts = task.are_right(records)
-        yield from zip(records, verdicts, strict=True)
-
-
-def _why_left_out(record: Record) -> str:
-    if record.status != "scored":
-        return record.status
-    return "no right answer" if record.target is None else "neither right nor wrong"
+    judged = (
+        pair
+        for records in read_parts(verified.folder, verified.result)
+        for pair in zip(records, task.are_right(records), strict=True)
+    )
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for record, is_right in judged:
+            if is_right is None or record.reading is None or record.target is None:
+                unjudged = "no right answer" if record.target is None else "neither right nor wrong"
+                left_out[unjudged if record.status == "scored" else record.status] += 1
+            else:
+                row = _row(record, record.reading, record.target, is_right, verified, identity)
+                # Some readers end a line at any separator of Unicode; escapes keep a text that holds one in its row.
+                file.write(json.dumps(row, sort_keys=True, allow_nan=False) + "\n")
+                n_rows += 1
+    return Samples(n_rows, sha256_file(path), dict(sorted(left_out.items())))
 
 
 def _row(
@@ -82,8 +72,8 @@ def _row(
     row: dict[str, JsonValue] = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": identity.evaluation_id,
-        "model_id": identity.model_id,
-        "evaluation_name": identity.evaluation_name,
+        "model_id": verified.result.model.id,
+        "evaluation_name": evaluation_name(verified.result.signature),
         "sample_id": record.item_id,
         "sample_hash": hashlib.sha256((raw + reference).encode()).hexdigest(),
         "interaction_type": "single_turn",
@@ -106,15 +96,11 @@ def _row(
 def _raw_output(exchange: Exchange, *, hides: bool) -> str:
     """Return the answer to one request: its text, or the log-probability of each option in their order."""
     if exchange.kind == "choice":
-        values = [_finite(value) for value in exchange.option_logprobs]
-        return compact({"option_logprobs": list[JsonValue](values)})
+        # JSON has no number for the logarithm of a probability of zero.
+        logprobs = ["-inf" if value == -math.inf else value for value in exchange.option_logprobs]
+        return compact({"option_logprobs": logprobs})
     text = exchange.text or ""
     return as_hash(text) if hides else text
-
-
-def _finite(value: float | None) -> float | str | None:
-    """Return a log-probability as JSON can hold it: a probability of zero becomes a text."""
-    return "-inf" if value is not None and math.isinf(value) else value
 
 
 def _attribution(reading: Reading, verified: VerifiedResult, *, hides: bool) -> list[JsonValue]:
@@ -138,12 +124,11 @@ def _attribution(reading: Reading, verified: VerifiedResult, *, hides: bool) -> 
 
 
 def _tokens(exchanges: Sequence[Exchange]) -> JsonValue:
-    n_prompt, n_completion = 0, 0
-    for exchange in exchanges:
-        if exchange.n_prompt_tokens is None or exchange.n_completion_tokens is None:
-            return None
-        n_prompt += exchange.n_prompt_tokens
-        n_completion += exchange.n_completion_tokens
+    counts = [(one.n_prompt_tokens, one.n_completion_tokens) for one in exchanges]
+    known = [(n_in, n_out) for n_in, n_out in counts if n_in is not None and n_out is not None]
+    if len(known) < len(counts):
+        return None
+    n_prompt, n_completion = (sum(column) for column in zip(*known, strict=True))
     return {"input_tokens": n_prompt, "output_tokens": n_completion, "total_tokens": n_prompt + n_completion}
 
 
@@ -155,7 +140,7 @@ def _metadata(
         "split": record.split,
         "cluster": hashed(record.cluster) if hides else record.cluster,
         "truncated": compact(record.truncated),
-        "request_sha256": compact(list[JsonValue](map(exchange_sha256, record.exchanges))),
+        "request_sha256": compact([*map(exchange_sha256, record.exchanges)]),
     }
     if record.pair_id is not None:
         fields["pair_id"] = record.pair_id
@@ -164,8 +149,7 @@ def _metadata(
     if hides:
         return fields
     if reading.outcomes:
-        shares = dict(zip(reading.outcomes, reading.probabilities, strict=True))
-        fields["probabilities"] = compact(dict[str, JsonValue](shares))
+        fields["probabilities"] = compact(dict(zip(reading.outcomes, reading.probabilities, strict=True)))
     if len(prompts) > 1:
-        fields["further_prompts"] = compact(list[JsonValue](prompts[1:]))
+        fields["further_prompts"] = compact(prompts[1:])
     return fields | {f"group.{name}": value for name, value in sorted(record.groups.items())}

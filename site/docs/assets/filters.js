@@ -19,6 +19,8 @@
   };
   const fits = (row, facet, value) =>
     facet in TESTS ? TESTS[facet](row, value) : row.dataset[facet].split(" ").includes(value);
+  // A model may fit of which no source says so; readers are told how many were left out for that.
+  const isUnknown = (row, facet) => facet !== "find" && ["", "unknown"].includes(row.dataset[facet]);
 
   function start(table) {
     const controls = table.closest("[data-bb-board]").querySelector(".bb-filters");
@@ -32,9 +34,13 @@
         row.hidden = !chosen.every(([facet, value]) => fits(row, facet, value));
       }
       const shown = rows.filter((row) => !row.hidden).length;
+      const unknown = rows.filter(
+        (row) => row.hidden && chosen.every(([facet, value]) => isUnknown(row, facet) || fits(row, facet, value)),
+      ).length;
       const word = rows.length === 1 ? "model" : "models";
       const count = shown === rows.length ? `${shown} ${word}` : `${shown} of ${rows.length} ${word}`;
-      controls.querySelector("[data-bb-shown]").textContent = count;
+      const left = unknown === 0 ? "" : `; ${unknown} left out of which it is unknown`;
+      controls.querySelector("[data-bb-shown]").textContent = count + left;
       all.hidden = chosen.length === 0;
       keep(new Map(chosen));
     }

@@ -9,10 +9,7 @@ PAGES = BenchmarkPages(
     layouts=(
         Layout(
             deciders=("accuracy",),
-            columns=(
-                Column(key="accuracy", label="Accuracy", metric="accuracy"),
-                Column(key="confidence", label="Confidence", metric="confidence"),
-            ),
+            columns=(Column("accuracy"), Column("confidence")),
         ),
     ),
     slice_charts=(),
