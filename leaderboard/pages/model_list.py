@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
-from leaderboard.pages.exports import Fields, Files, Table, of_part
+from leaderboard.pages.exports import Fields, Files, Kind, Scalar, Table
 from leaderboard.pages.model_views import ModelView
 from leaderboard.verify.entries import Provenance
 from schemas.documents.model_facts import ModelFacts
@@ -65,19 +66,24 @@ def size_text(parameters: int) -> str:
     return str(parameters)
 
 
-_FACTS: Fields[ModelFacts | None] = {
-    "family": (str, lambda facts: facts and facts.family),
-    "maker": (str, lambda facts: facts and facts.maker),
-    "parameters": (int, lambda facts: facts and facts.parameters),
-    "open_weights": (bool, lambda facts: facts and facts.open_weights),
-    "kind": (str, lambda facts: facts and facts.kind),
-    "licence": (str, lambda facts: facts and facts.licence),
-    "released": (str, lambda facts: facts and facts.released),
+def _fact(name: str, listed: ListedModel) -> Scalar:
+    value: Scalar = getattr(listed.facts, name, None)
+    return value
+
+
+_FACTS: Mapping[str, Kind] = {
+    "family": str,
+    "maker": str,
+    "parameters": int,
+    "open_weights": bool,
+    "kind": str,
+    "licence": str,
+    "released": str,
 }
 _FIELDS: Fields[ListedModel] = {
     "model": (str, lambda listed: listed.view.id),
     "name": (str, lambda listed: listed.name),
-    **of_part(_FACTS, lambda listed: listed.facts),
+    **{name: (kind, partial(_fact, name)) for name, kind in _FACTS.items()},
     "benchmarks": (str, lambda listed: ", ".join(pages.heading for pages in listed.benchmarks)),
     "n_results": (int, lambda listed: len(listed.view.placements)),
     "vouching": (str, lambda listed: ", ".join(listed.vouching)),

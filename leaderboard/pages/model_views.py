@@ -205,13 +205,13 @@ def _pictures(section: TableView, entry: Entry, slices: Sequence[Slice], stem: s
             charts.append(([RowValue("all items", metric), *rows], column.label, f"{column.metric}-groups", caption))
     for chart in pages.slice_charts:
         wanted = [slice_ for slice_ in slices if slice_.key == chart.group and chart.applies(slice_.value)]
-        for column in chart.choose([column for column, _ in shown if sliced(column, wanted)]):
-            found = sliced(column, wanted)
+        for chosen in chart.choose([column for column, _ in shown if sliced(column, wanted)]):
+            found = sliced(chosen, wanted)
             if (order := chart.order) is not None:
                 found.sort(key=lambda each: order(each[0].value))
             rows = [RowValue(chart.label(slice_.value), value) for slice_, value in found]
-            caption = f"{column.label} {chart.caption}"
-            charts.append((rows, column.label, f"{column.metric}-{chart.name}", caption))
+            caption = f"{chosen.label} {chart.caption}"
+            charts.append((rows, chosen.label, f"{chosen.metric}-{chart.name}", caption))
     for share in pages.share_charts:
         rows = [RowValue(words, value) for name, words in share.metrics.items() if (value := entry.metric(name))]
         if len(rows) == len(share.metrics):

@@ -74,8 +74,8 @@ def test_the_page_says_why_and_what_to_do(view: View) -> None:
     texts = generate(view, {"index.md": "<!-- generated: apart -->\n"})
     page = texts["apart.md"]
     for group in view.apart:
-        assert f"## {group.words.heading} {{: #{group.kind} }}" in page
-        assert f"<p><strong>What the owner can do.</strong> {group.words.remedy}</p>" in page
+        assert f"## {group.heading} {{: #{group.kind} }}" in page
+        assert f"<p><strong>What the owner can do.</strong> {group.remedy}</p>" in page
     assert "the board has no answer key of elsewhere@1.0.0 type2 under prompt intrinsic-v1" in page
     assert "a limited run, of 100 of 200 items: repeat its command without --limit, --split and --part" in page
     assert "withdrawn: the tokenizer was wrong" in page
