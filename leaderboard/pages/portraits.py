@@ -142,9 +142,9 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
             yield f"{subject} has no rank: see the table."
             return
         parts = row.indices[0].definition.parts if row.indices else ()
-        # A metric under several prompts is one measure.
-        shut = list(dict.fromkeys(pages.label(part.metric) for part in parts if part.key in row.shut_parts))
-        where = f" in {listed(shut, most=3)}" if shut else ""
+        # What is asked, since a gate may read another metric of the answers than the index does.
+        shut = dict.fromkeys(pages.config_names.get(part.config, "") for part in parts if part.key in row.shut_parts)
+        where = f" at {asked}" if (asked := listed([*filter(None, shut)], most=3)) else ""
         yield f"{subject} has no rank: it is not shown to do better than a useless predictor{where}."
         return
     rank = row.rank
@@ -167,7 +167,9 @@ def _share_sentences(pages: BenchmarkPages, identity: str, measures: Sequence[St
             continue
         notes = [f"even is {_share(metric.ideal)}"] if metric.ideal is not None and 0 < metric.ideal < 1 else []
         if standing.best:
-            notes.append(f"the best other model asked the same, {standing.best.name}, {_percent(standing.best.metric)}")
+            which = "best" if len(standing.crowd) > 1 else "only"
+            others = f"the {which} other model asked the same, {standing.best.name}"
+            notes.append(f"{others}, {_percent(standing.best.metric)}")
         notes += [f"a useless predictor {_percent(standing.useless.metric)}"] if standing.useless else []
         in_brackets = f" ({', '.join(notes)})" if notes else ""
         yield f"{headline.label}: {_percent(metric)} of {headline.unit.removeprefix(_SHARE)}{in_brackets}."

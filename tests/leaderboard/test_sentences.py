@@ -144,7 +144,7 @@ def check_share(site: Site, model_id: str, pages: BenchmarkPages, sentence: str)
     label = sentence.partition(": ")[0]
     (headline,) = [one for one in pages.headlines if one.label == label]
     own, *others = percents(re.sub(r"even is \d+\N{NO-BREAK SPACE}%(, )?", "", sentence))
-    name = re.findall(r"the best other model asked the same, (.+?), \d", sentence)
+    name = re.findall(r"the (?:best|only) other model asked the same, (.+?), \d", sentence)
     has_useless = "a useless predictor" in sentence
     agreeing = 0
     for view in site.view.tables:
