@@ -143,8 +143,10 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
             return
         parts = row.indices[0].definition.parts if row.indices else ()
         # What is asked, since a gate may read another metric of the answers than the index does.
-        shut = dict.fromkeys(pages.config_names.get(part.config, "") for part in parts if part.key in row.shut_parts)
-        where = f" at {asked}" if (asked := listed([*filter(None, shut)], most=3)) else ""
+        tasks = {part.task for part in parts if part.key in row.shut_parts}
+        configs = [entry.result.signature.config for entry in row.entries if entry.result.signature.task in tasks]
+        shut = dict.fromkeys(words for config in configs if (words := pages.config_names.get(config)))
+        where = f" at {listed([*shut], most=3)}" if shut else ""
         yield f"{subject} has no rank: it is not shown to do better than a useless predictor{where}."
         return
     rank = row.rank

@@ -213,7 +213,7 @@ Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
 PORTRAIT: dict[str, Check] = {
     r"On .+ has no rank: see the table\.": check_unranked,
     r"On .+ has no rank: it lacks results that the ranking needs\.": check_lacking,
-    r"On .+ has no rank: it is not shown to do better than a useless predictor( in .+)?\.": check_below,
+    r"On .+ has no rank: it is not shown to do better than a useless predictor( at .+)?\.": check_below,
     r"On .+ is the only model that can be ranked\.": check_alone,
     r"On .+ is (between \S+ and )?\S+ of the \d+ models that can be ranked\.": check_rank,
     r"It is separably better than \S+ of them and separably worse than \S+\.": check_separable,
