@@ -12,8 +12,9 @@ from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
 from leaderboard.pages.markup import slug, value_text
 from leaderboard.pages.summary_forms import conditions, value_of
-from leaderboard.pages.tables import TableRow, TableView
+from leaderboard.pages.tables import TableView
 from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.ranking.rows import Row
 from schemas.documents.model_summary import BenchmarkSummary
 
 _FOLDER = "files/badges"
@@ -68,10 +69,10 @@ def make_badges(sections: Sequence[TableView], indices: Sequence[TableView]) -> 
         indices: The tables of all indices.
     """
     views: list[TableView] = [*indices, *sorted(sections, key=lambda section: not section.table.is_whole)]
-    firsts: dict[tuple[str, str], tuple[TableView, TableRow]] = {}
+    firsts: dict[tuple[str, str], tuple[TableView, Row]] = {}
     for view in views:
         # Of results that contradict each other, the one that a maintainer preferred represents the model.
-        for row in sorted(view.rows, key=lambda row: row.row.rank is None):
+        for row in sorted(view.table.rows, key=lambda row: row.rank is None):
             if not row.is_baseline:
                 firsts.setdefault((view.benchmark, row.model.identity_sha256), (view, row))
     found: dict[str, list[Badge]] = {}
@@ -84,16 +85,16 @@ def make_badges(sections: Sequence[TableView], indices: Sequence[TableView]) -> 
     return {model_id: tuple(badges) for model_id, badges in found.items()}
 
 
-def _badge(view: TableView, row: TableRow, *, is_alone: bool) -> Badge:
-    table, model, reason = view.table, row.model, row.row.unranked
+def _badge(view: TableView, row: Row, *, is_alone: bool) -> Badge:
+    table, model, reason = view.table, row.model, row.unranked
     metric = None
     if table.primary is not None:
-        metric = row.row.metric(table.primary)
+        metric = row.metric(table.primary)
     elif load_benchmark(view.benchmark).indices:
         reason = "the index of all configs ranks the models, and this model has none"
     value = None if metric is None else f"{view.primary_label} {value_text(metric)}"
-    words, colour = _words(row.row.rank, value, is_below=row.row.is_below and row.row.unranked == row.row.shut)
-    detail = "" if is_alone else view.detail(row.row)
+    words, colour = _words(row.rank, value, is_below=row.is_below and row.unranked == row.shut)
+    detail = "" if is_alone else view.detail(row)
     named = f"{model.id} ({detail})" if detail else model.id
     title = printable(
         f"{named} in {view.conditions}: {words}" + (f": {reason}" if reason else ""),

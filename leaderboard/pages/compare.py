@@ -20,6 +20,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
+from leaderboard.pages.addresses import anchor_of
 from leaderboard.pages.choice_keys import in_order, model_choices, model_key, result_id, table_id, table_names
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView
@@ -63,11 +64,11 @@ def compare_files(
     """
     memory = machine_memory()
     placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
-    n_models = Counter(id(placement.section) for placement in placements)
-    ordered = in_order(board, [section for section in sections if n_models[id(section)] > 1])
-    order = {id(section): number for number, section in enumerate(ordered)}
-    shared = [one for one in placements if id(one.section) in order and one.row.entry.folder is not None]
-    shared.sort(key=lambda placement: order[id(placement.section)])
+    n_models = Counter(placement.section.anchor for placement in placements)
+    ordered = in_order(board, [section for section in sections if n_models[section.anchor] > 1])
+    order = {section.anchor: number for number, section in enumerate(ordered)}
+    shared = [one for one in placements if one.section.anchor in order and one.row.entry.folder is not None]
+    shared.sort(key=lambda placement: order[placement.section.anchor])
     names = table_names(ordered)
     files: dict[str, str] = {}
     tables: dict[str, dict[str, JsonValue]] = {}
@@ -80,11 +81,11 @@ def compare_files(
         results.setdefault(table, []).append({"id": name, "model": model_key(entry.result.model.identity_sha256)})
 
     measures = list(_measures(board))
-    addresses = {id(view.table): f"{view.page}#{view.anchor}" for view in (*sections, *indices)}
+    addresses = {view.anchor: f"{view.page}#{view.anchor}" for view in (*sections, *indices)}
     listed: dict[str, JsonValue] = {
         "n_draws": N_DRAWS,
         "models": _listed(models),
-        "measures": [_about_measure(measure, addresses[id(measure.column.table)]) for measure in measures],
+        "measures": [_about_measure(measure, addresses[anchor_of(measure.column.table)]) for measure in measures],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     files[f"{FOLDER}/models.json"] = json_text(listed)

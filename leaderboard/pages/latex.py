@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from biasboard.ground.plain_text import printable
 from leaderboard.pages.markup import value_text
-from leaderboard.pages.tables import TableRow, TableView
+from leaderboard.pages.tables import TableView
+from leaderboard.ranking.rows import Row
 from schemas.documents.result import Metric, Signature
 
 _SPECIAL = {
@@ -53,10 +54,10 @@ def paper_latex(view: TableView) -> str:
     """Return the headline columns of a table for a paper as LaTeX, with rank ranges and reasons as footnotes."""
     notes = _Notes()
     body = [
-        [_name(view, row), *(_value(row.cells[number].metric, notes) for number in _shown(view)), _rank(row, notes)]
-        for row in view.rows
+        [_name(view, row), *(_value(metric, notes) for metric in _shown(view, row)), _rank(row, notes)]
+        for row in view.table.rows
     ]
-    headings = [escape(view.all_columns[number].heading) for number in _shown(view)]
+    headings = [escape(column.heading) for column in view.headlines]
     wide = "*" if len(headings) > 3 else ""
     cited = ", ".join(paper.key for paper in view.pages.papers)
     footnotes = list(notes.lines())
@@ -92,12 +93,12 @@ def paper_latex(view: TableView) -> str:
 
 def paper_markdown(view: TableView) -> str:
     """Return the same table as Markdown, with the conditions as a line below it."""
-    headings = ["Model", *(view.all_columns[number].heading for number in _shown(view)), "Rank"]
+    headings = ["Model", *(column.heading for column in view.headlines), "Rank"]
     lines = [headings, ["---"] * len(headings)]
-    for row in view.rows:
-        cells = [_plain_value(row.cells[number].metric) for number in _shown(view)]
+    for row in view.table.rows:
+        cells = [_plain_value(metric) for metric in _shown(view, row)]
         name = _named(view, row) + (" (baseline)" if row.is_baseline else "")
-        lines.append([name, *cells, str(row.row.rank or "\N{EM DASH}")])
+        lines.append([name, *cells, str(row.rank or "\N{EM DASH}")])
     table = "\n".join(f"| {' | '.join(_markdown(cell) for cell in cells)} |" for cells in lines)
     return f"{table}\n\n{_markdown(_caption(view))}\n"
 
@@ -107,17 +108,17 @@ def _markdown(text: str) -> str:
     return re.sub(r"[\\`*_{}\[\]<>|#!]", lambda match: f"\\{match[0]}", printable(text, most=20_000))
 
 
-def _shown(view: TableView) -> list[int]:
-    """Return the numbers of the columns of a table for a paper."""
-    return [number for number, column in enumerate(view.all_columns) if column.is_headline]
+def _shown(view: TableView, row: Row) -> list[Metric | None]:
+    """Return the values of a row that a table for a paper has."""
+    cells = view.cells(row)
+    return [cells[column.key][0] for column in view.headlines]
 
 
 def _caption(view: TableView) -> str:
     """Return everything that the numbers of a table depend on, in words."""
     table = view.table
     entries = table.rows[0].entries
-    columns = [view.all_columns[number] for number in _shown(view)]
-    versions = [f"{column.heading} {column.example.version}" for column in columns if column.example is not None]
+    versions = [f"{column.heading} {column.example.version}" for column in view.headlines if column.example is not None]
     sentences = [f"{view.title}."]
     if table.is_index:
         sentences.append(f"The index is the mean of the metrics beside it, version {table.version}.")
@@ -126,8 +127,8 @@ def _caption(view: TableView) -> str:
         sentences.append(f"Metric versions: {', '.join(versions)}.")
     if view.primary_label != "none":
         sentences.append(f"Ranks by {view.primary_label}.")
-    metrics = (cell.metric for row in view.rows for cell in row.cells if cell.metric is not None)
-    levels = {metric.interval.level for metric in metrics if metric.interval is not None}
+    metrics = (cells[column.key][0] for cells in map(view.cells, table.rows) for column in view.all_columns)
+    levels = {metric.interval.level for metric in metrics if metric is not None and metric.interval is not None}
     if len(levels) == 1:
         sentences.append(f"Brackets: {max(levels):.0%} intervals.")
     return " ".join([*sentences, "A rank range says which ranks the data allow."])
@@ -175,19 +176,19 @@ def _letters(index: int) -> str:
     return first + chr(ord("a") + index % 26)
 
 
-def _name(view: TableView, row: TableRow) -> str:
+def _name(view: TableView, row: Row) -> str:
     return rf"\texttt{{{escape(_named(view, row), most=120)}}}" + (" (baseline)" if row.is_baseline else "")
 
 
-def _named(view: TableView, row: TableRow) -> str:
+def _named(view: TableView, row: Row) -> str:
     """Return the id of a model with its backend, precision and revision: a paper has no page to look them up on."""
-    detail = view.detail(row.row)
+    detail = view.detail(row)
     return f"{row.model.id} ({detail})" if detail else row.model.id
 
 
-def _rank(row: TableRow, notes: _Notes) -> str:
-    rank = row.row.rank
-    return escape(str(rank)) if rank else _UNKNOWN + notes.mark(row.row.unranked or "not ranked")
+def _rank(row: Row, notes: _Notes) -> str:
+    rank = row.rank
+    return escape(str(rank)) if rank else _UNKNOWN + notes.mark(row.unranked or "not ranked")
 
 
 def _value(metric: Metric | None, notes: _Notes) -> str:

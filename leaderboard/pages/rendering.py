@@ -18,7 +18,7 @@ from evaluators.runs.plan.estimate import rough_duration
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import BASELINES, dataset_page, model_page, permalink, result_page
+from leaderboard.pages.addresses import BASELINES, anchor_of, dataset_page, model_page, permalink, result_page
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link
@@ -110,8 +110,8 @@ class View:
 
     def tables_of(self, benchmark: str) -> tuple[TableView, ...]:
         """Return the tables of a benchmark, the default one first."""
-        of_table = {id(one.table): one for one in self.tables}
-        return tuple(of_table[id(table)] for table in tables_of_benchmark(self.board, benchmark))
+        of_table = {one.anchor: one for one in self.tables}
+        return tuple(of_table[anchor_of(table)] for table in tables_of_benchmark(self.board, benchmark))
 
 
 def make_view(
@@ -239,6 +239,7 @@ def templates() -> jinja2.Environment:
         "interval": markup.interval_text,
         "known": _known,
         "number": markup.number,
+        "percent": markup.percent,
         "size_text": size_text,
         "outside_text": markup.outside_text,
         "metric_number": markup.metric_number,
@@ -288,7 +289,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     for benchmark in view.board.benchmarks:
         tables = view.tables_of(benchmark)
         # The first table of those that ask alike, which is the roll-up if there is one, shows the figures of all.
-        first = {scope_of(table.table): id(table) for table in reversed(tables)}
+        first = {scope_of(table.table): table for table in reversed(tables)}
         for table in tables:
             scope = scope_of(table.table)
             write(
@@ -298,9 +299,9 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
                 root="../" * table.page.count("/"),
                 tables=tables,
                 shown=(shown := _shown(table, tables)),
-                computed=computed_from(entry for one in shown for row in one.rows for entry in row.entries),
+                computed=computed_from(entry for one in shown for row in one.table.rows for entry in row.entries),
                 incomplete=_incomplete(view.board, table),
-                figures=view.figures.get(scope, ()) if first[scope] == id(table) else (),
+                figures=view.figures.get(scope, ()) if first[scope] is table else (),
                 exported=exported,
                 answers=answers,
             )

@@ -66,7 +66,7 @@ def test_the_page_of_an_index_shows_those_with_a_value_and_counts_the_others(loa
     views = index_views(assemble(own))
     assert views
     for view in views:
-        for row in view.rows:
+        for row in view.table.rows:
             (page,) = index_placements([view], row.model.id)
             shown = {metric.name: parts for metric, parts in page.rows}
             by_prompt = {entry.result.signature.prompt: entry for entry in own if entry.result.model == row.model}
