@@ -147,9 +147,9 @@ def _pairs(measures: Sequence[_Measure]) -> dict[str, str]:
         for pair in measure.column.pairs:
             if scopes.setdefault((scope.benchmark, pair.first, pair.second), scope) != scope:
                 continue
-            ends = (pair.low, pair.high, pair.lead_at_worst, pair.lead_at_best)
+            others = (pair.low, pair.high, pair.lead_at_worst, pair.lead_at_best, pair.p_adjusted)
             pairs.setdefault(model_key(pair.first), {}).setdefault(model_key(pair.second), []).append(
-                [place, _rounded(pair.lead), *(None if end is None else _rounded(end) for end in ends), pair.outcome]
+                [place, _rounded(pair.lead), *(None if one is None else _rounded(one) for one in others), pair.outcome]
             )
     return {f"{FOLDER}/pairs/{key}.json": json_text(cast(JsonValue, of_model)) for key, of_model in pairs.items()}
 
