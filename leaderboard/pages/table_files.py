@@ -5,6 +5,7 @@ Pairs, and the values of a result, are rows of the frames of the board.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,7 @@ from leaderboard.pages.exports import (
     Scalar,
     Table,
     json_text,
-    kinds,
     kinds_of_frame,
-    line,
     lines_by,
 )
 from leaderboard.pages.tables import TableView, result_files
@@ -69,17 +68,28 @@ _COUNTED: Columns = {
     "identity_sha256": str,
     "records_sha256": str,
 }
-_AUDITED: Fields[Entry] = {
-    "place": (str, lambda entry: entry.place),
-    "origin": (str, lambda entry: entry.origin),
-    "state": (str, lambda entry: "shown"),
-    "reason": (str, lambda entry: None),
-    "model": (str, lambda entry: entry.result.model.id),
-    "signature": (str, lambda entry: str(entry.result.signature)),
-    "n_metrics_recomputed": (int, lambda entry: entry.n_recomputed),
-    "n_records": (int, lambda entry: entry.result.records.n_rows),
-    "records_sha256": (str, lambda entry: entry.result.records.sha256),
-    "biasboard": (str, lambda entry: entry.result.environment.biasboard),
+_AUDITED: Columns = {
+    "place": str,
+    "origin": str,
+    "state": str,
+    "reason": str,
+    "model": str,
+    "signature": str,
+    "n_metrics_recomputed": int,
+    "n_records": int,
+    "records_sha256": str,
+    "biasboard": str,
+}
+_ASKED: Columns = {
+    "dataset": str,
+    "version": str,
+    "config": str,
+    "splits": str,
+    "n_items": int,
+    "items_sha256": str,
+    "n_results": int,
+    "licence": str,
+    "human_validated": bool,
 }
 _TABLED: Fields[TableView] = {
     "benchmark": (str, lambda section: section.benchmark),
@@ -188,16 +198,17 @@ def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterato
 
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
     """Return one row for each result that was found, shown or not, with the reason if it is not shown."""
-    lines = [line(_AUDITED, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed]
-    lines += [line(_AUDITED, one.entry) | {"state": "duplicate", "reason": one.reason} for one in board.duplicates]
-    lines += [line(_AUDITED, entry) | {"state": "apart", "reason": entry.match.reason} for entry in board.apart]
-    lines += [
-        dict.fromkeys(_AUDITED)
-        | {"place": result.place, "origin": result.origin, "state": "left out", "reason": result.reason}
-        for result in left_out
-    ]
-    lines.sort(key=lambda found: (str(found["origin"]), str(found["place"])))
-    return Table(Files("files/audit"), kinds(_AUDITED), lines)
+    found = [("shown", None, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed]
+    found += [("duplicate", one.reason, one.entry) for one in board.duplicates]
+    found += [("apart", entry.match.reason, entry) for entry in board.apart]
+    rows: list[Sequence[Scalar]] = []
+    for state, reason, entry in found:
+        result, records = entry.result, entry.result.records
+        about = (result.model.id, str(result.signature), entry.n_recomputed, records.n_rows, records.sha256)
+        rows.append((entry.place, entry.origin, state, reason, *about, result.environment.biasboard))
+    rows += [(one.place, one.origin, "left out", one.reason, *[None] * 6) for one in left_out]
+    rows.sort(key=lambda row: (str(row[1]), str(row[0])))
+    return Table(Files("files/audit"), _AUDITED, [dict(zip(_AUDITED, row, strict=True)) for row in rows])
 
 
 def benchmarks_table(sections: Sequence[TableView]) -> Table:
@@ -208,30 +219,21 @@ def benchmarks_table(sections: Sequence[TableView]) -> Table:
 def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> Table:
     """Return one row for each set of items that has results, with facts from the manifest if it is available."""
     built = {(manifest.name, manifest.version): manifest for manifest in manifests}
-    of_items: dict[tuple[str, str, str, str, str], list[TableView]] = {}
+    n_results: Counter[tuple[str, ...]] = Counter()
+    n_items: dict[tuple[str, ...], int] = {}
     for section in sections:
         asked = section.table.signature
         key = (asked.dataset, asked.dataset_version, asked.config, "+".join(asked.splits), asked.items_sha256)
-        of_items.setdefault(key, []).append(section)
-
-    def manifest(own: Sequence[TableView]) -> Manifest | None:
-        return built.get((signature(own).dataset, signature(own).dataset_version))
-
-    def signature(own: Sequence[TableView]) -> Signature:
-        return own[-1].table.signature
-
-    fields: Fields[Sequence[TableView]] = {
-        "dataset": (str, lambda own: signature(own).dataset),
-        "version": (str, lambda own: signature(own).dataset_version),
-        "config": (str, lambda own: signature(own).config),
-        "splits": (str, lambda own: "+".join(signature(own).splits)),
-        "n_items": (int, lambda own: signature(own).n_items),
-        "items_sha256": (str, lambda own: signature(own).items_sha256),
-        "n_results": (int, lambda own: sum(len(section.table.rows) for section in own)),
-        "licence": (str, lambda own: built_of.licence if (built_of := manifest(own)) else None),
-        "human_validated": (bool, lambda own: built_of.human_validated if (built_of := manifest(own)) else None),
-    }
-    return Table.of(Files("files/data"), fields, [of_items[key] for key in sorted(of_items)])
+        n_results[key] += len(section.table.rows)
+        n_items[key] = asked.n_items
+    lines = []
+    for key in sorted(n_results):
+        *names, items_sha256 = key
+        manifest = built.get((key[0], key[1]))
+        known = (None, None) if manifest is None else (manifest.licence, manifest.human_validated)
+        row = (*names, n_items[key], items_sha256, n_results[key], *known)
+        lines.append(dict(zip(_ASKED, row, strict=True)))
+    return Table(Files("files/data"), _ASKED, lines)
 
 
 def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, str]:
