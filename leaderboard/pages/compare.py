@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -80,31 +80,19 @@ def compare_files(
         files[f"{FOLDER}/{table}/{name}.json"] = json_text(_slices(entry, _metrics(placement.section), memory))
         results.setdefault(table, []).append({"id": name, "model": model_key(entry.result.model.identity_sha256)})
 
-    measures = list(_measures(board))
+    profiles = [profile for benchmark in board.benchmarks for profile in profiles_of(board, benchmark)]
+    measures = [(profile, column) for profile in profiles for column in profile.columns]
     addresses = {view.anchor: f"{view.page}#{view.anchor}" for view in (*sections, *indices)}
     listed: dict[str, JsonValue] = {
         "n_draws": N_DRAWS,
         "models": _listed(models),
-        "measures": [_about_measure(measure, addresses[anchor_of(measure.column.table)]) for measure in measures],
+        "measures": [_about_measure(profile, one, addresses[anchor_of(one.table)]) for profile, one in measures],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     files[f"{FOLDER}/models.json"] = json_text(listed)
     # A model that nothing is compared with has a file, too, since pages ask for it.
     of_nobody = {f"{FOLDER}/pairs/{one.key}.json": json_text({}) for one in model_choices(models)}
     return files | of_nobody | _pairs(measures)
-
-
-class _Measure(NamedTuple):
-    """A headline measure under the conditions of one scope."""
-
-    profile: Profile
-    column: ProfileColumn
-
-
-def _measures(board: Board) -> Iterator[_Measure]:
-    for benchmark in board.benchmarks:
-        for profile in profiles_of(board, benchmark):
-            yield from (_Measure(profile, column) for column in profile.columns)
 
 
 def _listed(models: Sequence[ModelView]) -> JsonValue:
@@ -116,35 +104,33 @@ def _listed(models: Sequence[ModelView]) -> JsonValue:
     return [{**one._asdict(), "benchmarks": list(benchmarks[one.key])} for one in model_choices(models)]
 
 
-def _about_measure(measure: _Measure, address: str) -> JsonValue:
-    headline, scope = measure.column.headline, measure.profile.scope
-    values = {
-        model_key(identity): metric for identity, metric in measure.column.metrics.items() if metric.value is not None
-    }
+def _about_measure(profile: Profile, column: ProfileColumn, address: str) -> JsonValue:
+    headline, scope = column.headline, profile.scope
+    values = {model_key(identity): metric for identity, metric in column.metrics.items() if metric.value is not None}
     first = next(iter(values.values()), None)
     return {
-        "benchmark": measure.profile.pages.heading,
+        "benchmark": profile.pages.heading,
         "label": headline.label,
         "sentence": headline.sentence,
         "page": address,
         "conditions": f"{scope.dataset} {scope.dataset_version}, {scope.protocol}",
         "is_signed": first is not None and first.minimum < 0,
         "ideal": None if first is None else first.ideal,
-        "useless": [model_key(identity) for identity in sorted(measure.profile.below)],
+        "useless": [model_key(identity) for identity in sorted(profile.below)],
         "values": {key: _rounded(metric.value or 0.0) for key, metric in values.items()},
     }
 
 
-def _pairs(measures: Sequence[_Measure]) -> dict[str, str]:
+def _pairs(measures: Sequence[tuple[Profile, ProfileColumn]]) -> dict[str, str]:
     """Return the comparisons of each model.
 
     Of several conditions of a benchmark, those count that its page shows first among those that both models share.
     """
     pairs: dict[str, dict[str, list[JsonValue]]] = {}
     scopes: dict[tuple[str, str, str], Scope] = {}
-    for place, measure in enumerate(measures):
-        scope = measure.profile.scope
-        for pair in measure.column.pairs:
+    for place, (profile, column) in enumerate(measures):
+        scope = profile.scope
+        for pair in column.pairs:
             if scopes.setdefault((scope.benchmark, pair.first, pair.second), scope) != scope:
                 continue
             others = (pair.low, pair.high, pair.lead_at_worst, pair.lead_at_best, pair.p_adjusted)

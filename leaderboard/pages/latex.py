@@ -116,6 +116,7 @@ def paper_latex(view: TableView) -> str:
     headings = [column.heading for column in view.headlines]
     is_wide = len(headings) > 3
     cited = ", ".join(paper.key for paper in view.pages.papers)
+    cite = f"% Cite {cited} and the table itself: the entries are in the .bib file beside this one."
     footnotes = [rf"\textsuperscript{{{mark}}} {escape(reason)}\par" for reason, mark in marks.items()]
     if footnotes:
         opened = ["", r"\medskip", r"\begin{minipage}{\linewidth}\raggedright\footnotesize"]
@@ -127,8 +128,7 @@ def paper_latex(view: TableView) -> str:
         caption=_caption(view),
         settings=[rf"\label{{tab:{view.anchor}}}", r"\scriptsize" if is_wide else r"\small"],
         is_wide=is_wide,
-        comments=[f"% Cite {cited} and the table itself: the entries are in the .bib file beside this one."]
-        * bool(cited),
+        comments=[cite] if cited else [],
         below=footnotes,
     )
 

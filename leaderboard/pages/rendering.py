@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.plan.estimate import rough_duration
-from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
+from leaderboard.benchmark_pages import load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
 from leaderboard.pages.addresses import BASELINES, anchor_of, dataset_page, model_page, permalink, result_page
@@ -65,27 +65,27 @@ class View:
     models: tuple[ModelView, ...]
     left_out: tuple[LeftOut, ...]
     manifests: tuple[Manifest, ...]
-    address: str | None = None
+    address: str | None
     """Address of the site, which ends with a slash; None if it has none."""
-    repository: str | None = None
+    repository: str | None
     """Address of the repository of the board; None if its settings name none."""
-    contact: str | None = None
+    contact: str | None
     """Address of a page or of mail for questions; None if its settings name none."""
-    badges: Mapping[str, tuple[Badge, ...]] = field(default_factory=dict)
+    badges: Mapping[str, tuple[Badge, ...]]
     """Badges of each model, by its id."""
-    news: tuple[News, ...] = ()
+    news: tuple[News, ...]
     """Events of accepted results, the newest first."""
-    datasets: tuple[DatasetView, ...] = ()
+    datasets: tuple[DatasetView, ...]
     """Datasets that are built here or have results, sorted by name and version."""
-    apart: tuple[ApartGroup, ...] = ()
+    apart: tuple[ApartGroup, ...]
     """Results that are set apart, by kind."""
-    suites: Suites = field(default_factory=lambda: Suites((), {}))
+    suites: Suites
     """Parts of the suites that have results."""
-    figures: Mapping[Scope, tuple[Picture, ...]] = field(default_factory=dict)
+    figures: Mapping[Scope, tuple[Picture, ...]]
     """Figures of all models that were asked alike."""
-    by_size: tuple[Picture, ...] = ()
+    by_size: tuple[Picture, ...]
     """Figures of values over the sizes of models."""
-    papers: tuple[PaperView, ...] = ()
+    papers: tuple[PaperView, ...]
     """Papers and how far they are reproduced."""
 
     @cached_property
@@ -142,10 +142,7 @@ def make_view(
     sections = make_sections(board)
     manifests = tuple(dataset.manifest for dataset in built)
     models = make_models(sections, manifests, report)
-    indices = index_views(board)
-    news = () if register is None else make_news(register, board, models, left_out)
-    badges = make_badges(sections, indices)
-    figures = figures_of(board)
+    indices, figures = index_views(board), figures_of(board)
     return View(
         board=board,
         sections=sections,
@@ -156,8 +153,8 @@ def make_view(
         address=address,
         repository=repository,
         contact=contact,
-        badges=badges,
-        news=news,
+        badges=make_badges(sections, indices),
+        news=() if register is None else make_news(register, board, models, left_out),
         datasets=make_datasets(sections, built, keys),
         apart=make_apart(board, models),
         suites=make_suites(sections, models, built, report),
@@ -358,26 +355,27 @@ def _shown(table: TableView, tables: Sequence[TableView]) -> tuple[TableView, ..
 
 def _write_lists(write: Callable[..., None], view: View) -> None:
     """Write the pages of which there is one each."""
-    listed = [(pages, view.tables_of(pages.name)) for pages in _described(view.board)]
-    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed, files=_files("benchmarks"))
+    names = dict.fromkeys([*view.board.benchmarks, *(pages.name for pages in pages_of_benchmarks())])
+    listed = [(load_pages(name), view.tables_of(name)) for name in names]
+    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed, files=Files("files/benchmarks"))
     models = listed_models(view.models)
-    write("models/index.html", "models.md.j2", models=models, files=_files("models"), figures=view.by_size)
+    write("models/index.html", "models.md.j2", models=models, files=Files("files/models"), figures=view.by_size)
     write(
         "audit.html",
         "audit.md.j2",
         lines=table_files.audit_table(view.board, view.left_out).lines,
         n_left_out=len(view.left_out),
         has_apart=bool(view.apart),
-        files=_files("audit"),
+        files=Files("files/audit"),
     )
-    write("news.html", "news.md.j2", news=view.lately, files=_files("news"), most_shown=MOST_SHOWN)
+    write("news.html", "news.md.j2", news=view.lately, files=Files("files/news"), most_shown=MOST_SHOWN)
     write(
         "data.html",
         "data.md.j2",
         datasets=view.datasets,
-        dataset_files=_files("datasets"),
+        dataset_files=Files("files/datasets"),
         lines=table_files.data_table(view.sections, view.manifests).lines,
-        files=_files("data"),
+        files=Files("files/data"),
     )
     write("papers/index.html", "papers.md.j2", papers=view.papers)
     for paper in view.papers:
@@ -406,12 +404,6 @@ def _answers(view: View) -> Callable[..., str | None]:
     return behind
 
 
-def _described(board: Board) -> list[BenchmarkPages]:
-    """Return the page description of each benchmark, those with results first."""
-    names = dict.fromkeys([*board.benchmarks, *(pages.name for pages in pages_of_benchmarks())])
-    return [load_pages(name) for name in names]
-
-
 def _incomplete(board: Board, table: TableView) -> list[Incomplete]:
     """Return the models without an index, for its table; for each table of results if no model has an index."""
     scope = scope_of(table.table)
@@ -419,10 +411,6 @@ def _incomplete(board: Board, table: TableView) -> list[Incomplete]:
     if has_index and not table.table.is_index:
         return []
     return [entry for place, entries in board.indices.incomplete.items() if (*place,) == scope for entry in entries]
-
-
-def _files(stem: str) -> Files:
-    return Files(f"files/{stem}")
 
 
 def tables_of(view: View) -> Iterator[Table]:

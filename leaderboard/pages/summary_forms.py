@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,9 +25,11 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
     table = [("", *_headings(summary)), *(_row(summary, measure) for _, measure in _measures(summary))]
     # A reason in place of a value may be long, and nothing follows it on its line.
     widths = [
-        max(len(row[column]) for row in table if column != 1 or not _is_reason(row)) for column in range(len(table[0]))
+        max(len(row[column]) for row in table if column != 1 or not row[1].startswith(_NONE))
+        for column in range(len(table[0]))
     ]
-    heading, *rows = (_aligned(row, widths) for row in table)
+    aligned = (map(str.ljust, row, widths) for row in table)
+    heading, *rows = ("  ".join(["", *texts]).rstrip() for texts in aligned)
     lines = iter(rows)
     yield f"{summary.model}{'' if summary.against is None else f' against {summary.against}'}"
     yield heading
@@ -37,15 +39,6 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
         if benchmark.why_not_compared is not None:
             yield f"  not compared: {benchmark.why_not_compared}"
     yield from summary.notes
-
-
-def _is_reason(row: Sequence[str]) -> bool:
-    return row[1].startswith(_NONE)
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    name, *values = (text.ljust(width) for text, width in zip(row, widths, strict=True))
-    return "  ".join(["", name, *values]).rstrip()
 
 
 def conditions(benchmark: BenchmarkSummary) -> str:
@@ -65,12 +58,8 @@ def _measures(summary: ModelSummary) -> Iterator[tuple[BenchmarkSummary, Measure
     return ((benchmark, measure) for benchmark in summary.benchmarks for measure in benchmark.measures)
 
 
-def _is_compared(summary: ModelSummary) -> bool:
-    return any(measure.difference is not None for _, measure in _measures(summary))
-
-
 def _headings(summary: ModelSummary) -> tuple[str, ...]:
-    if summary.against is None or not _is_compared(summary):
+    if summary.against is None or all(measure.difference is None for _, measure in _measures(summary)):
         return _HEADINGS
     return *_HEADINGS, display_name(summary.against), "nearer to the ideal by"
 

@@ -134,7 +134,7 @@ def _values(view: TableView, row: Row) -> Iterator[Scalar]:
     """Yield the values of a row in the order of the columns of :func:`view_table`."""
     model = row.model
     yield from (model.id, model.revision, model.precision, model.backend, model.endpoint)
-    ranked, *others = (placed for *_, placed in view.placings(row))
+    ranked, *others = (placed for *_, placed in view.placings[row.entry.origin, row.entry.place])
     yield from (*_ranks(ranked), row.shut, view.table.primary)
     for other in others:
         yield from _ranks(other)
@@ -198,7 +198,9 @@ def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterato
 
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
     """Return one row for each result that was found, shown or not, with the reason if it is not shown."""
-    found = [("shown", None, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed]
+    found: list[tuple[str, str | None, Entry]] = [
+        ("shown", None, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed
+    ]
     found += [("duplicate", one.reason, one.entry) for one in board.duplicates]
     found += [("apart", entry.match.reason, entry) for entry in board.apart]
     rows: list[Sequence[Scalar]] = []
@@ -221,6 +223,7 @@ def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> 
     built = {(manifest.name, manifest.version): manifest for manifest in manifests}
     n_results: Counter[tuple[str, ...]] = Counter()
     n_items: dict[tuple[str, ...], int] = {}
+    key: tuple[str, ...]
     for section in sections:
         asked = section.table.signature
         key = (asked.dataset, asked.dataset_version, asked.config, "+".join(asked.splits), asked.items_sha256)

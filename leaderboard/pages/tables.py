@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -129,20 +129,16 @@ class TableView:
             cells[part.key] = metric, "no more than a baseline" if part.key in shut else "", row.entry_of(part)
         return cells
 
-    def placings(self, row: Row) -> list[tuple[str | None, int, Row]]:
-        """Return where each choice of ranking metric places a row, the headline's first.
-
-        Returns:
-            Name of the metric, None if none ranks; number of the row, from 0; and the row with the ranks by it.
-        """
-        return self._placings[row.entry.origin, row.entry.place]
-
     @cached_property
-    def _placings(self) -> dict[tuple[str, str], list[tuple[str | None, int, Row]]]:
+    def placings(self) -> dict[tuple[str, str], list[tuple[str | None, int, Row]]]:
+        """Where each choice of ranking metric places a row, by origin and place of its result; the headline's first.
+
+        Each is the name of the metric, None if none ranks, the number of the row, from 0, and the row as it then ranks.
+        """
         found: dict[tuple[str, str], list[tuple[str | None, int, Row]]] = {}
         for table in (self.table, *self.table.others):
-            for place, row in enumerate(table.rows):
-                found.setdefault((row.entry.origin, row.entry.place), []).append((table.primary, place, row))
+            for number, row in enumerate(table.rows):
+                found.setdefault((row.entry.origin, row.entry.place), []).append((table.primary, number, row))
         return found
 
     @property
@@ -443,12 +439,7 @@ def _result_columns(table: Table) -> Iterator[TableColumn]:
     headlines = _first_named(on_page, [*first, *(one.name for one in pages.headlines), *pages.summarised])
     for column in columns:
         yield TableColumn(
-            key=column.key,
-            label=column.label,
-            metric=column.metric,
-            group=column.group,
-            version=column.version,
-            least=column.least,
+            **{field.name: getattr(column, field.name) for field in fields(column)},
             text=column.description(table.signature.task),
             example=next((metric for row in table.rows if (metric := column.of(row.entry)) is not None), None),
             is_headline=column.key in headlines,
