@@ -194,7 +194,7 @@ def _own_results(view: View, site: Path) -> Iterator[OwnResults]:
     pages: dict[tuple[str, str], str] = {}
     for table in (table for benchmark in view.board.benchmarks for table in view.tables_of(benchmark)):
         # Baselines that the board computes itself count as local, too, also beside accepted results.
-        if any(entry.origin == "local" and not entry.is_computed for row in table.rows for entry in row.entries):
+        if any(entry.origin == "local" and not entry.is_computed for row in table.table.rows for entry in row.entries):
             for dataset in table.datasets:
                 pages.setdefault(dataset, f"{site / table.page}#{table.anchor}")
     for (name, version), page in sorted(pages.items()):

@@ -20,7 +20,7 @@ from evaluators.task import ClassAccuracy, ClassReport, CorrectedClasses, load_t
 from leaderboard.charts.curves import curves
 from leaderboard.charts.rows import strips
 from leaderboard.charts.values import Panel
-from leaderboard.pages.exports import Fields, Files, Table
+from leaderboard.pages.exports import Columns, Files, Table
 from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Interval, Metric
@@ -98,7 +98,7 @@ def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
     known = [column for column in report.columns if entry.metric(column.metrics[0]) is not None]
     columns = tuple(column for column in known if column.accuracies)
     classes = tuple(
-        ClassLine(label, of_class[0].n_items, _cells([one.value for one in of_class], of_class))
+        ClassLine(label, of_class[0].n_items, tuple(Cell(one.value, one.low, one.high) for one in of_class))
         for label, of_class in zip(report.labels, zip(*(one.accuracies for one in columns), strict=True), strict=True)
     )
     supports = [line.n_items or 0 for line in classes]
@@ -151,15 +151,8 @@ def _report(entry: Entry, memory: Memory) -> ClassReport | None:
     )
 
 
-def _cells(values: Sequence[float | None], ends: Sequence[ClassAccuracy] | None = None) -> tuple[Cell, ...]:
-    """Return the cells of a line, with the changes from the first if they are of no single class.
-
-    Args:
-        values: Value under each correction, the first of which is none.
-        ends: Accuracies of a class with their intervals; None for a measure.
-    """
-    if ends is not None:
-        return tuple(Cell(one.value, one.low, one.high) for one in ends)
+def _changes(values: Sequence[float | None]) -> tuple[Cell, ...]:
+    """Return the cells of a measure, with the changes from the first, which is without a correction."""
     before = values[0]
     return tuple(
         Cell(value, change=None if number == 0 or value is None or not before else value / before - 1)
@@ -171,9 +164,9 @@ def _measures(entry: Entry, report: ClassReport, columns: Sequence[CorrectedClas
     means = [mean_accuracy([np.nan if one.value is None else one.value for one in of.accuracies]) for of in columns]
     for number, heading in enumerate(report.measures):
         metrics = [entry.metric(column.metrics[number]) for column in columns]
-        yield ClassLine(heading, None, _cells([None if metric is None else metric.value for metric in metrics]))
+        yield ClassLine(heading, None, _changes([None if metric is None else metric.value for metric in metrics]))
         if number == 0:  # Beside the accuracy over all items, from which it can be far.
-            yield ClassLine(_MEAN, None, _cells([float(mean) for mean in means]))
+            yield ClassLine(_MEAN, None, _changes([float(mean) for mean in means]))
 
 
 def _accuracy_pictures(
@@ -260,29 +253,23 @@ def _metric(cell: Cell, n_items: int | None) -> Metric | None:
     )
 
 
-class _Exported(NamedTuple):
-    """A line under one correction, as it is exported."""
-
-    line: ClassLine
-    column: CorrectedClasses
-    cell: Cell
-
-
-_FIELDS: Fields[_Exported] = {
-    "row": (str, lambda one: one.line.name),
-    "kind": (str, lambda one: "measure" if one.line.n_items is None else "class"),
-    "correction": (str, lambda one: one.column.label),
-    "n_items": (int, lambda one: one.line.n_items),
-    "value": (float, lambda one: one.cell.value),
-    "low": (float, lambda one: one.cell.low),
-    "high": (float, lambda one: one.cell.high),
-    "relative_change": (float, lambda one: one.cell.change),
+_COLUMNS: Columns = {
+    "row": str,
+    "kind": str,
+    "correction": str,
+    "n_items": int,
+    "value": float,
+    "low": float,
+    "high": float,
+    "relative_change": float,
 }
 
 
 def _download(columns: Sequence[CorrectedClasses], lines: Sequence[ClassLine], stem: str, signature: str) -> Table:
-    exported = [
-        _Exported(line, column, cell) for line in lines for column, cell in zip(columns, line.cells, strict=True)
-    ]
-    files = Files(f"files/{stem.rpartition('/')[2]}-classes")
-    return Table.of(files, _FIELDS, exported, signature=signature)
+    rows = (
+        (line.name, "measure" if line.n_items is None else "class", column.label, line.n_items, *cell)
+        for line in lines
+        for column, cell in zip(columns, line.cells, strict=True)
+    )
+    found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+    return Table(Files(f"files/{stem.rpartition('/')[2]}-classes"), _COLUMNS, found, signature)

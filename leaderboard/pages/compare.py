@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
+from leaderboard.pages.addresses import anchor_of
 from leaderboard.pages.choice_keys import in_order, model_choices, model_key, result_id, table_id, table_names
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView
@@ -63,11 +64,11 @@ def compare_files(
     """
     memory = machine_memory()
     placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
-    n_models = Counter(id(placement.section) for placement in placements)
-    ordered = in_order(board, [section for section in sections if n_models[id(section)] > 1])
-    order = {id(section): number for number, section in enumerate(ordered)}
-    shared = [one for one in placements if id(one.section) in order and one.row.entry.folder is not None]
-    shared.sort(key=lambda placement: order[id(placement.section)])
+    n_models = Counter(placement.section.anchor for placement in placements)
+    ordered = in_order(board, [section for section in sections if n_models[section.anchor] > 1])
+    order = {section.anchor: number for number, section in enumerate(ordered)}
+    shared = [one for one in placements if one.section.anchor in order and one.row.entry.folder is not None]
+    shared.sort(key=lambda placement: order[placement.section.anchor])
     names = table_names(ordered)
     files: dict[str, str] = {}
     tables: dict[str, dict[str, JsonValue]] = {}
@@ -79,31 +80,19 @@ def compare_files(
         files[f"{FOLDER}/{table}/{name}.json"] = json_text(_slices(entry, _metrics(placement.section), memory))
         results.setdefault(table, []).append({"id": name, "model": model_key(entry.result.model.identity_sha256)})
 
-    measures = list(_measures(board))
-    addresses = {id(view.table): f"{view.page}#{view.anchor}" for view in (*sections, *indices)}
+    profiles = [profile for benchmark in board.benchmarks for profile in profiles_of(board, benchmark)]
+    measures = [(profile, column) for profile in profiles for column in profile.columns]
+    addresses = {view.anchor: f"{view.page}#{view.anchor}" for view in (*sections, *indices)}
     listed: dict[str, JsonValue] = {
         "n_draws": N_DRAWS,
         "models": _listed(models),
-        "measures": [_about_measure(measure, addresses[id(measure.column.table)]) for measure in measures],
+        "measures": [_about_measure(profile, one, addresses[anchor_of(one.table)]) for profile, one in measures],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     files[f"{FOLDER}/models.json"] = json_text(listed)
     # A model that nothing is compared with has a file, too, since pages ask for it.
     of_nobody = {f"{FOLDER}/pairs/{one.key}.json": json_text({}) for one in model_choices(models)}
     return files | of_nobody | _pairs(measures)
-
-
-class _Measure(NamedTuple):
-    """A headline measure under the conditions of one scope."""
-
-    profile: Profile
-    column: ProfileColumn
-
-
-def _measures(board: Board) -> Iterator[_Measure]:
-    for benchmark in board.benchmarks:
-        for profile in profiles_of(board, benchmark):
-            yield from (_Measure(profile, column) for column in profile.columns)
 
 
 def _listed(models: Sequence[ModelView]) -> JsonValue:
@@ -115,40 +104,38 @@ def _listed(models: Sequence[ModelView]) -> JsonValue:
     return [{**one._asdict(), "benchmarks": list(benchmarks[one.key])} for one in model_choices(models)]
 
 
-def _about_measure(measure: _Measure, address: str) -> JsonValue:
-    headline, scope = measure.column.headline, measure.profile.scope
-    values = {
-        model_key(identity): metric for identity, metric in measure.column.metrics.items() if metric.value is not None
-    }
+def _about_measure(profile: Profile, column: ProfileColumn, address: str) -> JsonValue:
+    headline, scope = column.headline, profile.scope
+    values = {model_key(identity): metric for identity, metric in column.metrics.items() if metric.value is not None}
     first = next(iter(values.values()), None)
     return {
-        "benchmark": measure.profile.pages.heading,
+        "benchmark": profile.pages.heading,
         "label": headline.label,
         "sentence": headline.sentence,
         "page": address,
         "conditions": f"{scope.dataset} {scope.dataset_version}, {scope.protocol}",
         "is_signed": first is not None and first.minimum < 0,
         "ideal": None if first is None else first.ideal,
-        "useless": [model_key(identity) for identity in sorted(measure.profile.below)],
+        "useless": [model_key(identity) for identity in sorted(profile.below)],
         "values": {key: _rounded(metric.value or 0.0) for key, metric in values.items()},
     }
 
 
-def _pairs(measures: Sequence[_Measure]) -> dict[str, str]:
+def _pairs(measures: Sequence[tuple[Profile, ProfileColumn]]) -> dict[str, str]:
     """Return the comparisons of each model.
 
     Of several conditions of a benchmark, those count that its page shows first among those that both models share.
     """
     pairs: dict[str, dict[str, list[JsonValue]]] = {}
     scopes: dict[tuple[str, str, str], Scope] = {}
-    for place, measure in enumerate(measures):
-        scope = measure.profile.scope
-        for pair in measure.column.pairs:
+    for place, (profile, column) in enumerate(measures):
+        scope = profile.scope
+        for pair in column.pairs:
             if scopes.setdefault((scope.benchmark, pair.first, pair.second), scope) != scope:
                 continue
-            ends = (pair.low, pair.high, pair.lead_at_worst, pair.lead_at_best)
+            others = (pair.low, pair.high, pair.lead_at_worst, pair.lead_at_best, pair.p_adjusted)
             pairs.setdefault(model_key(pair.first), {}).setdefault(model_key(pair.second), []).append(
-                [place, _rounded(pair.lead), *(None if end is None else _rounded(end) for end in ends), pair.outcome]
+                [place, _rounded(pair.lead), *(None if one is None else _rounded(one) for one in others), pair.outcome]
             )
     return {f"{FOLDER}/pairs/{key}.json": json_text(cast(JsonValue, of_model)) for key, of_model in pairs.items()}
 

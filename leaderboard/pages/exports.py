@@ -25,7 +25,6 @@ Kind: TypeAlias = type[str] | type[int] | type[float] | type[bool]
 Columns: TypeAlias = Mapping[str, Kind]
 """Type of the values of each column, which may all be None in one table."""
 T = TypeVar("T")
-S = TypeVar("S")
 Field: TypeAlias = tuple[Kind, Callable[[T], Scalar]]
 """A column of rows about something: the type of its values, and the function that reads a value."""
 Fields: TypeAlias = Mapping[str, Field[T]]
@@ -35,32 +34,6 @@ _KINDS: Mapping[str, Kind] = {"string": str, "Int64": int, "Float64": float, "bo
 _MANY_ROWS = 1_000
 _PREFIX = "biasboard."
 """Beginning of the names of metadata, which distinguishes them from those of other writers."""
-
-
-def kinds(fields: Fields[T]) -> Columns:
-    """Return the type of each column."""
-    return {name: kind for name, (kind, _) in fields.items()}
-
-
-def line(fields: Fields[T], about: T) -> dict[str, Scalar]:
-    """Return one row."""
-    return {name: read(about) for name, (_, read) in fields.items()}
-
-
-def of_part(fields: Fields[T], part: Callable[[S], T], *, before: str = "", after: str = "") -> dict[str, Field[S]]:
-    """Return the columns of rows about something that has what the given columns are about.
-
-    Args:
-        fields: Columns about the part.
-        part: Function that returns the part.
-        before: Beginning to add to the name of each column.
-        after: Ending to add.
-    """
-
-    def of_whole(read: Callable[[T], Scalar]) -> Callable[[S], Scalar]:
-        return lambda whole: read(part(whole))
-
-    return {f"{before}{name}{after}": (kind, of_whole(read)) for name, (kind, read) in fields.items()}
 
 
 def json_text(value: JsonValue) -> str:
@@ -136,8 +109,8 @@ class Table(NamedTuple):
         about: Mapping[str, str] | None = None,
     ) -> Table:
         """Return a table with a line about each of some things."""
-        lines = [line(fields, row) for row in rows]
-        return Table(files, kinds(fields), lines, signature, about or {})
+        lines = [{name: read(row) for name, (_, read) in fields.items()} for row in rows]
+        return Table(files, {name: kind for name, (kind, _) in fields.items()}, lines, signature, about or {})
 
     @property
     def csv(self) -> str:

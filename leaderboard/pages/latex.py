@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 
 from biasboard.ground.plain_text import printable
 from leaderboard.pages.markup import value_text
-from leaderboard.pages.tables import TableRow, TableView
+from leaderboard.pages.tables import TableView
+from leaderboard.ranking.rows import Row
 from schemas.documents.result import Metric, Signature
 
 _SPECIAL = {
@@ -49,57 +50,103 @@ def escape(text: str, *, most: int = 400) -> str:
     return _SPECIALS.sub(lambda match: _SPECIAL.get(match[0], f"{match[0]}{{}}"), printable(text, most=most))
 
 
-def paper_latex(view: TableView) -> str:
-    """Return the headline columns of a table for a paper as LaTeX, with rank ranges and reasons as footnotes."""
-    notes = _Notes()
-    body = [
-        [_name(view, row), *(_value(row.cells[number].metric, notes) for number in _shown(view)), _rank(row, notes)]
-        for row in view.rows
-    ]
-    headings = [escape(view.all_columns[number].heading) for number in _shown(view)]
-    wide = "*" if len(headings) > 3 else ""
-    cited = ", ".join(paper.key for paper in view.pages.papers)
-    footnotes = list(notes.lines())
-    if footnotes:
-        footnotes = [
-            "",
-            r"\medskip",
-            r"\begin{minipage}{\linewidth}\raggedright\footnotesize",
-            *footnotes,
-            r"\end{minipage}",
-        ]
+def latex_row(cells: Iterable[str]) -> str:
+    """Return a row of a LaTeX table from its cells, which are LaTeX."""
+    return " & ".join(cells) + r" \\"
+
+
+def latex_table(
+    columns: str,
+    headings: Sequence[str],
+    body: Iterable[str],
+    *,
+    caption: str,
+    settings: Sequence[str],
+    is_wide: bool,
+    comments: Sequence[str] = (),
+    below: Sequence[str] = (),
+) -> str:
+    """Return a LaTeX table for a paper; headings and caption are plain texts, the other lines are LaTeX."""
+    name = "table*" if is_wide else "table"
     lines = [
         r"% Needs \usepackage{booktabs}. Compile names in other scripts than Latin with LuaLaTeX or XeLaTeX.",
-        *([f"% Cite {cited} and the table itself: the entries are in the .bib file beside this one."] if cited else []),
-        rf"\begin{{table{wide}}}",
+        *comments,
+        rf"\begin{{{name}}}",
         r"\centering",
-        rf"\caption{{{escape(_caption(view), most=20_000)}}}",
-        rf"\label{{tab:{view.anchor}}}",
-        r"\scriptsize" if wide else r"\small",
-        rf"\begin{{tabular}}{{l{'l' * len(headings)}r}}",
+        rf"\caption{{{escape(caption, most=20_000)}}}",
+        *settings,
+        rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        " & ".join(["Model", *headings, "Rank"]) + r" \\",
-        r"\midrule",
-        *(" & ".join(cells) + r" \\" for cells in body),
+        latex_row(map(escape, headings)),
+        *body,
         r"\bottomrule",
         r"\end{tabular}",
-        *footnotes,
-        rf"\end{{table{wide}}}",
+        *below,
+        rf"\end{{{name}}}",
         "",
     ]
     return "\n".join(lines)
 
 
+def markdown_table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown from cells in Markdown."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def paper_latex(view: TableView) -> str:
+    """Return the headline columns of a table for a paper as LaTeX, with rank ranges and reasons as footnotes."""
+    marks: dict[str, str] = {}
+
+    def unknown(reason: str) -> str:
+        return _UNKNOWN + _mark(marks, reason)
+
+    def value(metric: Metric | None) -> str:
+        if metric is None or metric.value is None:
+            return unknown("not a metric of this task" if metric is None else metric.reason or "unknown")
+        lacks = f"no interval: {metric.interval_reason}" if metric.interval is None else ""
+        return escape(value_text(metric)) + (_mark(marks, lacks) if lacks else "")
+
+    def line(row: Row) -> str:
+        name = rf"\texttt{{{escape(_named(view, row), most=120)}}}" + (" (baseline)" if row.is_baseline else "")
+        values = [value(metric) for metric in _shown(view, row)]
+        return latex_row([name, *values, escape(str(row.rank)) if row.rank else unknown(row.unranked or "not ranked")])
+
+    body = [r"\midrule", *map(line, view.table.rows)]
+    headings = [column.heading for column in view.headlines]
+    is_wide = len(headings) > 3
+    cited = ", ".join(paper.key for paper in view.pages.papers)
+    cite = f"% Cite {cited} and the table itself: the entries are in the .bib file beside this one."
+    footnotes = [rf"\textsuperscript{{{mark}}} {escape(reason)}\par" for reason, mark in marks.items()]
+    if footnotes:
+        opened = ["", r"\medskip", r"\begin{minipage}{\linewidth}\raggedright\footnotesize"]
+        footnotes = [*opened, *footnotes, r"\end{minipage}"]
+    return latex_table(
+        f"l{'l' * len(headings)}r",
+        ["Model", *headings, "Rank"],
+        body,
+        caption=_caption(view),
+        settings=[rf"\label{{tab:{view.anchor}}}", r"\scriptsize" if is_wide else r"\small"],
+        is_wide=is_wide,
+        comments=[cite] if cited else [],
+        below=footnotes,
+    )
+
+
 def paper_markdown(view: TableView) -> str:
     """Return the same table as Markdown, with the conditions as a line below it."""
-    headings = ["Model", *(view.all_columns[number].heading for number in _shown(view)), "Rank"]
-    lines = [headings, ["---"] * len(headings)]
-    for row in view.rows:
-        cells = [_plain_value(row.cells[number].metric) for number in _shown(view)]
-        name = _named(view, row) + (" (baseline)" if row.is_baseline else "")
-        lines.append([name, *cells, str(row.row.rank or "\N{EM DASH}")])
-    table = "\n".join(f"| {' | '.join(_markdown(cell) for cell in cells)} |" for cells in lines)
-    return f"{table}\n\n{_markdown(_caption(view))}\n"
+    dash = "\N{EM DASH}"
+    rows = [
+        [
+            _named(view, row) + (" (baseline)" if row.is_baseline else ""),
+            *(dash if one is None or one.value is None else value_text(one) for one in _shown(view, row)),
+            str(row.rank or dash),
+        ]
+        for row in view.table.rows
+    ]
+    headings = ["Model", *(column.heading for column in view.headlines), "Rank"]
+    table = markdown_table([*map(_markdown, headings)], ([*map(_markdown, row)] for row in rows))
+    return f"{table}\n{_markdown(_caption(view))}\n"
 
 
 def _markdown(text: str) -> str:
@@ -107,17 +154,17 @@ def _markdown(text: str) -> str:
     return re.sub(r"[\\`*_{}\[\]<>|#!]", lambda match: f"\\{match[0]}", printable(text, most=20_000))
 
 
-def _shown(view: TableView) -> list[int]:
-    """Return the numbers of the columns of a table for a paper."""
-    return [number for number, column in enumerate(view.all_columns) if column.is_headline]
+def _shown(view: TableView, row: Row) -> list[Metric | None]:
+    """Return the values of a row that a table for a paper has."""
+    cells = view.cells(row)
+    return [cells[column.key][0] for column in view.headlines]
 
 
 def _caption(view: TableView) -> str:
     """Return everything that the numbers of a table depend on, in words."""
     table = view.table
     entries = table.rows[0].entries
-    columns = [view.all_columns[number] for number in _shown(view)]
-    versions = [f"{column.heading} {column.example.version}" for column in columns if column.example is not None]
+    versions = [f"{column.heading} {column.example.version}" for column in view.headlines if column.example is not None]
     sentences = [f"{view.title}."]
     if table.is_index:
         sentences.append(f"The index is the mean of the metrics beside it, version {table.version}.")
@@ -126,8 +173,8 @@ def _caption(view: TableView) -> str:
         sentences.append(f"Metric versions: {', '.join(versions)}.")
     if view.primary_label != "none":
         sentences.append(f"Ranks by {view.primary_label}.")
-    metrics = (cell.metric for row in view.rows for cell in row.cells if cell.metric is not None)
-    levels = {metric.interval.level for metric in metrics if metric.interval is not None}
+    metrics = (cells[column.key][0] for cells in map(view.cells, table.rows) for column in view.all_columns)
+    levels = {metric.interval.level for metric in metrics if metric is not None and metric.interval is not None}
     if len(levels) == 1:
         sentences.append(f"Brackets: {max(levels):.0%} intervals.")
     return " ".join([*sentences, "A rank range says which ranks the data allow."])
@@ -148,21 +195,9 @@ def _in_words(signature: Signature) -> str:
     )
 
 
-class _Notes:
-    """The footnotes of a table, each with a letter, in the order of their first use."""
-
-    def __init__(self) -> None:
-        self._marks: dict[str, str] = {}
-
-    def mark(self, reason: str) -> str:
-        """Return the mark of a footnote with a certain text."""
-        found = self._marks.setdefault(reason, _letters(len(self._marks)))
-        return rf"\textsuperscript{{{found}}}"
-
-    def lines(self) -> Iterator[str]:
-        """Yield the footnotes as LaTeX."""
-        for reason, mark in self._marks.items():
-            yield rf"\textsuperscript{{{mark}}} {escape(reason)}\par"
+def _mark(marks: dict[str, str], reason: str) -> str:
+    """Return the mark of a footnote, whose letter is that of its first use."""
+    return rf"\textsuperscript{{{marks.setdefault(reason, _letters(len(marks)))}}}"
 
 
 def _letters(index: int) -> str:
@@ -175,30 +210,7 @@ def _letters(index: int) -> str:
     return first + chr(ord("a") + index % 26)
 
 
-def _name(view: TableView, row: TableRow) -> str:
-    return rf"\texttt{{{escape(_named(view, row), most=120)}}}" + (" (baseline)" if row.is_baseline else "")
-
-
-def _named(view: TableView, row: TableRow) -> str:
+def _named(view: TableView, row: Row) -> str:
     """Return the id of a model with its backend, precision and revision: a paper has no page to look them up on."""
-    detail = view.detail(row.row)
+    detail = view.detail(row)
     return f"{row.model.id} ({detail})" if detail else row.model.id
-
-
-def _rank(row: TableRow, notes: _Notes) -> str:
-    rank = row.row.rank
-    return escape(str(rank)) if rank else _UNKNOWN + notes.mark(row.row.unranked or "not ranked")
-
-
-def _value(metric: Metric | None, notes: _Notes) -> str:
-    if metric is None:
-        return _UNKNOWN + notes.mark("not a metric of this task")
-    if metric.value is None:
-        return _UNKNOWN + notes.mark(metric.reason or "unknown")
-    mark = notes.mark(f"no interval: {metric.interval_reason}") if metric.interval is None else ""
-    return escape(_plain_value(metric)) + mark
-
-
-def _plain_value(metric: Metric | None) -> str:
-    """Return a value with its interval."""
-    return "\N{EM DASH}" if metric is None or metric.value is None else value_text(metric)

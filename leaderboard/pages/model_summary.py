@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from leaderboard.ranking.boards import Board
@@ -97,7 +97,11 @@ def _identities(profile: Profile) -> frozenset[str]:
 def _entries(profile: Profile, identity: str) -> list[Entry]:
     """Return the results of a model that the values of a profile come from, each once."""
     rows = [column.rows[identity] for column in profile.columns if identity in column.rows]
-    return list({id(entry): entry for row in rows for entry in row.entries}.values())
+    return _once(entry for row in rows for entry in row.entries)
+
+
+def _once(entries: Iterable[Entry]) -> list[Entry]:
+    return list({(entry.origin, entry.place): entry for entry in entries}.values())
 
 
 def _of_scope(board: Board, profile: Profile, identity: str, shown: Sequence[Entry]) -> list[Entry]:
@@ -105,7 +109,7 @@ def _of_scope(board: Board, profile: Profile, identity: str, shown: Sequence[Ent
     rows = (row for table in board.tables if scope_of(table) == profile.scope for row in table.rows)
     own = (row.entry for row in rows if row.entry.result.model.identity_sha256 == identity)
     extents = {entry.match.extent for entry in shown}
-    return list({id(entry): entry for entry in (*shown, *own) if entry.match.extent in extents}.values())
+    return _once(entry for entry in (*shown, *own) if entry.match.extent in extents)
 
 
 def _of_benchmark(board: Board, profile: Profile, pair: _Pair, against: str | None) -> BenchmarkSummary:

@@ -165,7 +165,7 @@ def paper_views(
         indices: Tables of indices, which know the pages of their rows.
         figures: Figures of all models that were asked alike.
     """
-    of_index = {id(row.row): view.result_page(row) for view in indices for row in view.rows}
+    of_index = {id(row): view.result_page(row) for view in indices for row in view.table.rows}
     return tuple(
         _view(reproduced(name, paper, board), board, figures, of_index) for name, paper in reproductions().items()
     )

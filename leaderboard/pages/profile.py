@@ -6,15 +6,14 @@ Tints say what the data separate, and nothing else: models that cannot be told a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.pages.addresses import anchor_of, model_page, result_page, row_anchor, table_page
 from leaderboard.pages.choice_keys import answers_link
-from leaderboard.pages.exports import Field, Fields, Files, of_part
+from leaderboard.pages.exports import Columns, Files, Kind, Scalar
 from leaderboard.pages.exports import Table as Export
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of
@@ -317,29 +316,24 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
 
 def front_file(front: FrontTable) -> Export:
     """Return the table of the front page, with one row for each model."""
-    rank: Fields[GroupRank] = {
-        "rank_best": (int, lambda placed: None if placed.rank is None else placed.rank.best),
-        "rank_worst": (int, lambda placed: None if placed.rank is None else placed.rank.worst),
-        "n_ranked": (int, lambda placed: None if placed.rank is None else placed.rank.n_ranked),
-        "no_rank_reason": (str, lambda placed: placed.reason or None),
-    }
-    value: Fields[Cell] = {
-        "": (float, lambda cell: None if cell.metric is None else cell.metric.value),
-        "_low": (float, lambda cell: cell.metric.interval.low if cell.metric and cell.metric.interval else None),
-        "_high": (float, lambda cell: cell.metric.interval.high if cell.metric and cell.metric.interval else None),
-        "_shown_as": (str, lambda cell: cell.tint and TINTS[cell.tint]),
-    }
-    fields: dict[str, Field[FrontRow]] = {"model": (str, lambda row: row.model_id)}
-    for number, group in enumerate(front.groups):
-        fields |= of_part(rank, partial(_rank_of, number), before=f"{group.key}_")
-        for place, column in enumerate(group.columns):
-            fields |= of_part(value, partial(_cell_of, number, place), before=f"{group.key}_{column.headline.name}")
-    return Export.of(Files("files/front"), fields, front.rows)
+    of_rank: Columns = {"rank_best": int, "rank_worst": int, "n_ranked": int, "no_rank_reason": str}
+    of_value: Columns = {"": float, "_low": float, "_high": float, "_shown_as": str}
+    columns: dict[str, Kind] = {"model": str}
+    for group in front.groups:
+        columns |= {f"{group.key}_{name}": kind for name, kind in of_rank.items()}
+        for column in group.columns:
+            columns |= {f"{group.key}_{column.headline.name}{name}": kind for name, kind in of_value.items()}
+    lines = [dict(zip(columns, _exported(row), strict=True)) for row in front.rows]
+    return Export(Files("files/front"), columns, lines)
 
 
-def _rank_of(number: int, row: FrontRow) -> GroupRank:
-    return row.ranks[number]
-
-
-def _cell_of(number: int, place: int, row: FrontRow) -> Cell:
-    return row.cells[number][place]
+def _exported(row: FrontRow) -> Iterator[Scalar]:
+    """Yield the values of a row in the order of the columns of :func:`front_file`."""
+    yield row.model_id
+    for placed, cells in zip(row.ranks, row.cells, strict=True):
+        yield from (*(placed.rank or (None, None, None)), placed.reason or None)
+        for cell in cells:
+            interval = None if cell.metric is None else cell.metric.interval
+            yield None if cell.metric is None else cell.metric.value
+            yield from (None, None) if interval is None else (interval.low, interval.high)
+            yield cell.tint and TINTS[cell.tint]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.plan.estimate import rough_duration
-from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
+from leaderboard.benchmark_pages import load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import BASELINES, dataset_page, model_page, permalink, result_page
+from leaderboard.pages.addresses import BASELINES, anchor_of, dataset_page, model_page, permalink, result_page
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link
@@ -65,27 +65,27 @@ class View:
     models: tuple[ModelView, ...]
     left_out: tuple[LeftOut, ...]
     manifests: tuple[Manifest, ...]
-    address: str | None = None
+    address: str | None
     """Address of the site, which ends with a slash; None if it has none."""
-    repository: str | None = None
+    repository: str | None
     """Address of the repository of the board; None if its settings name none."""
-    contact: str | None = None
+    contact: str | None
     """Address of a page or of mail for questions; None if its settings name none."""
-    badges: Mapping[str, tuple[Badge, ...]] = field(default_factory=dict)
+    badges: Mapping[str, tuple[Badge, ...]]
     """Badges of each model, by its id."""
-    news: tuple[News, ...] = ()
+    news: tuple[News, ...]
     """Events of accepted results, the newest first."""
-    datasets: tuple[DatasetView, ...] = ()
+    datasets: tuple[DatasetView, ...]
     """Datasets that are built here or have results, sorted by name and version."""
-    apart: tuple[ApartGroup, ...] = ()
+    apart: tuple[ApartGroup, ...]
     """Results that are set apart, by kind."""
-    suites: Suites = field(default_factory=lambda: Suites((), {}))
+    suites: Suites
     """Parts of the suites that have results."""
-    figures: Mapping[Scope, tuple[Picture, ...]] = field(default_factory=dict)
+    figures: Mapping[Scope, tuple[Picture, ...]]
     """Figures of all models that were asked alike."""
-    by_size: tuple[Picture, ...] = ()
+    by_size: tuple[Picture, ...]
     """Figures of values over the sizes of models."""
-    papers: tuple[PaperView, ...] = ()
+    papers: tuple[PaperView, ...]
     """Papers and how far they are reproduced."""
 
     @cached_property
@@ -110,8 +110,8 @@ class View:
 
     def tables_of(self, benchmark: str) -> tuple[TableView, ...]:
         """Return the tables of a benchmark, the default one first."""
-        of_table = {id(one.table): one for one in self.tables}
-        return tuple(of_table[id(table)] for table in tables_of_benchmark(self.board, benchmark))
+        of_table = {one.anchor: one for one in self.tables}
+        return tuple(of_table[anchor_of(table)] for table in tables_of_benchmark(self.board, benchmark))
 
 
 def make_view(
@@ -142,10 +142,7 @@ def make_view(
     sections = make_sections(board)
     manifests = tuple(dataset.manifest for dataset in built)
     models = make_models(sections, manifests, report)
-    indices = index_views(board)
-    news = () if register is None else make_news(register, board, models, left_out)
-    badges = make_badges(sections, indices)
-    figures = figures_of(board)
+    indices, figures = index_views(board), figures_of(board)
     return View(
         board=board,
         sections=sections,
@@ -156,8 +153,8 @@ def make_view(
         address=address,
         repository=repository,
         contact=contact,
-        badges=badges,
-        news=news,
+        badges=make_badges(sections, indices),
+        news=() if register is None else make_news(register, board, models, left_out),
         datasets=make_datasets(sections, built, keys),
         apart=make_apart(board, models),
         suites=make_suites(sections, models, built, report),
@@ -239,6 +236,7 @@ def templates() -> jinja2.Environment:
         "interval": markup.interval_text,
         "known": _known,
         "number": markup.number,
+        "percent": markup.percent,
         "size_text": size_text,
         "outside_text": markup.outside_text,
         "metric_number": markup.metric_number,
@@ -288,7 +286,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     for benchmark in view.board.benchmarks:
         tables = view.tables_of(benchmark)
         # The first table of those that ask alike, which is the roll-up if there is one, shows the figures of all.
-        first = {scope_of(table.table): id(table) for table in reversed(tables)}
+        first = {scope_of(table.table): table for table in reversed(tables)}
         for table in tables:
             scope = scope_of(table.table)
             write(
@@ -298,9 +296,9 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
                 root="../" * table.page.count("/"),
                 tables=tables,
                 shown=(shown := _shown(table, tables)),
-                computed=computed_from(entry for one in shown for row in one.rows for entry in row.entries),
+                computed=computed_from(entry for one in shown for row in one.table.rows for entry in row.entries),
                 incomplete=_incomplete(view.board, table),
-                figures=view.figures.get(scope, ()) if first[scope] == id(table) else (),
+                figures=view.figures.get(scope, ()) if first[scope] is table else (),
                 exported=exported,
                 answers=answers,
             )
@@ -357,26 +355,27 @@ def _shown(table: TableView, tables: Sequence[TableView]) -> tuple[TableView, ..
 
 def _write_lists(write: Callable[..., None], view: View) -> None:
     """Write the pages of which there is one each."""
-    listed = [(pages, view.tables_of(pages.name)) for pages in _described(view.board)]
-    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed, files=_files("benchmarks"))
+    names = dict.fromkeys([*view.board.benchmarks, *(pages.name for pages in pages_of_benchmarks())])
+    listed = [(load_pages(name), view.tables_of(name)) for name in names]
+    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed, files=Files("files/benchmarks"))
     models = listed_models(view.models)
-    write("models/index.html", "models.md.j2", models=models, files=_files("models"), figures=view.by_size)
+    write("models/index.html", "models.md.j2", models=models, files=Files("files/models"), figures=view.by_size)
     write(
         "audit.html",
         "audit.md.j2",
         lines=table_files.audit_table(view.board, view.left_out).lines,
         n_left_out=len(view.left_out),
         has_apart=bool(view.apart),
-        files=_files("audit"),
+        files=Files("files/audit"),
     )
-    write("news.html", "news.md.j2", news=view.lately, files=_files("news"), most_shown=MOST_SHOWN)
+    write("news.html", "news.md.j2", news=view.lately, files=Files("files/news"), most_shown=MOST_SHOWN)
     write(
         "data.html",
         "data.md.j2",
         datasets=view.datasets,
-        dataset_files=_files("datasets"),
+        dataset_files=Files("files/datasets"),
         lines=table_files.data_table(view.sections, view.manifests).lines,
-        files=_files("data"),
+        files=Files("files/data"),
     )
     write("papers/index.html", "papers.md.j2", papers=view.papers)
     for paper in view.papers:
@@ -405,12 +404,6 @@ def _answers(view: View) -> Callable[..., str | None]:
     return behind
 
 
-def _described(board: Board) -> list[BenchmarkPages]:
-    """Return the page description of each benchmark, those with results first."""
-    names = dict.fromkeys([*board.benchmarks, *(pages.name for pages in pages_of_benchmarks())])
-    return [load_pages(name) for name in names]
-
-
 def _incomplete(board: Board, table: TableView) -> list[Incomplete]:
     """Return the models without an index, for its table; for each table of results if no model has an index."""
     scope = scope_of(table.table)
@@ -418,10 +411,6 @@ def _incomplete(board: Board, table: TableView) -> list[Incomplete]:
     if has_index and not table.table.is_index:
         return []
     return [entry for place, entries in board.indices.incomplete.items() if (*place,) == scope for entry in entries]
-
-
-def _files(stem: str) -> Files:
-    return Files(f"files/{stem}")
 
 
 def tables_of(view: View) -> Iterator[Table]:

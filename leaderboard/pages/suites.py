@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -17,7 +15,7 @@ from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define
-from leaderboard.pages.exports import Field, Fields, Files, Table, json_text, of_part
+from leaderboard.pages.exports import Files, Kind, Table, json_text
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.part_files import Measured, Suite, context_id, part_texts, suite_files
@@ -110,34 +108,15 @@ class SuiteView:
     @property
     def table(self) -> Table:
         """The table for download."""
-        files = Files(f"files/parts-{self.section.anchor}")
-        return Table.of(files, self._fields, self.lines, signature=str(self.section.table.signature))
-
-    @property
-    def _fields(self) -> Fields[PartLine]:
-        fields: dict[str, Field[PartLine]] = {"part": (str, attrgetter("part"))}
-        for number, group in enumerate(self.groups):
-            fields[group] = (str, partial(_group, number))
-        fields |= {"n_labels": (int, attrgetter("n_labels")), "n_items": (int, attrgetter("n_items"))}
-        for number, column in enumerate(self.columns):
-            fields |= of_part(_SPREAD, partial(_spread_at, number), before=column.metric)
-        return fields
-
-
-_SPREAD: Fields[Spread] = {
-    "": (float, lambda spread: spread.mean),
-    "_low": (float, lambda spread: spread.low),
-    "_high": (float, lambda spread: spread.high),
-    "_n_models": (int, lambda spread: spread.n),
-}
-
-
-def _group(number: int, line: PartLine) -> str | None:
-    return line.groups[number]
-
-
-def _spread_at(number: int, line: PartLine) -> Spread:
-    return line.spreads[number]
+        of_column = {"": float, "_low": float, "_high": float, "_n_models": int}
+        columns: dict[str, Kind] = {"part": str, **dict.fromkeys(self.groups, str), "n_labels": int, "n_items": int}
+        columns |= {f"{column.metric}{name}": kind for column in self.columns for name, kind in of_column.items()}
+        rows = (
+            (line.part, *line.groups, line.n_labels, line.n_items, *(one for of in line.spreads for one in of[:4]))
+            for line in self.lines
+        )
+        lines = [dict(zip(columns, row, strict=True)) for row in rows]
+        return Table(Files(f"files/parts-{self.section.anchor}"), columns, lines, str(self.section.table.signature))
 
 
 class Suites(NamedTuple):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from functools import partial
 from typing import TYPE_CHECKING
 
 from leaderboard.model_facts import display_name
-from leaderboard.pages.latex import escape
+from leaderboard.pages.latex import escape, latex_row, latex_table, markdown_table
 from leaderboard.pages.markup import number, source_markdown
 from leaderboard.ranking.rank_ranges import RankRange, rank_words
 from schemas.documents.model_summary import BenchmarkSummary, Difference, MeasureValue, ModelSummary
@@ -25,9 +25,11 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
     table = [("", *_headings(summary)), *(_row(summary, measure) for _, measure in _measures(summary))]
     # A reason in place of a value may be long, and nothing follows it on its line.
     widths = [
-        max(len(row[column]) for row in table if column != 1 or not _is_reason(row)) for column in range(len(table[0]))
+        max(len(row[column]) for row in table if column != 1 or not row[1].startswith(_NONE))
+        for column in range(len(table[0]))
     ]
-    heading, *rows = (_aligned(row, widths) for row in table)
+    aligned = (map(str.ljust, row, widths) for row in table)
+    heading, *rows = ("  ".join(["", *texts]).rstrip() for texts in aligned)
     lines = iter(rows)
     yield f"{summary.model}{'' if summary.against is None else f' against {summary.against}'}"
     yield heading
@@ -37,15 +39,6 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
         if benchmark.why_not_compared is not None:
             yield f"  not compared: {benchmark.why_not_compared}"
     yield from summary.notes
-
-
-def _is_reason(row: Sequence[str]) -> bool:
-    return row[1].startswith(_NONE)
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    name, *values = (text.ljust(width) for text, width in zip(row, widths, strict=True))
-    return "  ".join(["", name, *values]).rstrip()
 
 
 def conditions(benchmark: BenchmarkSummary) -> str:
@@ -65,12 +58,8 @@ def _measures(summary: ModelSummary) -> Iterator[tuple[BenchmarkSummary, Measure
     return ((benchmark, measure) for benchmark in summary.benchmarks for measure in benchmark.measures)
 
 
-def _is_compared(summary: ModelSummary) -> bool:
-    return any(measure.difference is not None for _, measure in _measures(summary))
-
-
 def _headings(summary: ModelSummary) -> tuple[str, ...]:
-    if summary.against is None or not _is_compared(summary):
+    if summary.against is None or all(measure.difference is None for _, measure in _measures(summary)):
         return _HEADINGS
     return *_HEADINGS, display_name(summary.against), "nearer to the ideal by"
 
@@ -137,15 +126,13 @@ def why_tied(difference: Difference) -> str:
 
 def markdown(summary: ModelSummary) -> str:
     """Return a summary as a Markdown table, with the rank of each benchmark above its measures."""
-    headings = ("", *map(source_markdown, _headings(summary)))
-    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    headings = _headings(summary)
+    rows: list[Iterable[str]] = []
     for benchmark in summary.benchmarks:
         title = source_markdown(f"({conditions(benchmark)}): {placing_text(benchmark)}")
-        heading = f"**{source_markdown(benchmark.heading)}** {title}"
-        lines.append("| " + " | ".join([heading, *[""] * (len(headings) - 1)]) + " |")
-        rows = (map(source_markdown, _row(summary, measure)) for measure in benchmark.measures)
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*lines, ""])
+        rows.append([f"**{source_markdown(benchmark.heading)}** {title}", *[""] * len(headings)])
+        rows += [map(source_markdown, _row(summary, measure)) for measure in benchmark.measures]
+    return markdown_table(["", *map(source_markdown, headings)], rows)
 
 
 def latex(summary: ModelSummary) -> str:
@@ -159,29 +146,18 @@ def latex(summary: ModelSummary) -> str:
             # The widest cell must not be wider than the page, with the space beside it.
             rf"\multicolumn{{{len(headings) + 1}}}{{p{{\dimexpr\linewidth-2\tabcolsep}}}}"
             rf"{{\textit{{{escape(title, most=2_000)}}}}} \\",
-            *(" & ".join(map(escape, _row(summary, measure))) + r" \\" for measure in benchmark.measures),
+            *(latex_row(map(escape, _row(summary, measure))) for measure in benchmark.measures),
         ]
     against = "" if summary.against is None else f", compared with {summary.against}"
-    caption = (
-        f"Headline measures of {summary.model}{against}. Brackets: 95% intervals; verdicts on differences are adjusted "
-        "for all pairs of models."
+    return latex_table(
+        f"l{'l' * len(headings)}",
+        ["Measure", *headings],
+        body,
+        caption=f"Headline measures of {summary.model}{against}. Brackets: 95% intervals; verdicts on differences are "
+        "adjusted for all pairs of models.",
+        settings=[r"\scriptsize", r"\setlength{\tabcolsep}{3pt}"],
+        is_wide=True,
     )
-    lines = [
-        r"% Needs \usepackage{booktabs}. Compile names in other scripts than Latin with LuaLaTeX or XeLaTeX.",
-        r"\begin{table*}",
-        r"\centering",
-        rf"\caption{{{escape(caption, most=2_000)}}}",
-        r"\scriptsize",
-        r"\setlength{\tabcolsep}{3pt}",
-        rf"\begin{{tabular}}{{l{'l' * len(headings)}}}",
-        r"\toprule",
-        " & ".join(["Measure", *map(escape, headings)]) + r" \\",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table*}",
-    ]
-    return "\n".join([*lines, ""])
 
 
 def frame(summary: ModelSummary) -> pd.DataFrame:

@@ -5,78 +5,91 @@ Pairs, and the values of a result, are rows of the frames of the board.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import Fields, Files, Table, json_text, kinds, kinds_of_frame, line, lines_by, of_part
-from leaderboard.pages.tables import TableRow, TableView, result_files
+from leaderboard.pages.exports import (
+    Columns,
+    Fields,
+    Files,
+    Scalar,
+    Table,
+    json_text,
+    kinds_of_frame,
+    lines_by,
+)
+from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.frames import PAIR_COLUMNS, VALUE_COLUMNS, slice_of, table_name
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.dataset import Manifest
-from schemas.documents.result import Metric, Model, Signature
+from schemas.documents.result import Metric, Signature
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_MODEL: Fields[Model] = {
-    "model": (str, lambda model: model.id),
-    "revision": (str, lambda model: model.revision),
-    "precision": (str, lambda model: model.precision),
-    "backend": (str, lambda model: model.backend),
-    "endpoint": (str, lambda model: model.endpoint),
+_MODEL: Columns = {"model": str, "revision": str, "precision": str, "backend": str, "endpoint": str}
+_RANKED: Columns = {
+    "rank_best": int,
+    "rank_worst": int,
+    "n_ranked": int,
+    "rank_best_of_answers": int,
+    "rank_worst_of_answers": int,
+    "ranked_by_worst": float,
+    "best_with_missing": float,
+    "chance_of_first": float,
+    "unranked_reason": str,
 }
-_RANKED: Fields[Row] = {
-    "rank_best": (int, lambda row: None if row.rank is None else row.rank.best),
-    "rank_worst": (int, lambda row: None if row.rank is None else row.rank.worst),
-    "n_ranked": (int, lambda row: None if row.rank is None else row.rank.n_ranked),
-    "rank_best_of_answers": (int, lambda row: None if row.rank_of_answers is None else row.rank_of_answers.best),
-    "rank_worst_of_answers": (int, lambda row: None if row.rank_of_answers is None else row.rank_of_answers.worst),
-    "ranked_by_worst": (float, lambda row: None if row.bounds is None else row.bounds.worst),
-    "best_with_missing": (float, lambda row: None if row.bounds is None else row.bounds.best),
-    "chance_of_first": (float, lambda row: row.chance),
-    "unranked_reason": (str, lambda row: row.unranked),
-}
-_METRIC: Fields[Metric | None] = {
-    "": (float, lambda metric: None if metric is None else metric.value),
-    "_low": (float, lambda metric: metric.interval.low if metric and metric.interval else None),
-    "_high": (float, lambda metric: metric.interval.high if metric and metric.interval else None),
-    "_n": (int, lambda metric: None if metric is None else metric.n),
-    "_n_excluded": (int, lambda metric: None if metric is None else metric.n_excluded),
-    "_version": (str, lambda metric: None if metric is None else metric.version),
-    "_reason": (str, lambda metric: "not a metric of this task" if metric is None else metric.reason),
+_METRIC: Columns = {
+    "": float,
+    "_low": float,
+    "_high": float,
+    "_n": int,
+    "_n_excluded": int,
+    "_version": str,
+    "_reason": str,
 }
 """Columns of one metric, which follow the key of its column on the page; the first one holds its value."""
-_COUNTED: Fields[Entry] = {
-    "place": (str, lambda entry: entry.place),
-    "n_items": (int, lambda entry: entry.result.counts.items),
-    "n_scored": (int, lambda entry: entry.result.counts.scored),
-    "n_refused": (int, lambda entry: entry.result.counts.refused),
-    "n_unparsed": (int, lambda entry: entry.result.counts.unparsed),
-    "n_failed": (int, lambda entry: entry.result.counts.failed),
-    "n_truncated": (int, lambda entry: entry.result.counts.truncated),
-    "n_metrics_recomputed": (int, lambda entry: entry.n_recomputed),
-    "command": (str, lambda entry: entry.command),
-    "signature": (str, lambda entry: str(entry.result.signature)),
-    "signature_sha256": (str, lambda entry: entry.result.signature_sha256),
-    "identity_sha256": (str, lambda entry: entry.result.model.identity_sha256),
-    "records_sha256": (str, lambda entry: None if entry.is_computed else entry.result.records.sha256),
+_COUNTED: Columns = {
+    "place": str,
+    "n_items": int,
+    "n_scored": int,
+    "n_refused": int,
+    "n_unparsed": int,
+    "n_failed": int,
+    "n_truncated": int,
+    "n_metrics_recomputed": int,
+    "command": str,
+    "signature": str,
+    "signature_sha256": str,
+    "identity_sha256": str,
+    "records_sha256": str,
 }
-_AUDITED: Fields[Entry] = {
-    "place": (str, lambda entry: entry.place),
-    "origin": (str, lambda entry: entry.origin),
-    "state": (str, lambda entry: "shown"),
-    "reason": (str, lambda entry: None),
-    "model": (str, lambda entry: entry.result.model.id),
-    "signature": (str, lambda entry: str(entry.result.signature)),
-    "n_metrics_recomputed": (int, lambda entry: entry.n_recomputed),
-    "n_records": (int, lambda entry: entry.result.records.n_rows),
-    "records_sha256": (str, lambda entry: entry.result.records.sha256),
-    "biasboard": (str, lambda entry: entry.result.environment.biasboard),
+_AUDITED: Columns = {
+    "place": str,
+    "origin": str,
+    "state": str,
+    "reason": str,
+    "model": str,
+    "signature": str,
+    "n_metrics_recomputed": int,
+    "n_records": int,
+    "records_sha256": str,
+    "biasboard": str,
+}
+_ASKED: Columns = {
+    "dataset": str,
+    "version": str,
+    "config": str,
+    "splits": str,
+    "n_items": int,
+    "items_sha256": str,
+    "n_results": int,
+    "licence": str,
+    "human_validated": bool,
 }
 _TABLED: Fields[TableView] = {
     "benchmark": (str, lambda section: section.benchmark),
@@ -95,47 +108,61 @@ Manifests = Mapping[tuple[str, str], Manifest]
 
 
 def view_table(view: TableView, manifests: Manifests) -> Table:
-    """Return the table of a view."""
-    signatures = " ".join(view.signatures)
-    about = _about([entry.result.signature for entry in view.table.rows[0].entries], manifests)
+    """Return the table of a view: of each row the model, its ranks, its values and the results behind them."""
+    entries = view.table.rows[0].entries
+    columns = {
+        **_MODEL,
+        **_RANKED,
+        "no_better_than_baselines_reason": str,
+        "ranked_by": str,
+        **{f"{name}_by_{other.primary}": kind for other in view.table.others for name, kind in _RANKED.items()},
+        "origin": str,
+        "provenance": str,
+        **{f"{column.key}{name}": kind for column in view.all_columns for name, kind in _METRIC.items()},
+        **{f"{prefix}{name}": kind for prefix in _prefixes(entries) for name, kind in _COUNTED.items()},
+    }
+    lines = [dict(zip(columns, _values(view, row), strict=True)) for row in view.table.rows]
+    signatures = " ".join(map(str, view.table.signatures))
     metrics: dict[str, JsonValue] = {
         column.key: _about_metric(column.example) for column in view.all_columns if column.example is not None
     }
-    described = about | {"metrics": json_text(metrics)}
-    return Table.of(view.files, _fields(view), view.rows, signature=signatures, about=described)
+    about = _about([entry.result.signature for entry in entries], manifests) | {"metrics": json_text(metrics)}
+    return Table(view.files, columns, lines, signatures, about)
 
 
-def _fields(view: TableView) -> Fields[TableRow]:
-    """Return the columns of a table: the model, its ranks, its values and the results behind them."""
-    fields = of_part(_MODEL, attrgetter("model"))
-    fields |= of_part(_RANKED, partial(_placed, 0))
-    fields |= {
-        "no_better_than_baselines_reason": (str, lambda row: row.placings[0].row.shut),
-        "ranked_by": (str, lambda row: row.placings[0].by),
-    }
-    for number, placing in enumerate(view.rows[0].placings[1:], 1):
-        fields |= of_part(_RANKED, partial(_placed, number), after=f"_by_{placing.by}")
-    fields |= {
-        "origin": (str, lambda row: " ".join(dict.fromkeys(entry.origin for entry in row.entries))),
-        "provenance": (str, lambda row: " ".join(dict.fromkeys(entry.provenance for entry in row.entries))),
-    }
-    for number, column in enumerate(view.all_columns):
-        fields |= of_part(_METRIC, partial(_metric, number), before=column.key)
-    for number, prefix in enumerate(_prefixes(view.rows[0].entries)):
-        fields |= of_part(_COUNTED, partial(_entry, number), before=prefix)
-    return fields
+def _values(view: TableView, row: Row) -> Iterator[Scalar]:
+    """Yield the values of a row in the order of the columns of :func:`view_table`."""
+    model = row.model
+    yield from (model.id, model.revision, model.precision, model.backend, model.endpoint)
+    ranked, *others = (placed for *_, placed in view.placings[row.entry.origin, row.entry.place])
+    yield from (*_ranks(ranked), row.shut, view.table.primary)
+    for other in others:
+        yield from _ranks(other)
+    yield " ".join(dict.fromkeys(entry.origin for entry in row.entries))
+    yield " ".join(row.provenances)
+    cells = view.cells(row)
+    for column in view.all_columns:
+        metric, *_ = cells[column.key]
+        if metric is None:
+            yield from (*[None] * 6, "not a metric of this task")
+            continue
+        interval = metric.interval
+        yield from (metric.value, *((None, None) if interval is None else (interval.low, interval.high)))
+        yield from (metric.n, metric.n_excluded, metric.version, metric.reason)
+    for entry in row.entries:
+        result, counts = entry.result, entry.result.counts
+        yield entry.place
+        yield from (counts.items, counts.scored, counts.refused, counts.unparsed, counts.failed, counts.truncated)
+        yield from (entry.n_recomputed, entry.command)
+        yield from (str(result.signature), result.signature_sha256, result.model.identity_sha256)
+        yield None if entry.is_computed else result.records.sha256
 
 
-def _placed(number: int, row: TableRow) -> Row:
-    return row.placings[number].row
-
-
-def _metric(number: int, row: TableRow) -> Metric | None:
-    return row.cells[number].metric
-
-
-def _entry(number: int, row: TableRow) -> Entry:
-    return row.entries[number]
+def _ranks(row: Row) -> Iterator[Scalar]:
+    yield from row.rank or (None, None, None)
+    yield from (row.rank_of_answers or (None, None, None))[:2]
+    yield from row.bounds or (None, None)
+    yield from (row.chance, row.unranked)
 
 
 def _prefixes(entries: Sequence[Entry]) -> list[str]:
@@ -156,7 +183,7 @@ def pair_tables(view_of: Sequence[TableView], pairs: pd.DataFrame) -> Iterator[T
     lines = lines_by(pairs, ["table"], PAIR_COLUMNS)
     for view in view_of:
         if (of_table := lines.get((table_name(view.table),))) is not None:
-            yield Table(view.comparisons, columns, of_table, " ".join(view.signatures))
+            yield Table(view.comparisons, columns, of_table, " ".join(map(str, view.table.signatures)))
 
 
 def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterator[Table]:
@@ -171,16 +198,19 @@ def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterato
 
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
     """Return one row for each result that was found, shown or not, with the reason if it is not shown."""
-    lines = [line(_AUDITED, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed]
-    lines += [line(_AUDITED, one.entry) | {"state": "duplicate", "reason": one.reason} for one in board.duplicates]
-    lines += [line(_AUDITED, entry) | {"state": "apart", "reason": entry.match.reason} for entry in board.apart]
-    lines += [
-        dict.fromkeys(_AUDITED)
-        | {"place": result.place, "origin": result.origin, "state": "left out", "reason": result.reason}
-        for result in left_out
+    found: list[tuple[str, str | None, Entry]] = [
+        ("shown", None, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed
     ]
-    lines.sort(key=lambda found: (str(found["origin"]), str(found["place"])))
-    return Table(Files("files/audit"), kinds(_AUDITED), lines)
+    found += [("duplicate", one.reason, one.entry) for one in board.duplicates]
+    found += [("apart", entry.match.reason, entry) for entry in board.apart]
+    rows: list[Sequence[Scalar]] = []
+    for state, reason, entry in found:
+        result, records = entry.result, entry.result.records
+        about = (result.model.id, str(result.signature), entry.n_recomputed, records.n_rows, records.sha256)
+        rows.append((entry.place, entry.origin, state, reason, *about, result.environment.biasboard))
+    rows += [(one.place, one.origin, "left out", one.reason, *[None] * 6) for one in left_out]
+    rows.sort(key=lambda row: (str(row[1]), str(row[0])))
+    return Table(Files("files/audit"), _AUDITED, [dict(zip(_AUDITED, row, strict=True)) for row in rows])
 
 
 def benchmarks_table(sections: Sequence[TableView]) -> Table:
@@ -191,30 +221,22 @@ def benchmarks_table(sections: Sequence[TableView]) -> Table:
 def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> Table:
     """Return one row for each set of items that has results, with facts from the manifest if it is available."""
     built = {(manifest.name, manifest.version): manifest for manifest in manifests}
-    of_items: dict[tuple[str, str, str, str, str], list[TableView]] = {}
+    n_results: Counter[tuple[str, ...]] = Counter()
+    n_items: dict[tuple[str, ...], int] = {}
+    key: tuple[str, ...]
     for section in sections:
         asked = section.table.signature
         key = (asked.dataset, asked.dataset_version, asked.config, "+".join(asked.splits), asked.items_sha256)
-        of_items.setdefault(key, []).append(section)
-
-    def manifest(own: Sequence[TableView]) -> Manifest | None:
-        return built.get((signature(own).dataset, signature(own).dataset_version))
-
-    def signature(own: Sequence[TableView]) -> Signature:
-        return own[-1].table.signature
-
-    fields: Fields[Sequence[TableView]] = {
-        "dataset": (str, lambda own: signature(own).dataset),
-        "version": (str, lambda own: signature(own).dataset_version),
-        "config": (str, lambda own: signature(own).config),
-        "splits": (str, lambda own: "+".join(signature(own).splits)),
-        "n_items": (int, lambda own: signature(own).n_items),
-        "items_sha256": (str, lambda own: signature(own).items_sha256),
-        "n_results": (int, lambda own: sum(len(section.table.rows) for section in own)),
-        "licence": (str, lambda own: built_of.licence if (built_of := manifest(own)) else None),
-        "human_validated": (bool, lambda own: built_of.human_validated if (built_of := manifest(own)) else None),
-    }
-    return Table.of(Files("files/data"), fields, [of_items[key] for key in sorted(of_items)])
+        n_results[key] += len(section.table.rows)
+        n_items[key] = asked.n_items
+    lines = []
+    for key in sorted(n_results):
+        *names, items_sha256 = key
+        manifest = built.get((key[0], key[1]))
+        known = (None, None) if manifest is None else (manifest.licence, manifest.human_validated)
+        row = (*names, n_items[key], items_sha256, n_results[key], *known)
+        lines.append(dict(zip(_ASKED, row, strict=True)))
+    return Table(Files("files/data"), _ASKED, lines)
 
 
 def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
@@ -20,10 +20,10 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.scorer import KINDS
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import anchor_of, model_page, plain, result_anchor, result_page, row_anchor, table_page
+from leaderboard.pages.addresses import anchor_of, result_anchor, result_page, row_anchor, table_page
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
-from leaderboard.pages.markup import metric_number, number, percent, slug
+from leaderboard.pages.markup import metric_number, slug
 from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
 from leaderboard.ranking.boards import Board, table_title
 from leaderboard.ranking.bounds import detectable_note, top_note
@@ -32,7 +32,7 @@ from leaderboard.ranking.profiles import scope_of, tables_of
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.ranking.useless import Named, best_useless
 from leaderboard.verify.entries import Entry, adapters_of
-from schemas.documents.result import Metric, Model, Result
+from schemas.documents.result import Metric, Result
 
 _MOST_HEADLINES = 8
 """Number of columns that fit on a screen 1,300 pixels wide, beside rank, model and answers."""
@@ -46,6 +46,10 @@ _MOST_MISSING, _MOST_REASONS = 3, 3
 _LIMITS = re.compile(r" --(?:limit|part|split) \S+")
 """Options of a command that decide which items of a config are asked."""
 _TOGETHER, _DEMO = "all parts together", ", texts judged by word lists"
+
+
+Cell: TypeAlias = tuple[Metric | None, str, Entry | None]
+"""A value of a row, few words that qualify it, and the result it was measured on; None for a value of several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,90 +66,9 @@ class TableColumn(Column):
     """False if only the files hold the column."""
 
 
-class Cell(NamedTuple):
-    """A value of a row."""
-
-    metric: Metric | None
-    note: str = ""
-    """Few words that qualify the value; empty if there are none."""
-    entry: Entry | None = None
-    """Result that the value was measured on; None for a value of several results."""
-
-
-class Placing(NamedTuple):
-    """Where a metric places a row in its table."""
-
-    by: str | None
-    """Name of the metric; None if none ranks."""
-    place: int
-    """Number of the row, from 0."""
-    row: Row
-
-
-class TableRow(NamedTuple):
-    """A row of a table: a model, its place and its values."""
-
-    row: Row
-    placings: tuple[Placing, ...]
-    """Where every choice of ranking metric places the model, the headline's first."""
-    cells: tuple[Cell, ...]
-    """Values in the order of ``TableView.all_columns``."""
-    detail: str
-    """Words that distinguish the model from others with the same id; empty if there are none."""
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The results that the row stands for."""
-        return self.row.entries
-
-    @property
-    def model(self) -> Model:
-        """The model of the row."""
-        return self.entries[0].result.model
-
-    @property
-    def is_baseline(self) -> bool:
-        """True if the row is no language model."""
-        return self.entries[0].is_baseline
-
-    @property
-    def page(self) -> str:
-        """The path of the page of its model."""
-        return model_page(self.model.id)
-
-    @property
-    def short_name(self) -> str:
-        """The name of the model for readers, without its maker."""
-        return display_name(self.model.id)
-
-    @property
-    def provenances(self) -> tuple[str, ...]:
-        """Who vouches for its results, each word once."""
-        return tuple(dict.fromkeys(entry.provenance for entry in self.entries))
-
-    @property
-    def scored(self) -> str:
-        """The share of items that were scored, in words."""
-        counts = [entry.result.counts for entry in self.entries]
-        n_items, n_scored = sum(one.items for one in counts), sum(one.scored for one in counts)
-        if n_scored == n_items:
-            return f"all {n_items:,} read"
-        return f"{percent(n_scored, n_items)} of {n_items:,} read"
-
-    @property
-    def counted(self) -> str:
-        """The numbers of items by what became of their answers, in words."""
-        counts = [entry.result.counts for entry in self.entries]
-        names = ("scored", "refused", "unparsed", "failed", "truncated")
-        words = [f"{sum(getattr(one, name) for one in counts):,} {name}" for name in names]
-        shares = [entry.first_token_share for entry in self.entries if entry.first_token_share is not None]
-        # The lowest, since each config has a median of its own.
-        return ", ".join([*words, *([f"{number(min(shares))} of the first token on letters"] if shares else [])])
-
-
 @dataclass(frozen=True, kw_only=True)
 class TableView:
-    """A table and its page."""
+    """A table and its page, whose rows are those of the table."""
 
     table: Table
     benchmark: str
@@ -195,58 +118,43 @@ class TableView:
         """This view, and the same one ranked by each other metric that readers can choose."""
         return (self, *(replace(self, table=other) for other in self.table.others))
 
+    def cells(self, row: Row) -> dict[str, Cell]:
+        """Return the values of a row by the keys of the columns."""
+        if not row.indices:
+            columns = self.all_columns
+            return {column.key: (column.of(row.entry), column.note_on(row.entry), row.entry) for column in columns}
+        cells: dict[str, Cell] = {index.metric.name: (index.metric, "", None) for index in row.indices}
+        shut = frozenset() if row.is_baseline else row.shut_parts
+        for part, metric in zip(row.indices[0].definition.parts, row.parts, strict=True):
+            cells[part.key] = metric, "no more than a baseline" if part.key in shut else "", row.entry_of(part)
+        return cells
+
     @cached_property
-    def rows(self) -> tuple[TableRow, ...]:
-        """The rows, the best ones first."""
-        placings: dict[tuple[str, str], list[Placing]] = {}
+    def placings(self) -> dict[tuple[str, str], list[tuple[str | None, int, Row]]]:
+        """Where each choice of ranking metric places a row, by origin and place of its result; the headline's first.
+
+        Each is the name of the metric, None if none ranks, the number of the row, from 0, and the row as it then ranks.
+        """
+        found: dict[tuple[str, str], list[tuple[str | None, int, Row]]] = {}
         for table in (self.table, *self.table.others):
-            for place, row in enumerate(table.rows):
-                placings.setdefault((row.entry.origin, row.entry.place), []).append(Placing(table.primary, place, row))
-        n_rows = Counter(row.model.id for row in self.table.rows)
-        return tuple(
-            TableRow(
-                row,
-                tuple(placings[row.entry.origin, row.entry.place]),
-                tuple(_cells(row, self.all_columns)),
-                self.detail(row) if n_rows[row.model.id] > 1 else "",
-            )
-            for row in self.table.rows
-        )
-
-    @property
-    def above(self) -> tuple[TableRow, ...]:
-        """The language models above the line."""
-        return tuple(row for row in self.rows if not row.is_baseline and not row.row.is_below)
-
-    @property
-    def below(self) -> tuple[TableRow, ...]:
-        """The language models that achieve no more than a baseline."""
-        return tuple(row for row in self.rows if row.row.is_below)
-
-    @property
-    def baselines(self) -> tuple[TableRow, ...]:
-        """The useless predictors."""
-        return tuple(row for row in self.rows if row.is_baseline)
+            for number, row in enumerate(table.rows):
+                found.setdefault((row.entry.origin, row.entry.place), []).append((table.primary, number, row))
+        return found
 
     @property
     def is_imported(self) -> bool:
         """True if the answers of all models were published elsewhere and imported."""
-        return self.n_models > 0 and all(row.row.is_imported for row in self.rows if not row.is_baseline)
+        return self.n_models > 0 and all(row.is_imported for row in self.table.rows if not row.is_baseline)
 
     @property
     def n_baselines(self) -> int:
         """The number of rows that are baselines."""
-        return len(self.baselines)
+        return sum(row.is_baseline for row in self.table.rows)
 
     @property
     def n_models(self) -> int:
         """The number of rows that are language models."""
         return len(self.table.rows) - self.n_baselines
-
-    @property
-    def signatures(self) -> tuple[str, ...]:
-        """The signatures of the results behind each row."""
-        return tuple(map(str, self.table.signatures))
 
     @property
     def datasets(self) -> tuple[tuple[str, str], ...]:
@@ -335,7 +243,7 @@ class TableView:
         if f"{dataset}@{version}" in benchmark.retired:
             return f"No useless predictor was scored on {dataset} {version}, which is retired."
         is_slice = any(entry.match.extent == "slice" for entry in entries)
-        commands = (entry.command for row in self.rows for entry in row.entries)
+        commands = (entry.command for row in self.table.rows for entry in row.entries)
         limits = "".join(_LIMITS.findall(next(filter(None, commands), ""))) if is_slice else ""
         return (
             f"No useless predictor has a row under these conditions. With {dataset} {version} in out/datasets, this "
@@ -350,15 +258,13 @@ class TableView:
     @property
     def best_baselines(self) -> str:
         """The sentence on the useless predictors, with the best value of any of them in the first columns."""
+        baselines = [(display_name(row.model.id), self.cells(row)) for row in self.table.rows if row.is_baseline]
         best = []
-        for place, column in enumerate(self.all_columns):
-            if not column.is_headline or column.example is None or column.example.ideal is None:
+        for column in self.headlines:
+            if column.example is None or column.example.ideal is None:
                 continue
-            useless = best_useless(
-                load_benchmark(self.benchmark),
-                (Named(row.short_name, metric) for row in self.baselines if (metric := row.cells[place].metric)),
-            )
-            if useless is not None:
+            values = (Named(name, metric) for name, cells in baselines if (metric := cells[column.key][0]))
+            if (useless := best_useless(load_benchmark(self.benchmark), values)) is not None:
                 best.append(f"{column.heading} {metric_number(useless.metric)} ({useless.name})")
         shown = f". Their best: {'; '.join(best[:_MOST_BEST])}" if best else ""
         return f"Useless predictors ({self.n_baselines}){shown}"
@@ -380,24 +286,20 @@ class TableView:
         sentences = {headline.name: headline.sentence for headline in self.pages.headlines}
         for column in self.columns:
             # The parts of an index have short headings, and several may be one metric under several prompts.
-            label = self.label(column.metric) if self.table.is_index else column.heading
+            label = self.pages.label(column.metric) if self.table.is_index else column.heading
             if column.example is not None:
                 # The sentence of the front page first, then the exact words.
                 text = f"{sentences.get(column.metric, '')} {column.text}".strip()
                 defined.setdefault(label, define(label, column.example, text))
         return tuple(defined.values())
 
-    def label(self, name: str) -> str:
-        """Return the name of a metric or index for readers."""
-        return self.pages.label(name)
-
     def set_name(self, name: str) -> str:
         """Return the name of a way to choose sets of examples, with the metric in it as readers know it."""
         word, _, metric = name.partition(" ")
         is_metric = metric in load_benchmark(self.benchmark).compared_over_sets
-        return f"{word.capitalize()} {self.label(metric) if is_metric else metric}"
+        return f"{word.capitalize()} {self.pages.label(metric) if is_metric else metric}"
 
-    def result_page(self, row: TableRow) -> str:
+    def result_page(self, row: Row) -> str:
         """Return the path of the page of a row's result or index."""
         return result_page(row.model.id, row_anchor(self.anchor, row.model))
 
@@ -487,69 +389,62 @@ def index_placements(views: Sequence[TableView], model_id: str) -> tuple[IndexPl
 
 def make_sections(board: Board) -> tuple[TableView, ...]:
     """Return a view of each table of results, in the board's order."""
-    defaults, own = _defaults(board), board.own_datasets
-    return tuple(
-        _results_view(table, board.tables, is_default=id(table) in defaults, is_own=scope_of(table).data in own)
-        for table in board.tables
-    )
+    return _views(board, board.tables)
 
 
 def index_views(board: Board) -> tuple[TableView, ...]:
     """Return a view of each index table of a board."""
-    defaults, tables, own = _defaults(board), board.indices.tables, board.own_datasets
+    return _views(board, board.indices.tables)
+
+
+def _views(board: Board, tables: Sequence[Table]) -> tuple[TableView, ...]:
+    defaults = {tables_of(board, benchmark)[0].sha256 for benchmark in board.benchmarks}
+    own = board.own_datasets
     return tuple(
-        _index_view(table, tables, is_default=id(table) in defaults, is_own=scope_of(table).data in own)
+        _view(table, tables, is_default=table.sha256 in defaults, is_own=scope_of(table).data in own)
         for table in tables
     )
 
 
-def _defaults(board: Board) -> frozenset[int]:
-    return frozenset(id(tables_of(board, benchmark)[0]) for benchmark in board.benchmarks)
-
-
-def _results_view(table: Table, tables: Sequence[Table], *, is_default: bool, is_own: bool) -> TableView:
-    signature = table.signature
-    pages = load_pages(signature.benchmark)
-    anchor = anchor_of(table)
-    stem = f"files/{plain(signature.benchmark)}-{anchor}"
-    on_page = [column for column in table.columns if column.metric not in pages.variants]
-    in_files = [column for column in table.columns if column.metric in pages.variants]
-    first = [] if table.primary is None else [table.primary]
-    headlines = _first_named(on_page, [*first, *(one.name for one in pages.headlines), *pages.summarised])
-    columns = [
-        TableColumn(
-            key=column.key,
-            label=column.label,
-            metric=column.metric,
-            group=column.group,
-            version=column.version,
-            least=column.least,
-            text=column.description(signature.task),
-            example=next((metric for row in table.rows if (metric := column.of(row.entry)) is not None), None),
-            is_headline=column.key in headlines,
-            is_on_page=column.metric not in pages.variants,
-        )
-        for column in (*on_page, *in_files)
-    ]
+def _view(table: Table, tables: Sequence[Table], *, is_default: bool, is_own: bool) -> TableView:
+    signature, anchor = table.signature, anchor_of(table)
+    if table.is_index:
+        words = f"{_TOGETHER}{_DEMO if table.is_demo else ''}"
+    else:
+        words = load_pages(signature.benchmark).config_words(signature.config, signature.prompt)
+    stem = f"files/{slug(signature.benchmark)}-{anchor}"
     return TableView(
         table=table,
         benchmark=signature.benchmark,
-        words=_words(table, pages.config_words(signature.config, signature.prompt), is_own=is_own),
-        conditions=table_title(table, tables),
+        # The config of own data is called as that of others.
+        words=f"{' '.join(scope_of(table).data)}, {words}" if is_own else words,
+        conditions=_index_conditions(table, tables) if table.is_index else table_title(table, tables),
         anchor=anchor,
         page=table_page(table, is_default=is_default),
         is_default=is_default,
         is_own=is_own,
-        all_columns=tuple(columns),
+        all_columns=tuple(_index_columns(table) if table.is_index else _result_columns(table)),
         files=Files(stem),
         comparisons=Files(f"{stem}-comparisons"),
-        pictures=results_pictures(table, f"charts/{anchor}"),
+        pictures=(index_pictures if table.is_index else results_pictures)(table, f"charts/{anchor}"),
     )
 
 
-def _words(table: Table, words: str, *, is_own: bool) -> str:
-    """Return what distinguishes a table; own data by their name, since their config is called as that of others."""
-    return f"{' '.join(scope_of(table).data)}, {words}" if is_own else words
+def _result_columns(table: Table) -> Iterator[TableColumn]:
+    """Yield the columns of a table of results; variants of metrics, which only files hold, come last."""
+    pages = load_pages(table.signature.benchmark)
+    columns = sorted(table.columns, key=lambda column: column.metric in pages.variants)
+    on_page = [column for column in columns if column.metric not in pages.variants]
+    first = [] if table.primary is None else [table.primary]
+    headlines = _first_named(on_page, [*first, *(one.name for one in pages.headlines), *pages.summarised])
+    for column in columns:
+        yield TableColumn(
+            **{field.name: getattr(column, field.name) for field in fields(column)},
+            text=column.description(table.signature.task),
+            example=next((metric for row in table.rows if (metric := column.of(row.entry)) is not None), None),
+            is_headline=column.key in headlines,
+            is_on_page=column.metric not in pages.variants,
+        )
 
 
 def _first_named(columns: Sequence[Column], names: Sequence[str]) -> frozenset[str]:
@@ -557,25 +452,6 @@ def _first_named(columns: Sequence[Column], names: Sequence[str]) -> frozenset[s
     named = [column.key for name in names for column in columns if column.metric == name and not column.group]
     keys = list(dict.fromkeys([*named, *(column.key for column in columns)]))
     return frozenset(keys[: min(max(len({*named}), _FEWEST_HEADLINES), _MOST_HEADLINES)])
-
-
-def _index_view(table: Table, tables: Sequence[Table], *, is_default: bool, is_own: bool) -> TableView:
-    anchor, benchmark = anchor_of(table), table.signature.benchmark
-    stem = f"files/{slug(benchmark)}-{anchor}"
-    return TableView(
-        table=table,
-        benchmark=benchmark,
-        words=_words(table, f"{_TOGETHER}{_DEMO if table.is_demo else ''}", is_own=is_own),
-        conditions=_index_conditions(table, tables),
-        anchor=anchor,
-        page=table_page(table, is_default=is_default),
-        is_default=is_default,
-        is_own=is_own,
-        all_columns=tuple(_index_columns(table)),
-        files=Files(stem),
-        comparisons=Files(f"{stem}-comparisons"),
-        pictures=index_pictures(table, f"charts/{anchor}"),
-    )
 
 
 def _index_columns(table: Table) -> Iterator[TableColumn]:
@@ -636,25 +512,6 @@ def _index_conditions(table: Table, tables: Sequence[Table]) -> str:
     distinct = [len({other[number] for other in same}) > 1 for number in range(4)]
     words = [" + ".join(values) for values, differs in zip(differing(table), distinct, strict=True) if differs]
     return ", ".join([short(table), *words])
-
-
-def _cells(row: Row, columns: Sequence[Column]) -> Iterator[Cell]:
-    if row.indices:
-        yield from _index_cells(row, columns)
-        return
-    for column in columns:
-        yield Cell(column.of(row.entry), column.note_on(row.entry), row.entry)
-
-
-def _index_cells(row: Row, columns: Sequence[Column]) -> Iterator[Cell]:
-    cells: dict[str, Cell] = {}
-    shut = frozenset() if row.is_baseline else row.shut_parts
-    for index in row.indices:
-        cells[index.metric.name] = Cell(index.metric)
-    for part, metric in zip(row.indices[0].definition.parts, row.indices[0].parts, strict=True):
-        note = "no more than a baseline" if part.key in shut else ""
-        cells[part.key] = Cell(metric, note, row.entry_of(part))
-    return (cells[column.key] for column in columns)
 
 
 def _command(entry: Entry, options: str, limits: str = "") -> str:

@@ -226,5 +226,5 @@ def _ranks(table: Table) -> Iterator[Line]:
                 row.unranked,
                 row.is_below,
                 row.shut,
-                " ".join(dict.fromkeys(entry.provenance for entry in row.entries)),
+                " ".join(row.provenances),
             )

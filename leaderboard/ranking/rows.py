@@ -82,6 +82,11 @@ class Row:
         return self.entry.is_imported
 
     @property
+    def provenances(self) -> tuple[str, ...]:
+        """Who vouches for the results, each word once."""
+        return tuple(dict.fromkeys(entry.provenance for entry in self.entries))
+
+    @property
     def is_below(self) -> bool:
         """True if the row is below the line: a model that achieves no more than a baseline."""
         return self.shut is not None

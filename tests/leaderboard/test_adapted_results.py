@@ -176,7 +176,7 @@ def test_the_board_keeps_base_and_adapters_apart(root: Path) -> None:
         replace(one, result=replace(one.result, model=replace(one.result.model, id="lab/one"))) for one in entries
     ]
     for view in make_sections(assemble(renamed)):
-        details = [row.detail for row in view.rows if not row.is_baseline]
+        details = [view.detail(row) for row in view.table.rows if not row.is_baseline]
         assert sorted(detail.endswith(f", LoRA {sha256[:8]}") for detail in details) == [False, True]
 
 

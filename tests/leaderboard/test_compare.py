@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,7 @@ def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
     assert [measures[number]["label"] for number, *_ in listed] == list(labels)
     (section,) = view.sections
     outcomes = {}
-    for number, lead, low, high, at_worst, at_best, outcome in listed:
+    for number, lead, low, high, at_worst, at_best, p_value, outcome in listed:
         measure = measures[number]
         toward = []
         for model in (first, second):
@@ -128,6 +129,7 @@ def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
             for one in section.table.pairs[labels[measure["label"]]]
             if {one.first[:12], one.second[:12]} == {keys[first], keys[second]}
         )
+        assert p_value == pytest.approx(pair.p_adjusted, abs=1e-6)
         assert outcome == pair.outcome
         outcomes[measure["label"]] = {"first": first, "second": second}.get(outcome, outcome)
     # Both are always right, and differ in how sure they are of he and she only.
@@ -194,7 +196,9 @@ class TestPage:
         assert "its interval of 95 % is of that pair alone. A verdict is more careful" in level
         choose(page, "Model", "large")
         assert f"large is separably better in 1: {named}; separably worse in 0; {same}." in page.inner_text("body")
-        assert page.locator("[data-bb-measures] tbody td", has_text="large is better").count() == 1
+        better = page.locator("[data-bb-measures] tbody td", has_text="large is better")
+        assert better.count() == 1
+        assert re.fullmatch(r"p (= \.0[0-4]\d|< \.001) for all pairs at once", better.locator("small").inner_text())
         page.context.close()
 
     def test_it_opens_with_two_that_have_a_common_measure(self, browser: Browser, address: str) -> None:

@@ -138,12 +138,12 @@ def _model_info(verified: VerifiedResult, identity: Identity) -> dict[str, JsonV
     model, packages = verified.result.model, verified.result.environment.packages
     # A backend that replays answers from elsewhere does not show who ran the model.
     is_own = model.endpoint in ("local", "baseline")
-    info: dict[str, JsonValue] = {
-        "name": model.id,
-        "id": model.id,
-        "developer": identity.developer,
-        "inference_engine": {"name": model.backend, "version": packages.get(model.backend, _UNKNOWN)},
-        "additional_details": _details(
+    info = dict[str, JsonValue](
+        name=model.id,
+        id=model.id,
+        developer=identity.developer,
+        inference_engine={"name": model.backend, "version": packages.get(model.backend, _UNKNOWN)},
+        additional_details=_details(
             deployment_type="self_deployed" if is_own else _UNKNOWN,
             # A weight file that was read here may still be private.
             model_availability=_UNKNOWN,
@@ -154,7 +154,7 @@ def _model_info(verified: VerifiedResult, identity: Identity) -> dict[str, JsonV
             identity_sha256=model.identity_sha256,
             identity=model.identity,
         ),
-    }
+    )
     return {name: value for name, value in info.items() if value is not None}
 
 

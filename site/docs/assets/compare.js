@@ -92,11 +92,11 @@
     const seen = { first: turned ? "second" : "first", second: turned ? "first" : "second" };
     const minus = (end) => (end === null ? null : -end);
     return new Map(
-      (file[other] ?? []).map(([place, lead, low, high, worst, best, outcome]) => [
+      (file[other] ?? []).map(([place, lead, low, high, worst, best, p, outcome]) => [
         place,
         turned
-          ? { value: -lead, low: minus(high), high: minus(low), worst: -best, best: -worst, outcome: seen[outcome] ?? outcome }
-          : { value: lead, low, high, worst, best, outcome },
+          ? { value: -lead, low: minus(high), high: minus(low), worst: -best, best: -worst, p, outcome: seen[outcome] ?? outcome }
+          : { value: lead, low, high, worst, best, p, outcome },
       ]),
     );
   }
@@ -157,6 +157,10 @@
       unknown: "no interval, so not compared",
     };
     const cell = element("td", said[one.outcome]);
+    if (one.p !== null) {
+      const p = one.p < 0.001 ? "< .001" : `= ${one.p.toFixed(3).replace(/^0/, "")}`;
+      cell.append(element("small", `p ${p} for all pairs at once`));
+    }
     if (one.outcome === "tied" && (one.low > 0 || one.high < 0)) {
       const turns = one.worst <= 0 && one.best >= 0;
       cell.append(element("small", turns ? "missing answers could reverse it" : "of so many pairs, some differ so by chance", "bb-reason"));
