@@ -284,13 +284,15 @@ class TableView:
         """What readers need to understand the columns of the page."""
         defined: dict[str, Definition] = {}
         sentences = {headline.name: headline.sentence for headline in self.pages.headlines}
+        cells = [(row, self.cells(row)) for row in self.table.rows]
         for column in self.columns:
             # The parts of an index have short headings, and several may be one metric under several prompts.
             label = self.pages.label(column.metric) if self.table.is_index else column.heading
             if column.example is not None:
                 # The sentence of the front page first, then the exact words.
                 text = f"{sentences.get(column.metric, '')} {column.text}".strip()
-                defined.setdefault(label, define(label, column.example, text))
+                values = [(row, of_row[column.key][0]) for row, of_row in cells] if column.is_headline else []
+                defined.setdefault(label, define(label, column.example, text, _seen(values)))
         return tuple(defined.values())
 
     def set_name(self, name: str) -> str:
@@ -385,6 +387,17 @@ class IndexPlacement(NamedTuple):
 def index_placements(views: Sequence[TableView], model_id: str) -> tuple[IndexPlacement, ...]:
     """Return the rows of a model in the tables of all indices."""
     return tuple(IndexPlacement(view, row) for view in views for row in view.table.rows if row.model.id == model_id)
+
+
+def _seen(values: Sequence[tuple[Row, Metric | None]]) -> str:
+    """Return the sentence on which values of a metric models and useless predictors have in a table; empty if none."""
+    known = [(metric.value, row, metric) for row, metric in values if metric is not None and metric.value is not None]
+    known.sort(key=lambda each: each[0], reverse=True)
+    models = [metric_number(metric) for _, row, metric in known if not row.is_baseline]
+    told = [f"models {models[-1]} to {models[0]}" if len(models) > 1 else f"the model {models[0]}"] if models else []
+    useless = [f"{display_name(row.model.id)} {metric_number(metric)}" for _, row, metric in known if row.is_baseline]
+    told += [f"useless predictors: {', '.join(useless)}"] if useless else []
+    return f"In this table: {'; '.join(told)}." if told else ""
 
 
 def make_sections(board: Board) -> tuple[TableView, ...]:
