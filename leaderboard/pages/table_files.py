@@ -59,6 +59,7 @@ _COUNTED: Fields[Entry] = {
     "n_unparsed": (int, lambda entry: entry.result.counts.unparsed),
     "n_failed": (int, lambda entry: entry.result.counts.failed),
     "n_truncated": (int, lambda entry: entry.result.counts.truncated),
+    "first_token_share": (float, lambda entry: entry.first_token_share),
     "n_metrics_recomputed": (int, lambda entry: entry.n_recomputed),
     "command": (str, lambda entry: entry.command),
     "signature": (str, lambda entry: str(entry.result.signature)),
