@@ -91,7 +91,7 @@ def _below(parts: Sequence[Profile]) -> Iterator[ShownFinding]:
         # A model that is below the line on several benchmarks is named once.
         first: dict[str, Entry] = {}
         for row in chain.from_iterable(below.values()):
-            first.setdefault(row.identity, row.entry)
+            first.setdefault(row.model.id, row.entry)
         text = f"Not shown to know more than a useless predictor: {', '.join(counts)}."
         yield _shown(Finding(text, tuple(first.values())), list(below))
 
