@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from leaderboard.findings import LEAST_MODELS, Finding
@@ -88,9 +88,12 @@ def _below(parts: Sequence[Profile]) -> Iterator[ShownFinding]:
         counts = [
             f"{len(rows)} of {len(part.newest)} models asked alike on “{part.heading}”" for part, rows in below.items()
         ]
-        entries = (entry for rows in below.values() for row in rows for entry in row.entries[:1])
-        text = f"Not separably better than a predictor that reads nothing: {', '.join(counts)}."
-        yield _shown(Finding(text, tuple(entries)), list(below))
+        # A model that is below the line on several benchmarks is named once.
+        first: dict[str, Entry] = {}
+        for row in chain.from_iterable(below.values()):
+            first.setdefault(row.model.id, row.entry)
+        text = f"Not shown to know more than a useless predictor: {', '.join(counts)}."
+        yield _shown(Finding(text, tuple(first.values())), list(below))
 
 
 def _shown(finding: Finding, parts: Sequence[Profile]) -> ShownFinding:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from leaderboard.pages.markup import number, value_text
+from leaderboard.pages.markup import number, percent, value_text
 from leaderboard.pages.tables import TableView
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
@@ -43,7 +43,7 @@ def _doubts(entry: Entry) -> Iterator[str]:
     }
     known = [f"{n:,} {words}" for words, n in missing.items() if n]
     rest = ", ".join(known) or "none was refused, unread or failed"
-    yield f"{counts.scored:,} of {counts.items:,} items were scored ({counts.scored / counts.items:.0%}); {rest}."
+    yield f"{counts.scored:,} of {counts.items:,} items were scored ({percent(counts.scored, counts.items)}); {rest}."
     if counts.truncated:
         yield f"{counts.truncated:,} items have an answer that was cut off at the token limit."
     if (share := entry.first_token_share) is not None:

@@ -61,6 +61,7 @@ _COUNTED: Columns = {
     "n_unparsed": int,
     "n_failed": int,
     "n_truncated": int,
+    "first_token_share": float,
     "n_metrics_recomputed": int,
     "command": str,
     "signature": str,
@@ -153,7 +154,7 @@ def _values(view: TableView, row: Row) -> Iterator[Scalar]:
         result, counts = entry.result, entry.result.counts
         yield entry.place
         yield from (counts.items, counts.scored, counts.refused, counts.unparsed, counts.failed, counts.truncated)
-        yield from (entry.n_recomputed, entry.command)
+        yield from (entry.first_token_share, entry.n_recomputed, entry.command)
         yield from (str(result.signature), result.signature_sha256, result.model.identity_sha256)
         yield None if entry.is_computed else result.records.sha256
 

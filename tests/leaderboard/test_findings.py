@@ -286,7 +286,7 @@ def test_leaders_and_models_below_the_line_are_counted(entries: Sequence[Entry])
         f"{n_separable} of {n_pairs} pairs can be told apart."
     )
     below = shown[-1]
-    assert below.text.startswith("Not separably better than a predictor that reads nothing: ")
+    assert below.text.startswith("Not shown to know more than a useless predictor: ")
     assert f"{n_below} of {len(MODELS)} models asked alike on “Gender and occupation”" in below.text
     # What is found of models is found of those above the line.
     unable = {display_name(row.model.id) for each in parts for row in each.newest if row.is_below}

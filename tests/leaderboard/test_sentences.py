@@ -6,24 +6,32 @@ import csv
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pytest
 
+from biasboard.ground.memory import Memory
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages
 from leaderboard.model_facts import display_name
+from leaderboard.pages.model_views import Placement
 from leaderboard.pages.portraits import portraits
 from leaderboard.pages.profile import front_parts
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Root
+from leaderboard.ranking.profiles import Profile
+from leaderboard.ranking.unranked import BY_INDEX
+from leaderboard.verify.baselines import with_baselines
+from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.keys import open_book
+from leaderboard.verify.loading import load
+from tests.commands import REPOSITORY
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known
-from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
+from tests.leaderboard.synthetic import Gender, leaning, stereotyped, uniform, write_model
 
 Line: TypeAlias = Mapping[str, str]
 MODELS = {"even": (3.0, 0.1), "biased": (0.2, 0.1), "worse": (1.0, 1.6), "other": (2.5, 0.3)}
@@ -32,8 +40,9 @@ MODELS = {"even": (3.0, 0.1), "biased": (0.2, 0.1), "worse": (1.0, 1.6), "other"
 class Site:
     """The texts of a site, of which sentences are checked against the CSV files alone."""
 
-    def __init__(self, root: Path) -> None:
-        self.view: View = make_view(assemble(load_known(Root(root, "local"), any_name=True).entries), (), ())
+    def __init__(self, name: str, entries: Sequence[Entry]) -> None:
+        self.name = name
+        self.view: View = make_view(assemble(with_baselines(entries, Memory(None))), (), ())
         markers = "\n".join(f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings"))
         self.texts = generate(self.view, {"index.md": markers})
 
@@ -60,18 +69,38 @@ class Site:
         return [line for line in lines if line["metric"] == view.table.primary and line["both_ranked"] == "true"]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    root = tmp_path_factory.mktemp("sentences")
+def made_entries(root: Path) -> Sequence[Entry]:
+    """Results of made-up models on two families."""
     for name, weights in MODELS.items():
         write_model(root, f"acme/{name}", leaning(*weights))
         write_model(root, f"acme/{name}", leaning(*weights), ambiguous=True)
     write_model(root, "acme/stereotyped", stereotyped(1.0))
+    write_model(root, "acme/shy", refusing_some)
+    write_model(root, "acme/mute", refusing_most)
     write_model(root, "baseline/uniform", uniform, endpoint="baseline")
     for name, skill in (("even", 0.5), ("biased", 0.9), ("new", 0.3)):
         write_gifi_model(root / "gifi", f"acme/{name}", skill, n_templates=12)
     write_gifi_model(root / "gifi", "acme/partial", 0.9, tasks=["recognition"], n_templates=12)
-    return Site(root)
+    return load_known(Root(root, "local"), any_name=True).entries
+
+
+def refusing_some(reference: str, other: str, gender: Gender, pair: int) -> float | None:
+    return None if pair % 16 == 0 else leaning(2.5, 0.1)(reference, other, gender, pair)
+
+
+def refusing_most(reference: str, other: str, gender: Gender, pair: int) -> float | None:
+    return None if pair % 4 else 0.9
+
+
+@pytest.fixture(scope="module", params=["made", pytest.param("accepted", marks=pytest.mark.slow)])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    root = tmp_path_factory.mktemp("sentences")
+    if request.param == "made":
+        return Site("made", made_entries(root))
+    accepted = Root(REPOSITORY / "leaderboard" / "results", "accepted")
+    loaded = load([accepted], open_book(REPOSITORY / "leaderboard" / "keys", None), Memory(root))
+    assert loaded.left_out == ()
+    return Site("accepted", loaded.entries)
 
 
 def percents(text: str) -> list[int]:
@@ -167,7 +196,6 @@ def check_share(site: Site, model_id: str, pages: BenchmarkPages, sentence: str)
             assert display_name(min(models, key=lambda one: (far(one), one))) == name[0] or expected[0] != own
         if has_useless and baselines:
             expected.append(round(100 * values[min(baselines, key=far)]))
-        # Without rows of baselines, the gate's own value of them is said, which no file has.
         agreeing += expected == [own, *others][: len(expected)]
     assert agreeing
 
@@ -235,8 +263,8 @@ def test_sentences_of_model_pages(site: Site) -> None:
                 assert pattern is not None, f"no template: {sentence}"
                 PORTRAIT[pattern](site, model_id, portrait.pages, sentence)
                 seen[pattern] += 1
-    kinds = [check for pattern, check in PORTRAIT.items() if seen[pattern]]
-    assert {check_below, check_lacking, check_rank, check_separable, check_groups, check_share} <= {*kinds}
+    kinds = {check for pattern, check in PORTRAIT.items() if seen[pattern]}
+    assert {check_below, check_rank, check_separable, check_groups, check_share, check_lacking} <= kinds
 
 
 def test_sentences_above_tables(site: Site) -> None:
@@ -269,20 +297,185 @@ def test_sentences_of_the_front_page(site: Site) -> None:
         tied = [display_name(line["model"]) for line in site.ranked(view) if line["rank_best"] == "1"]
         assert f"the top: {', '.join(tied)} (no other ranked model is separably better)" in one.text
     assert leaders(parts)
-    below = [one.text for one in shown_findings(parts) if one.text.startswith("Not separably better than a predictor")]
-    (text,) = below
-    counted = re.findall(r"(\d+) of (\d+) models asked alike on “([^”]+)”", text)
+
+
+class Said(NamedTuple):
+    """What a finding is about, and what it says."""
+
+    site: Site
+    part: Profile
+    match: re.Match[str]
+
+    def results(self, config: str) -> list[tuple[str, Mapping[tuple[str, str], Line]]]:
+        """The values by metric and slice of each model that is above the line, from the files of its results."""
+        tables = [self.part.table, *(column.table for column in self.part.columns)]
+        lines = [
+            line
+            for view in self.site.view.tables
+            if any(view.table is table for table in tables)
+            for line in self.site.lines(view.files.csv)
+        ]
+        places = {value for line in lines for key, value in line.items() if key.endswith("place")}
+        below = {line["model"] for line in lines if line["no_better_than_baselines_reason"]}
+        return [
+            (
+                display_name(model.id),
+                {(line["metric"], line["slice"]): line for line in self.site.lines(placement.files.csv)},
+            )
+            for model in self.site.view.models
+            for placement in model.placements
+            if not model.is_baseline
+            and placement.section.table.signature.config == config
+            and placement.row.entry.place in places
+            and model.id not in below
+        ]
+
+    def both(self, config: str, metric: str, first: str, second: str) -> list[tuple[str, Line, Line]]:
+        """The models with an interval of both slices."""
+        found = [(name, of.get((metric, first)), of.get((metric, second))) for name, of in self.results(config)]
+        return [(name, one, two) for name, one, two in found if one and two and one["low"] and two["low"]]
+
+    def counts(self, n: int, total: int) -> None:
+        """The finding begins with these numbers."""
+        begins = f"{'Both' if total == 2 else f'All {total}'} models" if n == total else f"{n} of {total} models"
+        assert self.match[0].startswith(f"{begins} ")
+
+    def names(self, each: Sequence[tuple[str, Line, Line]]) -> tuple[Line, Line]:
+        """The two values of the model that the finding names."""
+        (found,) = [(one, two) for name, one, two in each if name == self.match["name"]]
+        return found
+
+
+def above(first: Line, second: Line) -> bool:
+    return float(first["low"]) > float(second["high"])
+
+
+def lead(first: Line, second: Line) -> float:
+    return float(first["value"]) - float(second["value"])
+
+
+def in_percent(line: Line) -> str:
+    return f"{100 * float(line['value']):.0f}"
+
+
+def check_kept(said: Said) -> set[str]:
+    both = said.both("recognition", "recognition_accuracy", "family_class=binary", "family_class=neo")
+    less = [name for name, old, new in both if above(old, new)]
+    said.counts(len(less), len(both))
+    old, new = said.names(both)
+    assert float(new["value"]) == max(float(one["value"]) for _, _, one in both)
+    assert (said.match["first"], said.match["second"]) == (in_percent(new), in_percent(old))
+    return {said.match["name"], *less}
+
+
+def check_gap(said: Said, both: Sequence[tuple[str, Line, Line]]) -> set[str]:
+    more = [each for each in both if above(*each[1:])]
+    said.counts(len(more), len(both))
+    one, two = said.names(more)
+    assert lead(one, two) == max(lead(*each[1:]) for each in more)
+    assert (said.match["first"], said.match["second"]) == (in_percent(one), in_percent(two))
+    return {name for name, _, _ in more}
+
+
+def check_she(said: Said) -> set[str]:
+    return check_gap(said, said.both("assignment", "she_share", "stereotype=feminine", "stereotype=masculine"))
+
+
+def check_stereotypes(said: Said) -> set[str]:
+    return check_gap(said, said.both("type2", "accuracy", "stereotype=pro", "stereotype=anti"))
+
+
+def check_called(said: Said) -> set[str]:
+    both = said.both("recognition", "pronoun_rate", "family=xe, used=they", "family=xe, used=he")
+    they = [name for name, one, two in both if above(one, two)]
+    other = [(name, one, two) for name, one, two in both if above(two, one)]
+    said.counts(len(they), len(both))
+    assert int(said.match["n"] or 0) == len(other)
+    if other:
+        _, share = said.names(other)
+        assert float(share["value"]) == max(float(two["value"]) for _, _, two in other)
+        assert said.match["first"] == in_percent(share)
+    return {*they, *(name for name, _, _ in other)}
+
+
+def check_chosen(said: Said) -> set[str]:
+    shares = {name: of["neo_share", "all"] for name, of in said.results("assignment") if ("neo_share", "all") in of}
+    highest = [float(line["high"]) for line in shares.values() if line["high"]]
+    assert int(said.match["n"]) == len(highest)
+    assert 0 <= float(said.match["first"]) - 100 * max(highest) < 1
+    return {name for name, line in shares.items() if line["high"]}
+
+
+def check_lean(said: Said) -> set[str]:
+    known = [(name, of["pro_rate", "all"]) for name, of in said.results("type1") if ("pro_rate", "all") in of]
+    known = [(name, line) for name, line in known if line["low"]]
+    leaning = {name: line for name, line in known if float(line["low"]) > 0.5}
+    said.counts(len(leaning), len(known))
+    assert float(leaning[said.match["name"]]["value"]) == max(float(line["value"]) for line in leaning.values())
+    assert said.match["first"] == in_percent(leaning[said.match["name"]])
+    return {*leaning}
+
+
+COUNTED = r"(?:Both|All \d+|\d+ of \d+) models "
+FINDINGS: dict[str, Callable[[Said], set[str]]] = {
+    COUNTED + r"keeps? new pronouns such as “xe” or “thon” separably less often than “he” and “she”\. (?P<name>.+) "
+    r"keeps the largest share of new ones: (?P<first>\d+)\s%, against (?P<second>\d+)\s%\.": check_kept,
+    COUNTED + r"writes? “she” separably more often of people with a trait that passes for feminine than of those with "
+    r"a masculine one\. The widest gap is that of (?P<name>.+): (?P<first>\d+)\s% against (?P<second>\d+)\s%\."
+    r"": check_she,
+    COUNTED + r"calls? a person whose pronoun is “xe” separably more often “they” than “he”(?:, and (?P<n>\d+) the "
+    r"other way round: (?P<name>.+) says “he” in (?P<first>\d+)\s%)?\.": check_called,
+    r"Free to choose a pronoun for somebody of whom only a trait is known, none of (?P<n>\d+) models uses a new one in "
+    r"more than (?P<first>\d+)\s% of its answers\.": check_chosen,
+    COUNTED + r"understands? a sentence separably more often if it fits the stereotype of the occupation\. The widest "
+    r"gap is that of (?P<name>.+): (?P<first>\d+)\s% right against (?P<second>\d+)\s%\.": check_stereotypes,
+    COUNTED + r"chooses? the occupation of the stereotype separably more often than not where a sentence leaves open "
+    r"who is meant; (?P<name>.+) in (?P<first>\d+)\s%\.": check_lean,
+}
+
+
+def test_findings(site: Site) -> None:
+    parts = front_parts(site.view.board)
+    page = html.unescape(site.texts["index.md"])
+    assert all(f"<li>{one.text} " in page for one in shown_findings(parts))
+    seen = set()
+    for part in parts:
+        # The front page shows four findings of all benchmarks; alone, each benchmark shows more of its own.
+        for one in shown_findings([part]):
+            if one.text.startswith("Not shown to know more"):
+                continue
+            matches = [
+                (match, check) for pattern, check in FINDINGS.items() if (match := re.fullmatch(pattern, one.text))
+            ]
+            assert matches, f"no template: {one.text}"
+            ((match, check),) = matches
+            assert {name for name, _ in one.links} == check(Said(site, part, match))
+            assert one.n_more == 0
+            seen.add(check)
+    made = {check_kept, check_stereotypes, check_lean}
+    assert seen == (made if site.name == "made" else {check_kept, check_she, check_called, check_chosen})
+
+
+def test_finding_on_models_below_the_line(site: Site) -> None:
+    (one,) = [
+        each for each in shown_findings(front_parts(site.view.board)) if each.text.startswith("Not shown to know")
+    ]
+    counted = re.findall(r"(\d+) of (\d+) models asked alike on “([^”]+)”", one.text)
+    found = []
     for n_below, n_models, heading in counted:
         view = next(each for each in site.view.tables if each.is_default and each.pages.heading == heading)
         models = [line for line in site.lines(view.files.csv) if not line["model"].startswith("baseline/")]
-        assert int(n_models) == len(models)
-        assert int(n_below) == sum(bool(line["no_better_than_baselines_reason"]) for line in models)
+        below = [line["model"] for line in models if line["no_better_than_baselines_reason"]]
+        assert (int(n_below), int(n_models)) == (len(below), len(models))
+        found += below
+    # Each is named once, however many tables it is below the line of.
+    assert sorted(name for name, _ in one.links) == sorted(map(display_name, {*found}))
     assert counted
 
 
 def uneven(site: Site) -> Iterable[tuple[str, BenchmarkPages, str, str]]:
     for model in site.view.models:
-        for placement in model.placements:
+        for placement in () if model.is_baseline else model.placements:
             for sentence in placement.summary.uneven:
                 yield model.id, load_pages(placement.section.benchmark), placement.files.csv, sentence
 
@@ -314,3 +507,121 @@ def test_sentences_on_groups_of_a_result(site: Site) -> None:
         assert expected in found
         n_checked += 1
     assert n_checked > 3
+
+
+def check_scored(line: Line, match: re.Match[str]) -> None:
+    n_scored, n_items = int(line["n_scored"]), int(line["n_items"])
+    assert (match["scored"], match["items"]) == (f"{n_scored:,}", f"{n_items:,}")
+    # Only all are 100 %, and only none is 0 %.
+    assert abs(int(match["percent"]) - 100 * n_scored / n_items) < 1
+    assert (match["percent"] == "100") == (n_scored == n_items)
+    assert (match["percent"] == "0") == (n_scored == 0)
+    words = {"refused": "refused", "unparsed": "answered in a way that could not be read", "failed": "failed"}
+    missing = [f"{int(line[f'n_{key}']):,} {said}" for key, said in words.items() if line[f"n_{key}"] != "0"]
+    assert match["rest"] == (", ".join(missing) or "none was refused, unread or failed")
+
+
+def check_cut_off(line: Line, match: re.Match[str]) -> None:
+    assert match["n"] == f"{int(line['n_truncated']):,}" != "0"
+
+
+def check_letters(line: Line, match: re.Match[str]) -> None:
+    assert float(match["share"]) == pytest.approx(float(line["first_token_share"]), abs=5.1e-4)
+
+
+def check_corrupted(line: Line, match: re.Match[str]) -> None:
+    assert match["reason"] in line["unranked_reason"]
+
+
+DOUBTS: dict[str, Callable[[Line, re.Match[str]], None]] = {
+    r"(?P<scored>[\d,]+) of (?P<items>[\d,]+) items were scored \((?P<percent>\d+) %\); "
+    r"(?P<rest>[^.]+)\.": check_scored,
+    r"(?P<n>[\d,]+) items have an answer that was cut off at the token limit\.": check_cut_off,
+    r"The letters of the options have (?P<share>[\d.]+) of the probability of an answer's first token together "
+    r"\(median\); the rest is elsewhere\.": check_letters,
+    r"Its answers look corrupted: (?P<reason>.+)\.": check_corrupted,
+}
+
+
+def results(site: Site) -> Iterable[tuple[Placement, Line, str]]:
+    """Each result of a model, with its row in the file of its table and the text of its page."""
+    for placement in (one for model in site.view.models if not model.is_baseline for one in model.placements):
+        place = placement.row.entry.place
+        (line,) = [one for one in site.lines(placement.section.files.csv) if one["place"] == place]
+        yield placement, line, html.unescape(site.texts[placement.page.replace(".html", ".md")])
+
+
+def test_doubts_of_results(site: Site) -> None:
+    seen = set()
+    for placement, line, text in results(site):
+        doubts = placement.summary.doubts
+        assert f'<p class="bb-note">{" ".join(doubts)}</p>' in text
+        for sentence in doubts:
+            matches = [
+                (check, match) for pattern, check in DOUBTS.items() if (match := re.fullmatch(pattern, sentence))
+            ]
+            assert matches, f"no template: {sentence}"
+            ((check, match),) = matches
+            check(line, match)
+            seen.add(check)
+        # Each doubt that the file knows of is said.
+        assert any("cut off" in sentence for sentence in doubts) == (line["n_truncated"] != "0")
+        assert any("first token" in sentence for sentence in doubts) == bool(line["first_token_share"])
+    assert seen == ({check_scored} if site.name == "made" else {*DOUBTS.values()})
+
+
+def test_ranks_and_missing_ranks_of_results(site: Site) -> None:
+    n_reasons = 0
+    for _, line, text in results(site):
+        ranked = re.search(r"Rank <strong>(\d+)(?:\N{EN DASH}(\d+))?</strong> of (\d+) in ", text)
+        assert (ranked is not None) == bool(line["rank_best"])
+        if ranked is not None:
+            assert (ranked[1], ranked[2] or ranked[1], ranked[3]) == (
+                line["rank_best"],
+                line["rank_worst"],
+                line["n_ranked"],
+            )
+            continue
+        reasons = dict.fromkeys([line["unranked_reason"], line["no_better_than_baselines_reason"]])
+        shown = [reason for reason in reasons if reason and reason != BY_INDEX]
+        said = re.search(r"No rank in <a [^>]+>its table</a>: (.+)\.</p>", text)
+        assert (said[1] if said else "") == "; ".join(shown)
+        n_reasons += len(shown)
+        for reason in shown:
+            if scored := re.fullmatch(r"(\d+) of (\d+) items scored; a rank needs at least half", reason):
+                assert (scored[1], scored[2]) == (line["n_scored"], line["n_items"])
+                assert int(scored[1]) < int(scored[2]) / 2
+    assert n_reasons > 3
+
+
+def test_words_on_answers_in_tables(site: Site) -> None:
+    n_checked = 0
+    for view in site.view.tables:
+        page = html.unescape(site.texts[view.page.replace(".html", ".md")])
+        for line in site.lines(view.files.csv):
+            sums = [
+                sum(int(value) for key, value in line.items() if re.fullmatch(rf"(.+_)?n_{name}", key) and value)
+                for name in ("scored", "refused", "unparsed", "failed", "truncated")
+            ]
+            shares = [float(value) for key, value in line.items() if key.endswith("first_token_share") and value]
+            names = ("scored", "refused", "unparsed", "failed", "truncated")
+            words = ", ".join(f"{n:,} {name}" for n, name in zip(sums, names, strict=True))
+            words += f", {min(shares):.3f} of the first token on letters" if shares else ""
+            assert f'title="{words}">' in page
+            if line["ranked_by_worst"] and line["rank_best"]:
+                worst, best = float(line["ranked_by_worst"]), float(line["best_with_missing"])
+                assert f"{worst:.3f} to {best:.3f} with missing answers at their worst and best" in page
+                n_checked += 1
+    assert n_checked
+
+
+def test_missing_intervals_of_results(site: Site) -> None:
+    n_checked = 0
+    for placement, _, text in results(site):
+        lines = [one for one in site.lines(placement.files.csv) if one["value"] and not one["low"]]
+        known = {one["interval_reason"] for one in lines}
+        said = set(re.findall(r"no interval: (.+?)</span>", text))
+        assert said <= known
+        assert {one["interval_reason"] for one in lines if one["slice"] == "all"} <= said
+        n_checked += len(said)
+    assert n_checked

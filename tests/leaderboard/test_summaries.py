@@ -71,7 +71,7 @@ def test_the_page_of_a_result_says_what_counts_and_which_groups_differ(tmp_path:
         next(text for path, text in files.items() if path.startswith(f"models/acme__{name}/"))
         for name in ("biased", "mute")
     )
-    assert "100 of 100 items were scored (100%); none was refused, unread or failed." in biased
+    assert "100 of 100 items were scored (100 %); none was refused, unread or failed." in biased
     assert re.search(r"<li>Accuracy differs by [\w ]+: best for [\w ]+ with 1\.000 \[\S+ \S+\] and worst for ", biased)
-    assert "0 of 100 items were scored (0%); 100 refused." in mute
+    assert "0 of 100 items were scored (0 %); 100 refused." in mute
     assert "On which groups of items it is best and worst" not in mute
