@@ -243,13 +243,9 @@ def _are_kept_as_stated(records: RecordColumns, result: Result) -> _Checked:
     def fault(exchange: Exchange) -> str:
         if exchange.kind == "choice" and not prompt.has_texts:
             return f"holds probabilities of options, which are no texts to withhold; {SUBMIT_AGAIN}"
-        what = (
-            "a text in its prompt"
-            if exchange.kind == "choice"
-            else "a text"
-            if exchange.text
-            else "no hash of its text"
-        )
+        what = "a text" if exchange.text else "no hash of its text"
+        if exchange.kind == "choice":
+            what = "a text in its prompt"
         return f"holds {what}, though the result names complete records elsewhere; {SUBMIT_AGAIN}"
 
     return np.where(is_choice, is_hidden, hashed | is_empty), fault

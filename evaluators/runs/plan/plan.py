@@ -476,6 +476,7 @@ def check_askable(prompt: Prompt) -> None:
 
 def _check_asked(prompt: Prompt, backend: Backend) -> None:
     """Check that a prompt can be asked; the items of published answers only useless predictors can answer."""
+    # Only they read facts. To ask an endpoint for its capabilities could already send it something.
     if not backend.reads_facts:
         check_askable(prompt)
 
