@@ -55,11 +55,12 @@
 
   const reachOf = (intervals) => Math.max(1e-9, ...intervals.flatMap(({ low, high }) => [low, high]).map(Math.abs));
 
-  function leadCell(interval, reach, isApart) {
-    const cell = element("td");
-    const range = `[${number(interval.low, true)}, ${number(interval.high, true)}]`;
-    const lead = element(isApart ? "strong" : "span", number(interval.value, true));
-    cell.append(lead, " ", element("small", range), whisker(interval, reach));
+  function addLead(cell, interval, reach, isApart) {
+    cell.append(element(isApart ? "strong" : "span", number(interval.value, true)));
+    if (interval.low !== null) {
+      const range = `[${number(interval.low, true)}, ${number(interval.high, true)}]`;
+      cell.append(" ", element("small", range), whisker(interval, reach));
+    }
     return cell;
   }
 
@@ -156,7 +157,8 @@
       tied: "cannot be told apart",
       unknown: "no interval, so not compared",
     };
-    const cell = element("td", said[one.outcome]);
+    const cell = element("td");
+    cell.append(element("div", said[one.outcome]));
     if (one.p !== null) {
       const p = one.p < 0.001 ? "< .001" : `= ${one.p.toFixed(3).replace(/^0/, "")}`;
       cell.append(element("small", `p ${p} for all pairs at once`));
@@ -184,6 +186,8 @@
       level.textContent = "";
       return;
     }
+    // Of the others the lines above say all there is to say.
+    const shown = others.filter((_, which) => found[which].size > 0);
     const reach = reachOf(found.flatMap((one) => [...one.values()]).filter((one) => one.low !== null));
     const rows = places.map((place) => {
       const measure = board.measures[place];
@@ -193,21 +197,20 @@
       link.title = measure.sentence;
       name.append(link, element("small", measure.benchmark));
       const value = (model) => (model.key in measure.values ? number(measure.values[model.key], measure.is_signed) : "not asked");
-      const cells = others.flatMap((other, which) => {
-        const one = found[which].get(place);
+      const cells = shown.flatMap((other) => {
+        const one = found[others.indexOf(other)].get(place);
         if (one === undefined) {
-          return [value(other), "not compared", ""];
+          return [value(other), "not compared"];
         }
         const isApart = one.outcome === "first" || one.outcome === "second";
-        const lead = one.low === null ? number(one.value, true) : leadCell(one, reach, isApart);
-        return [value(other), judged(first, other, measure, one), lead];
+        return [value(other), addLead(judged(first, other, measure, one), one, reach, isApart)];
       });
       return [name, value(first), ...cells];
     });
-    const headings = others.flatMap((other) => [other.name, others.length > 1 ? `Verdict on ${other.name}` : "Verdict", `Lead of ${first.name}`]);
+    const headings = shown.flatMap((other) => [other.name, `Lead of ${first.name} over ${other.name}`]);
     table(measured, ["Measure", first.name, ...headings], rows);
     level.textContent =
-      "Better is nearer to the ideal value, and the lead is how much nearer; its interval of 95 % is of that pair alone. " +
+      "Better is nearer to the ideal value, and the lead, below the verdict, is how much nearer; its interval of 95 % is of that pair alone. " +
       "A verdict is more careful: it is that of the whole table, where of many pairs some differ by chance, and it counts " +
       "missing answers at their worst. In each measure, one table of equal models in twenty has a false verdict. All were asked the same: " +
       `${listed([...new Set(compared.map((one) => one.conditions))])}.`;
@@ -270,7 +273,7 @@
       number(slice.value, metric.is_signed),
       ...same.flatMap((other, which) => [
         other === undefined ? "unknown" : number(other.value, metric.is_signed),
-        ofRow[which] === null ? "unknown" : leadCell(ofRow[which], reach, isApart(ofRow[which])),
+        ofRow[which] === null ? "unknown" : addLead(element("td"), ofRow[which], reach, isApart(ofRow[which])),
       ]),
     ]);
     grouped.querySelector("caption span").textContent = `${metric.label}: ${metric.text}`;
