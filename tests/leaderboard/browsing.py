@@ -85,11 +85,17 @@ def visit(browser: Browser, url: str, *, width: int = 1280, scheme: Scheme = "li
 
 
 def visit_all(
-    browser: Browser, address: str, paths: Sequence[str], *, width: int = 1280, scheme: Scheme = "light"
+    browser: Browser,
+    address: str,
+    paths: Sequence[str],
+    *,
+    width: int = 1280,
+    scheme: Scheme = "light",
+    with_scripts: bool = True,
 ) -> Iterator[tuple[str, Visit]]:
     """Pages with their paths, opened some at a time: they share what they load, and the wait until all is loaded."""
     for first in range(0, len(paths), N_AT_ONCE):
-        with _context(browser, width, scheme) as context:
+        with _context(browser, width, scheme, with_scripts=with_scripts) as context:
             opened = [(path, _watched(context.new_page())) for path in paths[first : first + N_AT_ONCE]]
             for path, found in opened:
                 found.page.goto(address + path, wait_until="commit")
@@ -119,9 +125,14 @@ def turn(page: Page, scheme: Scheme) -> None:
     page.wait_for_function("name => document.body.dataset.mdColorScheme === name", arg=name)
 
 
-def _context(browser: Browser, width: int, scheme: Scheme) -> BrowserContext:
+def _context(browser: Browser, width: int, scheme: Scheme, *, with_scripts: bool = True) -> BrowserContext:
     # Nothing fades or slides, which takes a fifth of the processor time of opening a page.
-    return browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, reduced_motion="reduce")
+    return browser.new_context(
+        viewport={"width": width, "height": 844},
+        color_scheme=scheme,
+        reduced_motion="reduce",
+        java_script_enabled=with_scripts,
+    )
 
 
 def _watched(page: Page) -> Visit:

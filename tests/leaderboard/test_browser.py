@@ -69,6 +69,10 @@ class Seen(NamedTuple):
     violations: list[str]
     """Rules of axe, of both schemes."""
     links: set[str]
+    texts: set[str]
+    """Paragraphs, list items and cells that can be read once everything is unfolded."""
+    cut_on_paper: list[str]
+    """Elements that leave a printed sheet or are cut off in their box."""
     widths_on_phone: list[int]
 
 
@@ -95,7 +99,8 @@ def seen_on_phone(built: Path, browser: Browser, address: str) -> dict[str, Seen
 
 def look(visited: Visit, other_scheme: Scheme, *, with_axe: bool = False) -> Seen:
     page = visited.page
-    page.evaluate("document.querySelectorAll('main details:not([open])').forEach(fold => fold.toggleAttribute('open'))")
+    page.evaluate(UNFOLD)
+    texts = set(page.evaluate(TEXTS))
     violations = serious_violations(page) if with_axe else []
     turn(page, other_scheme)
     if with_axe:
@@ -105,7 +110,39 @@ def look(visited: Visit, other_scheme: Scheme, *, with_axe: bool = False) -> See
     page.evaluate("document.querySelectorAll('main details').forEach(fold => { fold.open = false; })")
     widths.append(width_on_phone(page))
     links = set(page.evaluate("[...document.links].map(link => link.href.split('#')[0])"))
-    return Seen(visited.requests, visited.complaints, violations, links, widths)
+    return Seen(visited.requests, visited.complaints, violations, links, texts, cut_on_paper(page), widths)
+
+
+UNFOLD = "document.querySelectorAll('main details:not([open])').forEach(fold => fold.toggleAttribute('open'))"
+TEXTS = """[...document.querySelectorAll("main :is(p, li, dd, th, td)")]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+    .map((one) => {
+        const copy = one.cloneNode(true);
+        copy.querySelectorAll("button, label, select").forEach((control) => control.remove());
+        return copy.textContent.replace(/\\s+/g, " ").trim();
+    })"""
+CUT = """(width) => [...document.querySelectorAll(".md-content *")]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest(".bb-hidden-words"))
+    .filter((one) => {
+        const { left, right, width: own, height } = one.getBoundingClientRect();
+        const cut = getComputedStyle(one).overflowX !== "visible" && one.scrollWidth > one.clientWidth + 1;
+        return own > 1 && height > 1 && (left < -1 || right > width + 1 || cut);
+    })
+    .map((one) => `${one.tagName}.${one.getAttribute("class") ?? ""}`)"""
+A4 = {False: 718, True: 1047}
+"""Pixels between the margins of a sheet, down and across; tables of models are printed across."""
+
+
+def cut_on_paper(page: Page) -> list[str]:
+    opened_at = page.viewport_size
+    assert opened_at is not None
+    page.emulate_media(media="print", color_scheme="light")
+    width = A4[page.locator(".bb-scroll").count() > 0]
+    page.set_viewport_size({"width": width, "height": 900})
+    found: list[str] = page.evaluate(CUT, width)
+    page.emulate_media(media="screen")
+    page.set_viewport_size(opened_at)
+    return found
 
 
 def width_on_phone(page: Page) -> int:
@@ -264,6 +301,10 @@ def test_a_printed_table_has_all_its_columns(browser: Browser, address: str, pat
     assert len(edges) > 5
     assert max(edges) <= 1047
     page.context.close()
+
+
+def test_nothing_of_any_page_is_cut_off_on_paper(seen: dict[str, Seen]) -> None:
+    assert {path: page.cut_on_paper for path, page in seen.items() if page.cut_on_paper} == {}
 
 
 FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
@@ -572,6 +613,18 @@ def test_without_scripts_every_table_is_whole(browser: Browser, address: str) ->
     assert page.locator("thead th:visible").count() > 9
     assert not page.locator(".bb-controls").first.is_visible()
     context.close()
+
+
+def test_without_scripts_no_page_loses_a_text_or_it_says_so(
+    seen: dict[str, Seen], built: Path, browser: Browser, address: str
+) -> None:
+    needing = []
+    for path, visited in visit_all(browser, address, pages(built), with_scripts=False):
+        visited.page.evaluate(UNFOLD)
+        if lost := seen[path].texts - set(visited.page.evaluate(TEXTS)):
+            needing.append(path)
+            assert "needs JavaScript" in visited.page.locator("main").inner_text(), f"{path}: {lost}"
+    assert needing == ["answers.html", "compare.html"]
 
 
 def test_what_a_column_means_is_a_key_away(browser: Browser, address: str) -> None:
