@@ -100,26 +100,31 @@ def test_titles_survive_as_yaml(texts: dict[str, str]) -> None:
 
 
 def test_every_link_and_picture_leads_somewhere(view: View, texts: dict[str, str]) -> None:
-    n_links = 0
+    n_links = {".md": 0, ".json": 0}
     tables = parquet_files(view)
-    for path, text in texts.items():
-        if not path.endswith(".md"):
-            continue
-        for target in re.findall(r'(?:href|src)="(?!https://)([^"]+)"', text):
-            address, _, fragment = target.partition("#")
-            place = (Path("/") / path).parent.joinpath(address).resolve() if address else Path("/") / path
-            source = place.relative_to("/").as_posix()
-            source = source.removesuffix(".html") + ".md" if source.endswith(".html") else source
-            assert source in texts or source in tables, f"{path}: {target}"
-            if "=" in fragment:  # A choice on a page, which is about a result with files of its own.
-                chosen = dict(parse_qsl(html.unescape(fragment)))
-                listed = json.loads(texts["files/compare/models.json"])["models"]
-                keys = {name for one in listed for name in (one["key"], one["id"])}
-                assert chosen.get("model", chosen.get("models")) in keys, f"{path}: {target}"
-            elif fragment and not fragment.startswith("only-"):
-                assert f"#{fragment} " in texts[source] or f'id="{fragment}"' in texts[source], f"{path}: {target}"
-            n_links += 1
-    assert n_links > 50
+    for path, target in [link for path, text in texts.items() for link in links_of(path, text)]:
+        address, _, fragment = target.partition("#")
+        place = (Path("/") / path).parent.joinpath(address).resolve() if address else Path("/") / path
+        source = place.relative_to("/").as_posix()
+        source = source.removesuffix(".html") + ".md" if source.endswith(".html") else source
+        assert source in texts or source in tables, f"{path}: {target}"
+        if "=" in fragment:  # A choice on a page, which is about a result with files of its own.
+            chosen = dict(parse_qsl(html.unescape(fragment)))
+            listed = json.loads(texts["files/compare/models.json"])["models"]
+            keys = {name for one in listed for name in (one["key"], one["id"])}
+            assert chosen.get("model", chosen.get("models")) in keys, f"{path}: {target}"
+        elif fragment and not fragment.startswith("only-"):
+            assert f"#{fragment} " in texts[source] or f'id="{fragment}"' in texts[source], f"{path}: {target}"
+        n_links[Path(path).suffix] += 1
+    assert min(n_links.values()) >= 10
+
+
+def links_of(path: str, text: str) -> list[tuple[str, str]]:
+    """Links of a page, or of a file that the pages at the root of the site read."""
+    if path.endswith(".md"):
+        return [(path, target) for target in re.findall(r'(?:href|src)="(?!https://)([^"]+)"', text)]
+    found = re.findall(r'"([^" ]+\.html(?:#[^"]*)?)"', text) if path.endswith(".json") else []
+    return [(Path(path).name, target) for target in found]
 
 
 def test_numbers_in_the_table_are_those_of_the_result(view: View, texts: dict[str, str]) -> None:
