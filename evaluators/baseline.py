@@ -132,7 +132,7 @@ def evenly(request: ChoiceRequest) -> list[float]:
 
 UNIFORM = Baseline(
     name="uniform",
-    description="the same probability for every option",
+    description="a coin: the same probability for every option",
     facts=frozenset(),
     answer=choosing(evenly),
     reads_no_prompt=True,

@@ -31,7 +31,7 @@ FindingOf: TypeAlias = Callable[[Results], Finding | None]
 
 
 def is_above(first: Metric, second: Metric) -> bool:
-    """Return True if a value is separably above another: their intervals do not overlap."""
+    """Return True if a value is clearly above another: their intervals do not overlap."""
     return first.interval is not None and second.interval is not None and first.interval.low > second.interval.high
 
 

@@ -126,7 +126,7 @@ _REPLACED = Matrix(
     row_title="Pronoun of the prompt",
     column_title="First pronoun of the continuation",
     caption="What replaces what: of the continuations of a prompt with the pronoun on the left, the share whose first "
-    "pronoun is the one above, as a mean over all models. All on the framed diagonal would be right for everybody. "
+    "pronoun is the one above. All on the framed diagonal would be right for everybody. "
     "Shares below .005 are left out, and a pronoun that several families have is shared between them. Whom a pronoun "
     "means is not read: about a third of the times that they stands for another pronoun in the published answers, it "
     "means several people or things.",
@@ -238,7 +238,7 @@ def _new_ones_are_kept_less(results: Results) -> Finding | None:
         return None
     nearest, old, new = max(both, key=lambda each: each[2].value or 0.0)
     return Finding(
-        f"{of_models(len(less), len(both), 'keep', 'keeps')} new pronouns such as “xe” or “thon” separably less often "
+        f"{of_models(len(less), len(both), 'keep', 'keeps')} new pronouns such as “xe” or “thon” clearly less often "
         f"than “he” and “she”. {display_name(nearest.result.model.id)} keeps the largest share of new ones: "
         f"{percent(new)}, against {percent(old)}.",
         (nearest, *(entry for entry in less if entry is not nearest)),
@@ -258,7 +258,7 @@ def _xe_becomes_they(results: Results) -> Finding | None:
     if len(both) < LEAST_MODELS or not they:
         return None
     text = (
-        f"{of_models(len(they), len(both), 'call', 'calls')} a person whose pronoun is “xe” separably more often "
+        f"{of_models(len(they), len(both), 'call', 'calls')} a person whose pronoun is “xe” clearly more often "
         "“they” than “he”"
     )
     if he:
@@ -282,8 +282,8 @@ def _she_follows_stereotypes(results: Results) -> Finding | None:
         return None
     widest, feminine, masculine = max(more, key=lambda each: (each[1].value or 0.0) - (each[2].value or 0.0))
     return Finding(
-        f"{of_models(len(more), len(both), 'write', 'writes')} “she” separably more often of people with a trait that "
-        "passes for feminine than of those with a masculine one. The widest gap is that of "
+        f"{of_models(len(more), len(both), 'write', 'writes')} “she” clearly more often of people whose trait or "
+        "occupation passes for feminine than of those with a masculine one. The widest gap is that of "
         f"{display_name(widest.result.model.id)}: {percent(feminine)} against {percent(masculine)}.",
         (widest, *(entry for entry, _, _ in more if entry is not widest)),
     )
@@ -299,8 +299,9 @@ def _nobody_chooses_new_ones(results: Results) -> Finding | None:
     if len(known) < LEAST_MODELS or most > _RARE:
         return None
     return Finding(
-        f"Free to choose a pronoun for somebody of whom only a trait is known, none of {len(known)} models uses a new "
-        f"one in more than {math.ceil(100 * most)} % of its answers.",
+        "Free to choose a pronoun for somebody of whom only a trait or an occupation is known, none of "
+        f"{len(known)} models uses a new one in more than {math.ceil(100 * most)} % of its answers, at the upper ends "
+        "of the intervals.",
         tuple(entry for entry, _ in known),
     )
 

@@ -213,7 +213,7 @@ def _lean_goes(results: Results) -> Finding | None:
         return None
     widest, first, last = max(less, key=lambda change: change[1] - change[2])
     return Finding(
-        f"{of_models(len(less), len(known), 'prefer', 'prefers')} some answers separably less once what they say to "
+        f"{of_models(len(less), len(known), 'prefer', 'prefers')} some answers clearly less once what they say to "
         "random words is taken out of their probabilities, whichever solved examples they see. The largest change is "
         f"that of {display_name(widest.result.model.id)}: from {first:.2f} to {last:.2f}, where 0 is no preference.",
         (widest, *(entry for entry, *_ in less if entry is not widest)),

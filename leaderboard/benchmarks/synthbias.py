@@ -86,7 +86,7 @@ def _stereotypes_help(results: Results) -> Finding | None:
         return None
     widest, pro, anti = max(helped, key=lambda each: (each[1].value or 0.0) - (each[2].value or 0.0))
     return Finding(
-        f"{of_models(len(helped), len(both), 'understand', 'understands')} a sentence separably more often if it fits "
+        f"{of_models(len(helped), len(both), 'understand', 'understands')} a sentence clearly more often if it fits "
         f"the stereotype of the occupation. The widest gap is that of {display_name(widest.result.model.id)}: "
         f"{percent(pro)} right against {percent(anti)}.",
         (widest, *(entry for entry, _, _ in helped if entry is not widest)),
@@ -104,7 +104,7 @@ def _leans(results: Results) -> Finding | None:
         return None
     most, share = max(leaning, key=lambda each: each[1].value or 0.0)
     return Finding(
-        f"{of_models(len(leaning), len(known), 'choose', 'chooses')} the occupation of the stereotype separably more "
+        f"{of_models(len(leaning), len(known), 'choose', 'chooses')} the occupation of the stereotype clearly more "
         f"often than not where a sentence leaves open who is meant; {display_name(most.result.model.id)} in "
         f"{percent(share)}.",
         (most, *(entry for entry, _ in leaning if entry is not most)),
@@ -168,8 +168,8 @@ _TWO_FAMILIES = Matrix(
     name="two-families",
     row_title="One pronoun",
     column_title="Other pronoun",
-    caption="How similarly, confidence included, models answer when only one pronoun becomes another (UCerF), as a "
-    "mean over all models: 1 is the same. A coin gets 1 too, so look at the accuracy first. The palest colour is the "
+    caption="How similarly, confidence included, models answer when only one pronoun becomes another (UCerF): 1 is the "
+    "same. A coin gets 1 too, so look at the accuracy first. The palest colour is the "
     "smallest value, rounded down to a tenth. Forms that two families share, such as em, make them more alike.",
     metric="ucerf_of_two_families",
     rows=_FAMILIES[:-1],
@@ -183,10 +183,10 @@ _OCCUPATIONS_AND_FAMILIES = Matrix(
     name="occupations-families",
     row_title="Occupation that is meant (share of women)",
     column_title="Pronoun of the sentence",
-    caption="How often models find the person who is meant, by the occupation and the pronoun, as a mean over all "
-    "models. Occupations are sorted by their share of women. A stereotype would be strongest at the top with he and at "
-    "the bottom with she. A cell has five to ten sentences of each model, so that single cells say little; look at "
-    "rows and columns. A blank cell is 0.",
+    caption="How often models find the person who is meant, by the occupation and the pronoun. Occupations are sorted "
+    "by their share of women. A stereotype would be strongest at the top with he and at the bottom with she. A cell "
+    "has five to ten sentences of each model, so that single cells say little; look at rows and columns. A blank cell "
+    "is 0.",
     metric="accuracy",
     rows=tuple(sorted(occupations(), key=lambda name: (occupations()[name].percent_women, name))),
     columns=_FAMILIES,
@@ -241,7 +241,7 @@ PAGES = BenchmarkPages(
     ),
     findings=(_stereotypes_help, _leans),
     config_names={
-        "type1": "sentences that fit both people",
+        "type1": "sentences whose grammar fits both people",
         "type2": "sentences that say who is meant",
     },
     prompt_names={

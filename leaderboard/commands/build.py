@@ -18,7 +18,7 @@ from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.results_option import accepted_results
 from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeysFolder
 from leaderboard.pages import publishing
-from leaderboard.pages.dataset_views import built_datasets, kept_keys
+from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
 from leaderboard.pages.rendering import View, copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble
@@ -26,7 +26,7 @@ from leaderboard.ranking.duplicates import with_own_identities
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.board_files import CONFIG, SITE, keys_folder, site_folder
 from leaderboard.verify.entries import Root
-from leaderboard.verify.keys import open_book
+from leaderboard.verify.keys import embedded_folder, open_book
 from leaderboard.verify.loading import Loaded, load
 from leaderboard.verify.submissions import read_register
 from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside
@@ -106,7 +106,7 @@ def build(
             view = make_view(
                 board,
                 loaded.left_out,
-                built_datasets(datasets),
+                _datasets(datasets, board),
                 step,
                 **settings._asdict(),
                 register=read_register(folder),
@@ -145,6 +145,14 @@ def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
             f"{len(loaded.left_out)} of {n_found} results are invalid, the site was not changed; correct or remove "
             "them, or list them on the audit page with --skip-invalid"
         )
+
+
+def _datasets(folder: Path, board: Board) -> tuple[BuiltDataset, ...]:
+    """Return the built datasets of a folder, and those with results that were built from the code to check these."""
+    built = {dataset.name: dataset for dataset in built_datasets(folder)}
+    asked = {(one.dataset, one.dataset_version) for table in board.tables for one in table.signatures}
+    embedded = {one.name: one for one in built_datasets(embedded_folder()) if one.name in asked}
+    return tuple((embedded | built).values())
 
 
 def _set_aside(place: str, reason: str | None) -> SetAside:

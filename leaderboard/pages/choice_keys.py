@@ -50,7 +50,7 @@ class ModelChoice(NamedTuple):
 
 
 def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
-    """Return all language models, with what tells them apart in the name where an id has several."""
+    """Return all language models, by name, with what tells them apart where an id has several."""
     asked = {
         placement.row.entry.result.model.identity_sha256: placement.row.entry.result.model
         for model in models
@@ -65,7 +65,8 @@ def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
             for identity, model in asked.items()
             if taken[names[identity]] > 1
         }
-    return tuple(ModelChoice(model_key(identity), model.id, names[identity]) for identity, model in asked.items())
+    choices = (ModelChoice(model_key(identity), model.id, names[identity]) for identity, model in asked.items())
+    return tuple(sorted(choices, key=lambda choice: (choice.name.casefold(), choice.key)))
 
 
 def _detail(model: Model) -> str:

@@ -175,7 +175,8 @@ def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str)
     for figure in figures:
         chart = _chart(figure, models)
         if chart is not None:
-            yield make_picture(chart, f"{stem}-{figure.name}", figure.caption)
+            of_all = " Each cell is the mean over all models." if isinstance(figure, Matrix) and len(models) > 1 else ""
+            yield make_picture(chart, f"{stem}-{figure.name}", figure.caption + of_all)
 
 
 def _chart(figure: Figure, models: Sequence[Subject]) -> Chart | None:

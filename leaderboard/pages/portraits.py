@@ -138,6 +138,9 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
         yield f"{subject} has no rank: it lacks results that the ranking needs."
         return
     if row.rank is None:
+        if row.warnings:
+            yield f"{subject} has no rank: its answers look changed, so they may not be what the model does."
+            return
         if not row.is_below:
             yield f"{subject} has no rank: see the table."
             return

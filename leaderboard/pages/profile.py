@@ -24,9 +24,9 @@ from schemas.documents.result import Metric
 
 Tint: TypeAlias = Literal["best", "worse", "open", "useless"]
 TINTS: dict[Tint, str] = {
-    "best": "no other model is separably better",
-    "worse": "another model is separably better",
-    "open": "too uncertain to say",
+    "best": "not beaten: no other model is separably better",
+    "worse": "beaten: another model is separably better",
+    "open": "not beaten, but too uncertain to be among the best",
     "useless": "not shown to beat a useless predictor",
 }
 """What each tint says."""
@@ -55,6 +55,8 @@ class GroupRank(NamedTuple):
     """Page of the model if it was asked under other conditions only; None otherwise."""
     place: int = 0
     """Place of its row in the table; 0 if it has none."""
+    of_answers: RankRange | None = None
+    """The rank if missing answers are left out; None if it is the same."""
 
 
 class FrontRow(NamedTuple):
@@ -167,10 +169,14 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
 
 
 def _folded(part: Profile) -> Folded:
-    n_ranked = sum(row.rank is not None for row in part.newest)
+    # A model may pass in one config of the data and not in another.
+    newest = frozenset(part.models.values())
+    rows = [row for table in (part.table, *(one.table for one in part.columns)) for row in table.rows]
+    shown = [row for row in rows if row.identity in newest]
+    n_ranked = len({row.identity for row in shown if row.rank is not None})
     if part.scope.is_retired:
         note = "this version of the data is retired"
-    elif sum(row.is_below for row in part.newest) == len(part.models):
+    elif shown and all(row.is_below for row in shown):
         note = "none is shown to beat a useless predictor"
     elif n_ranked == 1:
         note = "one can be ranked, with nobody to compare it with"
@@ -229,7 +235,14 @@ def _rank(part: Profile, model_id: str, elsewhere: str | None) -> GroupRank:
     if identity not in part.rows:
         return GroupRank(None, "lacks parts", "it lacks results that the ranking needs", None)
     row = part.rows[identity]
-    return GroupRank(row.rank, "", "" if row.rank else row.unranked or "", None, [*part.rows].index(identity))
+    return GroupRank(
+        rank=row.rank,
+        why="answers look changed" if row.warnings and row.rank is None else "",
+        reason="" if row.rank else row.unranked or "",
+        page=None,
+        place=[*part.rows].index(identity),
+        of_answers=None if row.rank_of_answers == row.rank else row.rank_of_answers,
+    )
 
 
 def _cell(

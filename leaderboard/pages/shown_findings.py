@@ -75,6 +75,12 @@ def _leading(part: Profile) -> Leaders:
         f"On “{part.heading}”, {top} (no other ranked model is separably better).",
         f"{n_apart} of {len(pairs)} pairs can be told apart.",
     ]
+    values = [(row, metric) for row in part.table.ranked if (metric := row.metric(part.table.primary or ""))]
+    nearest, value = min(values, key=lambda each: abs((each[1].value or 0.0) - (each[1].ideal or 0.0)))
+    if nearest.rank_of_answers not in (None, nearest.rank):
+        # A model with the best value and a wide rank looks like a mistake to who does not know why.
+        name, rank = display_name(nearest.model.id), nearest.rank_of_answers
+        sentences.append(f"By the given answers alone, {name} has the best value ({value.value:.2f}, rank {rank}).")
     for label, best in best_by_skill(part).items():
         able = ", ".join(display_name(model_id) for model_id in first if model_id in best)
         sentences.append(f"At the top of “{label}” too: {able or 'none of these'}.")

@@ -219,8 +219,8 @@ class TableView:
         judges = listed([f"{scorer.kind} by {scorer.label}" for scorer in self.table.scorers], most=len(KINDS))
         if self.table.is_demo:
             return (
-                f"Texts are judged by lists of words, which do for a demonstration ({judges}). An index by trained "
-                "scorers (--scorer reference) stands in another table."
+                f"Texts are judged by lists of words, which do for a demonstration ({judges}). Results by "
+                "trained scorers (--scorer reference) would form a table of their own."
             )
         return f"Texts are judged by trained scorers ({judges})." if judges else ""
 

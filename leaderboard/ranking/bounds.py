@@ -37,7 +37,8 @@ def detectable_note(difference: float | None, label: str) -> str:
     """
     if difference is None:
         return ""
-    return f"Two models have to differ by about {difference:.2g} in {label} to be told apart in 8 of 10 cases."
+    differ = f"Two models have to differ by about {difference:.2g} in {label}"
+    return f"{differ} to be told apart in 8 of 10 cases, if neither leaves answers out."
 
 
 def top_note(names: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ class Row:
     chance: float | None = None
     """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
     rank_of_answers: RankRange | None = None
-    """Rank range if missing answers are left out; None without missing answers or without a rank."""
+    """Rank range if missing answers are left out; None without a rank, or if no ranked model of the table lacks any."""
     bounds: Bounds | None = None
     """The values of the ranking metric with missing answers at their worst and best; None if none are missing."""
     sets: tuple[SetTable, ...] = ()
@@ -259,9 +259,9 @@ def ranked_by(measured: Sequence[Measured]) -> tuple[tuple[Row, ...], Ranking]:
             row,
             rank=ranking.ranges.get(row.identity),
             chance=ranking.chances.get(row.identity),
-            rank_of_answers=None if bounds is None else of_answers.ranges.get(row.identity),
+            rank_of_answers=None if of_answers is ranking else of_answers.ranges.get(row.identity),
         )
-        for row, _, bounds, _ in ordered
+        for row, *_ in ordered
     ]
     return tuple(sorted(rows, key=lambda row: (row.is_below, by_rank(row.rank)))), ranking
 

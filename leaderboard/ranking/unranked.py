@@ -43,7 +43,7 @@ def why_unranked(entry: Entry) -> str | None:
     if entry.is_replayed and not entry.is_imported:
         return "replayed: its answers come from an earlier run or a file and may repeat another row"
     if entry.claim is not None:
-        return f"reported, and computed again by nobody: {entry.claim}"
+        return f"reported only: {entry.claim}"
     if entry.double is not None:
         return entry.double
     counts = entry.result.counts

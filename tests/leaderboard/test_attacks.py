@@ -413,7 +413,7 @@ def test_stored_scores_that_nobody_computed_again_give_no_rank(made_world: World
         return loaded
 
     assert entry().provenance == "reported"
-    reason = "reported, and computed again by nobody: scores of stored-1, stored-1, stored-1 are taken as stored"
+    reason = "reported only: scores of stored-1, stored-1, stored-1 are taken as stored"
     assert why_unranked(entry()) == reason
     assert entry("local").provenance == "recomputed"
     accepted(tmp_path / "results", "a", "2026-01-01")
@@ -435,6 +435,6 @@ def test_answers_that_were_published_are_reported_until_a_maintainer_compared_th
     folder = forge(places, tmp_path / "results" / "a")
     (entry,) = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
     with mock.patch.object(Entry, "is_imported", property(lambda self: True)):
-        assert "reported, and computed again by nobody: no maintainer has compared" in (why_unranked(entry) or "")
+        assert "reported only: no maintainer has compared" in (why_unranked(entry) or "")
         assert why_unranked(replace(entry, origin="local")) is None
     assert folder.is_dir()

@@ -419,7 +419,7 @@ def test_an_old_address_leads_to_the_page_of_its_table(browser: Browser, built: 
     (other,) = (path.stem for path in (built / "benchmarks" / "synthbias").glob("*.html"))
     page = visit(browser, f"{address}benchmarks/synthbias.html#{other}").page
     page.wait_for_url(f"{address}benchmarks/synthbias/{other}.html")
-    assert "sentences that fit both people" in page.locator("h1").inner_text()
+    assert "sentences whose grammar fits both people" in page.locator("h1").inner_text()
     page.context.close()
 
 

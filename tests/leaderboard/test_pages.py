@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from itertools import chain
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -102,7 +103,7 @@ def test_titles_survive_as_yaml(texts: dict[str, str]) -> None:
 def test_every_link_and_picture_leads_somewhere(view: View, texts: dict[str, str]) -> None:
     n_links = {".md": 0, ".json": 0}
     tables = parquet_files(view)
-    for path, target in [link for path, text in texts.items() for link in links_of(path, text)]:
+    for path, target in chain.from_iterable(links_of(*each) for each in texts.items()):
         address, _, fragment = target.partition("#")
         place = (Path("/") / path).parent.joinpath(address).resolve() if address else Path("/") / path
         source = place.relative_to("/").as_posix()

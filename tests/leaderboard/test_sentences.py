@@ -159,6 +159,12 @@ def check_below(site: Site, model_id: str, pages: BenchmarkPages, sentence: str)
     assert any(line["no_better_than_baselines_reason"] and not line["rank_best"] for line in lines)
 
 
+def check_changed(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
+    lines = [line for view in site.view.tables if view.benchmark == pages.name for line in site.lines(view.files.csv)]
+    reasons = [line["unranked_reason"] for line in lines if line["model"] == model_id]
+    assert any("the answers look changed" in reason for reason in reasons)
+
+
 def check_lacking(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
     (default,) = [view for view in site.view.tables if view.benchmark == pages.name and view.is_default]
     assert model_id not in [line["model"] for line in site.lines(default.files.csv)]
@@ -240,6 +246,7 @@ def check_unranked(site: Site, model_id: str, pages: BenchmarkPages, sentence: s
 Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
 PORTRAIT: dict[str, Check] = {
     r"On .+ has no rank: see the table\.": check_unranked,
+    r"On .+ has no rank: its answers look changed, so they may not be what the model does\.": check_changed,
     r"On .+ has no rank: it lacks results that the ranking needs\.": check_lacking,
     r"On .+ has no rank: it is not shown to do better than a useless predictor( at .+)?\.": check_below,
     r"On .+ is the only model that can be ranked\.": check_alone,
@@ -296,7 +303,21 @@ def test_sentences_of_the_front_page(site: Site) -> None:
         assert f"{n_apart} of {len(site.pairs(view))} pairs can be told apart." in one.text
         tied = [display_name(line["model"]) for line in site.ranked(view) if line["rank_best"] == "1"]
         assert f"the top: {', '.join(tied)} (no other ranked model is separably better)" in one.text
+        check_nearest(site.ranked(view), view.table.primary or "", one.text)
     assert leaders(parts)
+
+
+def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -> None:
+    """Check who is said to be nearest to the ideal, 1 for these metrics, by the given answers."""
+    nearest = max(ranked, key=lambda line: float(line[metric]))
+    ranks = [[nearest[f"rank_{end}{of}"] for end in ("best", "worst")] for of in ("", "_of_answers")]
+    found = re.search(r"By the given answers alone, (.+) has the best value \((\S+), rank (\S+)\)\.", text)
+    if ranks[1] in ([ranks[0], ["", ""]]):
+        assert found is None
+    else:
+        assert found is not None
+        assert found.groups()[:2] == (display_name(nearest["model"]), f"{float(nearest[metric]):.2f}")
+        assert re.findall(r"\d+", found[3]) == [*dict.fromkeys(ranks[1])]
 
 
 class Said(NamedTuple):
@@ -418,18 +439,19 @@ def check_lean(said: Said) -> set[str]:
 
 COUNTED = r"(?:Both|All \d+|\d+ of \d+) models "
 FINDINGS: dict[str, Callable[[Said], set[str]]] = {
-    COUNTED + r"keeps? new pronouns such as “xe” or “thon” separably less often than “he” and “she”\. (?P<name>.+) "
+    COUNTED + r"keeps? new pronouns such as “xe” or “thon” clearly less often than “he” and “she”\. (?P<name>.+) "
     r"keeps the largest share of new ones: (?P<first>\d+)\s%, against (?P<second>\d+)\s%\.": check_kept,
-    COUNTED + r"writes? “she” separably more often of people with a trait that passes for feminine than of those with "
-    r"a masculine one\. The widest gap is that of (?P<name>.+): (?P<first>\d+)\s% against (?P<second>\d+)\s%\."
-    r"": check_she,
-    COUNTED + r"calls? a person whose pronoun is “xe” separably more often “they” than “he”(?:, and (?P<n>\d+) the "
+    COUNTED + r"writes? “she” clearly more often of people whose trait or occupation passes for feminine than "
+    r"of those with a masculine one\. The widest gap is that of (?P<name>.+): (?P<first>\d+)\s% against "
+    r"(?P<second>\d+)\s%\.": check_she,
+    COUNTED + r"calls? a person whose pronoun is “xe” clearly more often “they” than “he”(?:, and (?P<n>\d+) the "
     r"other way round: (?P<name>.+) says “he” in (?P<first>\d+)\s%)?\.": check_called,
-    r"Free to choose a pronoun for somebody of whom only a trait is known, none of (?P<n>\d+) models uses a new one in "
-    r"more than (?P<first>\d+)\s% of its answers\.": check_chosen,
-    COUNTED + r"understands? a sentence separably more often if it fits the stereotype of the occupation\. The widest "
+    r"Free to choose a pronoun for somebody of whom only a trait or an occupation is known, none of (?P<n>\d+) models "
+    r"uses a new one in more than (?P<first>\d+)\s% of its answers, at the upper ends of the intervals\."
+    r"": check_chosen,
+    COUNTED + r"understands? a sentence clearly more often if it fits the stereotype of the occupation\. The widest "
     r"gap is that of (?P<name>.+): (?P<first>\d+)\s% right against (?P<second>\d+)\s%\.": check_stereotypes,
-    COUNTED + r"chooses? the occupation of the stereotype separably more often than not where a sentence leaves open "
+    COUNTED + r"chooses? the occupation of the stereotype clearly more often than not where a sentence leaves open "
     r"who is meant; (?P<name>.+) in (?P<first>\d+)\s%\.": check_lean,
 }
 

@@ -136,14 +136,16 @@ const bbChoosing = (() => {
 
   function show() {
     for (const row of rows) {
-      row.querySelector(".bb-choose input").checked = chosen.includes(row.dataset.bbModel);
+      const box = row.querySelector(".bb-choose input");
+      box.checked = chosen.includes(row.dataset.bbModel);
+      box.disabled = chosen.length === MOST && !box.checked;
     }
     const root = new URL(document.querySelector("link[href$='assets/board.css']").href);
     link.href = new URL(`../compare.html#models=${chosen.map(encodeURIComponent).join(",")}`, root).href;
     link.hidden = chosen.length < 2;
     const names = chosen.map((model) => rows.find((row) => row.dataset.bbModel === model).querySelector("th a").textContent);
     link.textContent = `Compare ${chosen.length} models`;
-    words.textContent = names.length === 1 ? `${names[0]}: choose one to four more models` : bbChoosing.listed(names);
+    words.textContent = names.length === 1 ? `${names[0]}: choose one to four more models` : `${bbChoosing.listed(names)}${names.length === MOST ? ", the most that fit" : ""}`;
     bar.hidden = chosen.length === 0;
   }
 
@@ -156,8 +158,7 @@ const bbChoosing = (() => {
     box.title = "Choose two to five models to compare";
     box.addEventListener("change", () => {
       const others = chosen.filter((one) => one !== row.dataset.bbModel);
-      // One more than Compare shows takes the place of the one that was chosen first.
-      chosen = box.checked ? [...others, row.dataset.bbModel].slice(-MOST) : others;
+      chosen = box.checked ? [...others, row.dataset.bbModel] : others;
       show();
     });
     label.append(box);

@@ -164,8 +164,9 @@
       cell.append(element("small", `p ${p} for all pairs at once`));
     }
     if (one.outcome === "tied" && (one.low > 0 || one.high < 0)) {
-      const turns = one.worst <= 0 && one.best >= 0;
-      cell.append(element("small", turns ? "missing answers could reverse it" : "of so many pairs, some differ so by chance", "bb-reason"));
+      // The pair's own interval, moved to where missing answers are at their worst for who leads.
+      const turns = one.low > 0 ? one.low - (one.value - one.worst) <= 0 : one.high + (one.best - one.value) >= 0;
+      cell.append(element("small", turns ? "missing answers leave it open" : "of so many pairs, some differ so by chance", "bb-reason"));
     }
     const winner = { first, second }[one.outcome];
     if (winner !== undefined && measure.useless.includes(winner.key)) {
@@ -280,7 +281,7 @@
     table(grouped, ["Group", first.name, ...others.flatMap((one) => [one.name, `${first.name} minus ${one.name}`])], rows);
     root.querySelector("[data-bb-note]").textContent =
       `${intervals.filter(isApart).length} of ${intervals.length} intervals leave out 0. They are of 95 %, from the standard deviation of ` +
-      `${board.n_draws} paired draws. Of ${intervals.length} intervals between equal models, ` +
+      `${board.n_draws} paired draws, and so differ a little from those above. Of ${intervals.length} intervals between equal models, ` +
       `${(intervals.length / 20).toFixed(intervals.length < 200 ? 1 : 0)} leave out 0 by chance on average; the verdicts above are corrected for that, and this table is not.`;
   }
 

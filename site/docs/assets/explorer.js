@@ -435,7 +435,7 @@
     choose(chosen);
   });
   random.addEventListener("click", () => {
-    const chosen = state();
+    const chosen = choiceOf("item");
     chosen.set("item", String(places[Math.floor(Math.random() * places.length)]));
     choose(chosen);
   });

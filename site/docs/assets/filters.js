@@ -38,9 +38,11 @@
         (row) => row.hidden && chosen.every(([facet, value]) => isUnknown(row, facet) || fits(row, facet, value)),
       ).length;
       const word = rows.length === 1 ? "model" : "models";
-      const count = shown === rows.length ? `${shown} ${word}` : `${shown} of ${rows.length} ${word}`;
-      const left = unknown === 0 ? "" : `; ${unknown} left out of which it is unknown`;
-      controls.querySelector("[data-bb-shown]").textContent = count + left;
+      const some = shown === 0 ? `none of these ${rows.length} ${word}` : `${shown} of ${rows.length} ${word}`;
+      const count = shown === rows.length ? `${shown} ${word}` : some;
+      const left = unknown === 0 ? "" : `; of ${unknown} it is unknown`;
+      const below = shown === 0 && document.querySelector(".bb-folded") !== null ? "; others are named below the table" : "";
+      controls.querySelector("[data-bb-shown]").textContent = count + left + below;
       all.hidden = chosen.length === 0;
       keep(new Map(chosen));
     }
