@@ -315,6 +315,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             badges=view.badges.get(model.id, ()),
             address=view.address,
             wrong=_wrong(model),
+            has_answers=any(map(explorer_link, model.placements)),
         )
         for placement in model.placements:
             write(placement.page, "result.md.j2", model=model, placement=placement, rule=rule())
