@@ -161,7 +161,7 @@ def make_view(
         suites=make_suites(sections, built, report),
         figures=figures,
         by_size=size_pictures(board),
-        papers=paper_views(board, indices, figures),
+        papers=paper_views(board, figures),
     )
 
 
