@@ -435,7 +435,7 @@ def _tables_of_few(view: View) -> Iterator[Table]:
     yield table_files.data_table(view.sections, view.manifests)
     yield datasets_table(view.datasets)
     for data in view.datasets:
-        yield from data.tables
+        yield from (table for table in data.tables.values() if table.lines)
     yield from (suite.table for suite in view.suites)
     yield table_files.benchmarks_table(view.sections)
     if view.news:

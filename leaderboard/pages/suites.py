@@ -42,8 +42,7 @@ class SuiteView:
     @property
     def suite_id(self) -> str:
         """The name of the folder with the files of the suite, whatever it was asked with."""
-        signature = self.section.table.signature
-        return slug(f"{signature.dataset}-{signature.dataset_version}-{signature.config}")
+        return _suite_of(self.section)
 
     @property
     def context_id(self) -> str:
@@ -169,7 +168,7 @@ def suite_page(section: TableView) -> str | None:
 def make_suites(
     sections: Sequence[TableView], built: Sequence[BuiltDataset], report: Report = silent
 ) -> tuple[SuiteView, ...]:
-    """Measure the parts of all suites; the views of one suite follow each other.
+    """Measure the parts of all suites.
 
     Args:
         sections: All tables.
@@ -178,38 +177,31 @@ def make_suites(
     """
     memory = machine_memory()
     local_builds = {dataset.name: dataset for dataset in built}
-    of_suites: dict[tuple[str, str, str], list[TableView]] = {}
-    for section in sections:
-        signature = section.table.signature
-        if signature.parts:
-            of_suites.setdefault((signature.dataset, signature.dataset_version, signature.config), []).append(section)
+    suites = [section for section in sections if section.table.signature.parts]
+    metrics = {section.anchor: _measured_metrics(section) for section in suites}
     # The board has no records of what it computed itself.
-    asked = {
-        section.anchor: [row for row in section.table.rows if not row.entry.is_computed]
-        for own in of_suites.values()
-        for section in own
-    }
-    n_done, n_results = 0, sum(map(len, asked.values()))
-    views = []
-    for (name, version, _), own in of_suites.items():
-        for section in own:
-            metrics = _measured_metrics(section)
-            results: list[tuple[Row, Mapping[str, PartOfResult] | str]] = []
-            for row in asked[section.anchor]:
-                report("measuring parts", n_done, n_results)
-                n_done += 1
-                reason = why_unmeasured(row.entry)
-                results.append((row, reason or parts_of(row.entry, metrics, memory)))
-            views.append(
-                SuiteView(
-                    section=section,
-                    metrics=metrics,
-                    results=tuple(results),
-                    local=local_builds.get((name, version)),
-                    others=tuple(one for one in own if one is not section),
-                )
-            )
-    return tuple(views)
+    asked = [(section, row) for section in suites for row in section.table.rows if not row.entry.is_computed]
+    results: dict[str, list[tuple[Row, Mapping[str, PartOfResult] | str]]] = {section.anchor: [] for section in suites}
+    for number, (section, row) in enumerate(asked):
+        report("measuring parts", number, len(asked))
+        parts = why_unmeasured(row.entry) or parts_of(row.entry, metrics[section.anchor], memory)
+        results[section.anchor].append((row, parts))
+    return tuple(
+        SuiteView(
+            section=section,
+            metrics=metrics[section.anchor],
+            results=tuple(results[section.anchor]),
+            local=local_builds.get(section.datasets[0]),
+            others=tuple(one for one in suites if one is not section and _suite_of(one) == _suite_of(section)),
+        )
+        for section in suites
+    )
+
+
+def _suite_of(section: TableView) -> str:
+    """Return the name of the folder with the files of a suite, whatever it was asked with."""
+    signature = section.table.signature
+    return slug(f"{signature.dataset}-{signature.dataset_version}-{signature.config}")
 
 
 def _is_of_model(entry: Entry) -> bool:
