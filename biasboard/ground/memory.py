@@ -15,10 +15,13 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
@@ -26,6 +29,7 @@ from biasboard.ground.files import replacing
 from biasboard.ground.plugins import ALL_PACKAGES, added_folders, installed_folders
 from biasboard.ground.strict_json import JsonValue
 
+T = TypeVar("T")
 VARIABLE = "BIASBOARD_MEMORY"
 """Name of the environment variable with the folder of the memory; ``off`` disables it."""
 _NO_CODE = "leaderboard/results"
@@ -33,6 +37,9 @@ _NO_CODE = "leaderboard/results"
 _N_DIGEST = 64
 _OLDEST_SECONDS = 60 * 24 * 3600
 """Time without use after which a value is deleted: 60 days."""
+
+# Making an adapter takes milliseconds. A dictionary instead of functools.cache, which mypy refuses for types.
+_ADAPTERS: dict[object, TypeAdapter[Any]] = {}
 
 
 class Memory:
@@ -89,6 +96,24 @@ class Memory:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(OSError), replacing(self._path(key)) as temporary:
             temporary.write_bytes(_digest(key, text) + text)
+
+    def remembered(self, kind: str, parts: Mapping[str, JsonValue], of: type[T], make: Callable[[], T]) -> T:
+        """Return a value that is made unless it was stored before.
+
+        Args:
+            kind: Kind of the value.
+            parts: Everything that the value depends on besides the code.
+            of: Its type, made of lists, tuples, mappings, named tuples and scalars, which need not be JSON values.
+            make: Function that makes it.
+        """
+        adapter: TypeAdapter[T] = _ADAPTERS.get(of) or TypeAdapter(of)
+        _ADAPTERS[of] = adapter
+        stored = self.get(kind, parts)
+        if stored is not None:
+            return adapter.validate_python(stored)
+        made = make()
+        self.put(kind, parts, adapter.dump_python(made, mode="json"))
+        return made
 
     def tidy(self) -> None:
         """Remove the values that were not used for 60 days."""

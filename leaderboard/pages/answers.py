@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,6 @@ _KINDS: dict[Kind, str] = {
     "failed": "Failed: the model gave no usable answer",
 }
 LONG = 240
-_SIZES = ((1e6, "MB"), (1e3, "kB"))
 
 
 class Download(NamedTuple):
@@ -33,39 +32,28 @@ class Download(NamedTuple):
     path: str
     """Path relative to the root of the site."""
     source: Path
-    size: str
-
-
-class Piece(NamedTuple):
-    """A piece of a text."""
-
-    text: str
-    is_marked: bool
-    """True if the reading of the text rests on it."""
 
 
 class ExampleView(NamedTuple):
     """One record, in words."""
 
-    item: str
+    record: Record
     asked: tuple[str, ...]
     """Distinct prompts."""
     is_long: bool
     """True if the prompts should be folded."""
     options: tuple[str, ...]
     """Log-probabilities of the options, one text for each request that scores them."""
-    texts: tuple[tuple[Piece, ...], ...]
-    """Generated texts, each in pieces."""
+    texts: tuple[tuple[tuple[str, bool], ...], ...]
+    """Generated texts, each in pieces, with True for a piece that the reading of the text rests on."""
     reading: str
     doubt: str | None
     """Words that say what else the model may have meant than was read; None if the reading is certain."""
-    target: str | None
-    reason: str | None
 
     @property
     def n_characters(self) -> int:
         """The number of characters of the generated texts."""
-        return sum(len(piece.text) for text in self.texts for piece in text)
+        return sum(len(piece) for text in self.texts for piece, _ in text)
 
 
 class ExampleGroup(NamedTuple):
@@ -157,23 +145,11 @@ def computed_from(entries: Iterable[Entry]) -> str:
     )
 
 
-def _downloads(entry: Entry, stem: str) -> list[Download]:
-    if entry.folder is None:
-        return []
-    files = [("All records", entry.result.records), ("Scores of the texts", entry.result.scores)]
-    downloads = []
-    for label, file in files:
-        if file is not None and (source := entry.folder / file.path).is_file():
-            name = "records" if file is entry.result.records else "scores"
-            downloads.append(Download(label, f"{stem}-{name}.parquet", source, _size(source.stat().st_size)))
-    return downloads
-
-
-def _size(n_bytes: int) -> str:
-    for unit, name in _SIZES:
-        if n_bytes >= unit:
-            return f"{n_bytes / unit:.1f} {name}"
-    return f"{n_bytes} bytes"
+def _downloads(entry: Entry, stem: str) -> Iterator[Download]:
+    files = (("All records", "records", entry.result.records), ("Scores of the texts", "scores", entry.result.scores))
+    for label, name, file in files:
+        if entry.folder is not None and file is not None and (source := entry.folder / file.path).is_file():
+            yield Download(label, f"{stem}-{name}.parquet", source)
 
 
 def _view(record: Record, task: Task, *, fold: bool) -> ExampleView:
@@ -183,24 +159,22 @@ def _view(record: Record, task: Task, *, fold: bool) -> ExampleView:
     asked = tuple(dict.fromkeys(exchange.prompt or "" for exchange in written or scored))
     marks = [() if record.reading is None else task.marks(exchange) for exchange in written]
     return ExampleView(
-        item=record.item_id,
+        record=record,
         asked=asked,
         is_long=fold or sum(map(len, asked)) > LONG,
         options=tuple(map(_options, scored)),
         texts=tuple(_pieces(exchange.text or "", own) for exchange, own in zip(written, marks, strict=True)),
         reading=_reading(record),
         doubt=next((mark.doubt for own in marks for mark in own if mark.doubt is not None), None),
-        target=record.target,
-        reason=record.reason,
     )
 
 
-def _pieces(text: str, marks: Sequence[Mark]) -> tuple[Piece, ...]:
+def _pieces(text: str, marks: Sequence[Mark]) -> tuple[tuple[str, bool], ...]:
     pieces, done = [], 0
     for mark in marks:
-        pieces += [Piece(text[done : mark.start], False), Piece(text[mark.start : mark.end], True)]
+        pieces += [(text[done : mark.start], False), (text[mark.start : mark.end], True)]
         done = mark.end
-    return tuple(piece for piece in (*pieces, Piece(text[done:], False)) if piece.text)
+    return tuple(piece for piece in (*pieces, (text[done:], False)) if piece[0])
 
 
 def _options(exchange: Exchange) -> str:
@@ -218,10 +192,7 @@ def _reading(record: Record) -> str:
         return "nothing"
     if reading.outcomes:
         return ", ".join(f"{name} {number(p)}" for name, p in zip(reading.outcomes, reading.probabilities, strict=True))
-    return _counted(reading.answers)
-
-
-def _counted(answers: Sequence[str]) -> str:
-    if len(answers) == 1:
-        return answers[0]
-    return ", ".join(f"{answer} ({n} of {len(answers)})" for answer, n in Counter(answers).most_common())
+    if len(reading.answers) == 1:
+        return reading.answers[0]
+    counted = Counter(reading.answers).most_common()
+    return ", ".join(f"{answer} ({n} of {len(reading.answers)})" for answer, n in counted)

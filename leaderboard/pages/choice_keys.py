@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import plain, result_anchor, table_anchor
+from leaderboard.pages.addresses import anchor_of, plain, result_anchor, table_anchor
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
@@ -57,16 +57,24 @@ def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
         for placement in model.placements
         if not placement.row.entry.is_baseline
     }
-    names = {identity: display_name(model.id) for identity, model in asked.items()}
-    for details in (_detail, label_of):
-        taken = Counter(names.values())
-        names |= {
-            identity: f"{display_name(model.id)} ({details(model)})"
+    names = _distinct(
+        {
+            identity: (name := display_name(model.id), f"{name} ({_detail(model)})", f"{name} ({label_of(model)})")
             for identity, model in asked.items()
-            if taken[names[identity]] > 1
         }
+    )
     choices = (ModelChoice(model_key(identity), model.id, names[identity]) for identity, model in asked.items())
     return tuple(sorted(choices, key=lambda choice: (choice.name.casefold(), choice.key)))
+
+
+def _distinct(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the first name of each key that no other key needs too, or else its last name; all have as many names."""
+    chosen: dict[str, str] = {}
+    for level in zip(*names.values(), strict=True):
+        left = {key: name for key, name in zip(names, level, strict=True) if key not in chosen}
+        taken = Counter(left.values())
+        chosen |= {key: name for key, name in left.items() if taken[name] == 1}
+    return {key: chosen.get(key, of_key[-1]) for key, of_key in names.items()}
 
 
 def _detail(model: Model) -> str:
@@ -77,8 +85,8 @@ def _detail(model: Model) -> str:
 def in_order(board: Board, sections: Sequence[TableView]) -> list[TableView]:
     """Return tables in the order in which the pages of their benchmarks show them."""
     shown = itertools.chain.from_iterable(tables_of(board, benchmark) for benchmark in board.benchmarks)
-    order = {id(table): number for number, table in enumerate(shown)}
-    return sorted(sections, key=lambda section: order[id(section.table)])
+    order = {anchor_of(table): number for number, table in enumerate(shown)}
+    return sorted(sections, key=lambda section: order[section.anchor])
 
 
 def table_names(sections: Sequence[TableView]) -> dict[str, str]:
@@ -86,18 +94,12 @@ def table_names(sections: Sequence[TableView]) -> dict[str, str]:
 
     It is the title, and says more only where two tables would have the same name.
     """
-
-    def levels(section: TableView) -> tuple[str, ...]:
+    names = {}
+    for section in sections:
         signature = section.table.signature
         version = f"{section.title}, {signature.dataset} {signature.dataset_version}"
-        return section.title, version, f"{version}, {signature.prompt}", section.name
-
-    names: dict[str, str] = {}
-    for depth in range(4):
-        left = {one.anchor: levels(one)[depth] for one in sections if one.anchor not in names}
-        taken = Counter(left.values())
-        names |= {anchor: name for anchor, name in left.items() if taken[name] == 1 or depth == 3}
-    return names
+        names[section.anchor] = (section.title, version, f"{version}, {signature.prompt}", section.name)
+    return _distinct(names)
 
 
 def answers_link(entry: Entry, group: Mapping[str, str] | None = None) -> str:

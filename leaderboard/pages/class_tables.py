@@ -7,7 +7,9 @@ items and what always answering the most frequent class would get.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, cast
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from evaluators.task import ClassAccuracy, ClassReport, CorrectedClasses, load_t
 from leaderboard.charts.curves import curves
 from leaderboard.charts.rows import strips
 from leaderboard.charts.values import Panel
-from leaderboard.pages.exports import Columns, Files, Table
+from leaderboard.pages.exports import Columns, Files, Line, Table
 from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Interval, Metric
@@ -34,25 +36,16 @@ _MOST_PANELS = 3
 _MOST_PLACES = 10
 """Number of places on a Lorenz curve that has more classes."""
 _MEAN = "Mean class accuracy"
-
-
-class Cell(NamedTuple):
-    """A value under one correction."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    change: float | None = None
-    """Change relative to the value without a correction; None if there is none to compare with, or if that is 0."""
-
-
-class ClassLine(NamedTuple):
-    """A class or a measure in the table."""
-
-    name: str
-    n_items: int | None
-    """Number of items of the class; None for a measure."""
-    cells: tuple[Cell, ...]
+_COLUMNS: Columns = {
+    "row": str,
+    "kind": str,
+    "correction": str,
+    "n_items": int,
+    "value": float,
+    "low": float,
+    "high": float,
+    "relative_change": float,
+}
 
 
 class ClassTable(NamedTuple):
@@ -62,8 +55,8 @@ class ClassTable(NamedTuple):
     """The corrections that there are, of which the first is none."""
     missing: tuple[CorrectedClasses, ...]
     """Those that there are not, with reasons."""
-    classes: tuple[ClassLine, ...]
-    measures: tuple[ClassLine, ...]
+    table: Table
+    """The accuracies of all classes, then measures over them: a line for each column."""
     most_frequent: str
     constant_accuracy: float
     """Share of the items that always answering the most frequent class gets right."""
@@ -73,8 +66,6 @@ class ClassTable(NamedTuple):
     """Headings of the columns whose accuracy over all items is larger."""
     n_items: int
     pictures: tuple[Picture, ...]
-    table: Table
-    """The table for download."""
 
 
 def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
@@ -91,120 +82,122 @@ def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
     """
     if entry.folder is None or entry.is_baseline or entry.result.signature.parts:
         return None
-    report = _report(entry, memory)
+    report = _report(entry, entry.folder, memory)
     if report is None or not any(one.n_items for one in report.columns[0].accuracies):
         return None
     # A task may have no metric of some correction, because it makes no sense for its items.
     known = [column for column in report.columns if entry.metric(column.metrics[0]) is not None]
     columns = tuple(column for column in known if column.accuracies)
-    classes = tuple(
-        ClassLine(label, of_class[0].n_items, tuple(Cell(one.value, one.low, one.high) for one in of_class))
-        for label, of_class in zip(report.labels, zip(*(one.accuracies for one in columns), strict=True), strict=True)
-    )
-    supports = [line.n_items or 0 for line in classes]
+    supports = [one.n_items for one in columns[0].accuracies]
     top, n_items = int(np.argmax(supports)), sum(supports)
-    measures = tuple(_measures(entry, report, columns))
     share = supports[top] / n_items
+    accuracies = [one for column in columns if (one := entry.metric(column.metrics[0])) is not None]
     return ClassTable(
         columns=columns,
         missing=tuple(column for column in known if not column.accuracies),
-        classes=classes,
-        measures=measures,
-        most_frequent=classes[top].name,
+        table=Table(
+            Files(f"files/{stem.rpartition('/')[2]}-classes"),
+            _COLUMNS,
+            [*_lines(entry, report, columns)],
+            str(entry.result.signature),
+        ),
+        most_frequent=report.labels[top],
         constant_accuracy=share,
         constant_mean=1 / np.count_nonzero(supports),
         above=tuple(
             column.label
-            for column, cell in zip(columns, measures[0].cells, strict=True)
-            if cell.value is not None and cell.value > share
+            for column, accuracy in zip(columns, accuracies, strict=True)
+            if (accuracy.value or 0.0) > share
         ),
         n_items=n_items,
-        pictures=(*_accuracy_pictures(columns, classes, stem), *_lorenz_picture(columns, classes, stem)),
-        table=_download(columns, (*classes, *measures), stem, str(entry.result.signature)),
+        pictures=(
+            *_accuracy_pictures(columns, report.labels, accuracies[0], stem),
+            *_lorenz_picture(columns, accuracies[0], stem),
+        ),
     )
 
 
-def _report(entry: Entry, memory: Memory) -> ClassReport | None:
+def _report(entry: Entry, folder: Path, memory: Memory) -> ClassReport | None:
     """Return the report of the task, which takes reading all records and fitting what is not stored."""
     task, result = load_task(entry.result.signature.task), entry.result
-    assert entry.folder is not None
+
+    def made() -> list[ClassReport]:
+        inputs = read_inputs(folder, result)
+        reports = [task.class_report(records, inputs) for records in verified_parts(folder, result)]
+        return [report for report in reports if report is not None]
+
     parts: dict[str, JsonValue] = {"records": result.records.sha256, "task": result.signature.task}
     parts |= {file.path: file.sha256 for file in (result.adapters, result.corrections) if file is not None}
-    stored = memory.get(_KIND, parts)
-    if not isinstance(stored, list):
-        inputs = read_inputs(entry.folder, result)
-        (report,) = (task.class_report(records, inputs) for records in verified_parts(entry.folder, result))
-        stored = [] if report is None else cast("list[JsonValue]", [*report])
-        memory.put(_KIND, parts, stored)
-    if not stored:
-        return None
-    labels, columns, measures = cast("tuple[list[str], list[list[list[ClassAccuracy]]], list[str]]", stored)
-    return ClassReport(
-        tuple(labels),
-        tuple(
-            CorrectedClasses(label, title, tuple(ClassAccuracy(*one) for one in of_classes), tuple(metrics), reason)
-            for label, title, of_classes, metrics, reason in cast(
-                "list[tuple[str, str, list[tuple[int, float, float, float]], list[str], str | None]]", columns
-            )
-        ),
-        tuple(measures),
-    )
+    return next(iter(memory.remembered(_KIND, parts, list[ClassReport], made)), None)
 
 
-def _changes(values: Sequence[float | None]) -> tuple[Cell, ...]:
-    """Return the cells of a measure, with the changes from the first, which is without a correction."""
-    before = values[0]
-    return tuple(
-        Cell(value, change=None if number == 0 or value is None or not before else value / before - 1)
-        for number, value in enumerate(values)
-    )
+def _values(column: CorrectedClasses) -> list[float]:
+    """Return the accuracy of each class; NaN for one without items."""
+    return [np.nan if one.value is None else one.value for one in column.accuracies]
 
 
-def _measures(entry: Entry, report: ClassReport, columns: Sequence[CorrectedClasses]) -> Iterator[ClassLine]:
-    means = [mean_accuracy([np.nan if one.value is None else one.value for one in of.accuracies]) for of in columns]
+def _lines(entry: Entry, report: ClassReport, columns: Sequence[CorrectedClasses]) -> Iterator[Line]:
+    """Yield the accuracies of the classes, then the measures over them with their changes from no correction."""
+    unknown = dict.fromkeys(_COLUMNS)
+    for number, label in enumerate(report.labels):
+        for column in columns:
+            about = {"row": label, "kind": "class", "correction": column.label}
+            yield unknown | about | column.accuracies[number]._asdict()
+    measures: dict[str, list[float | None]] = {}
     for number, heading in enumerate(report.measures):
         metrics = [entry.metric(column.metrics[number]) for column in columns]
-        yield ClassLine(heading, None, _changes([None if metric is None else metric.value for metric in metrics]))
+        measures[heading] = [None if metric is None else metric.value for metric in metrics]
         if number == 0:  # Beside the accuracy over all items, from which it can be far.
-            yield ClassLine(_MEAN, None, _changes([float(mean) for mean in means]))
+            measures[_MEAN] = [float(mean_accuracy(_values(column))) for column in columns]
+    for heading, values in measures.items():
+        before = values[0]
+        for column, value in zip(columns, values, strict=True):
+            change = None if column is columns[0] or value is None or not before else value / before - 1
+            about = {"row": heading, "kind": "measure", "correction": column.label}
+            yield unknown | about | {"value": value, "relative_change": change}
 
 
 def _accuracy_pictures(
-    columns: Sequence[CorrectedClasses], classes: Sequence[ClassLine], stem: str
+    columns: Sequence[CorrectedClasses], labels: Sequence[str], accuracy: Metric, stem: str
 ) -> Iterator[Picture]:
-    if not 1 < len(classes) <= _MOST_DRAWN:
+    if not 1 < len(labels) <= _MOST_DRAWN:
         return
-    corrected = list(enumerate(columns))[1:]
+    before, *corrected = columns
     for start in range(0, len(corrected), _MOST_PANELS):
         shown = corrected[start : start + _MOST_PANELS]
         panels = [
             Panel(
                 column.label,
                 ("before", "after"),
-                [[_metric(line.cells[place], line.n_items) for place in (0, number)] for line in classes],
+                [
+                    [_metric(one, accuracy) for one in of_class]
+                    for of_class in zip(before.accuracies, column.accuracies, strict=True)
+                ],
             )
-            for number, column in shown
+            for column in shown
         ]
-        names = ", ".join(column.title for _, column in shown)
+        names = ", ".join(column.title for column in shown)
         yield make_picture(
-            strips([line.name for line in classes], panels, alt=f"Accuracy of each class before and after {names}."),
+            strips(labels, panels, alt=f"Accuracy of each class before and after {names}."),
             f"{stem}-classes-{start // _MOST_PANELS + 1}",
             f"How often the model is right in each class, before and after: {names}. An even model has its marks of "
             "one kind below each other. Lines are 95 % intervals.",
         )
 
 
-def _lorenz_picture(columns: Sequence[CorrectedClasses], classes: Sequence[ClassLine], stem: str) -> Iterator[Picture]:
-    places = np.linspace(0.0, 1.0, min(len(classes), _MOST_PLACES) + 1)
-    shares = [
-        np.interp(places, *lorenz_curve([np.nan if one.value is None else one.value for one in column.accuracies]))
-        for column in columns
-    ]
+def _lorenz_picture(columns: Sequence[CorrectedClasses], accuracy: Metric, stem: str) -> Iterator[Picture]:
+    n_classes = len(columns[0].accuracies)
+    places = np.linspace(0.0, 1.0, min(n_classes, _MOST_PLACES) + 1)
+    shares = [np.interp(places, *lorenz_curve(_values(column))) for column in columns]
     drawn = [(column, share) for column, share in zip(columns, shares, strict=True) if not np.isnan(share).any()]
-    if not drawn or len(classes) < 2:
+    if not drawn or n_classes < 2:
         return
     names = tuple(f"{100 * place:.0f} %" for place in places)
-    panel = Panel("Share of the accuracy", names, [[_metric(Cell(value), None) for value in of] for _, of in drawn])
+    panel = Panel(
+        "Share of the accuracy",
+        names,
+        [[_metric(ClassAccuracy(0, value, None, None), accuracy) for value in of] for _, of in drawn],
+    )
     half = len(places) // 2
     told = ", ".join(f"{column.label} {100 * share[half]:.0f} %" for column, share in drawn)
     yield make_picture(
@@ -223,53 +216,15 @@ def _lorenz_picture(columns: Sequence[CorrectedClasses], classes: Sequence[Class
     )
 
 
-def _metric(cell: Cell, n_items: int | None) -> Metric | None:
-    """Return a share as charts take it.
+def _metric(share: ClassAccuracy, accuracy: Metric) -> Metric | None:
+    """Return a share as charts take it; without an interval, it follows from other shares.
 
     Args:
-        cell: The share.
-        n_items: Number of items that it is of; None if it follows from other shares.
+        share: The share.
+        accuracy: The same of all classes.
     """
-    if cell.value is None:
-        return None
     interval = None
-    if n_items is not None and cell.low is not None and cell.high is not None:
-        ends = {"low": cell.low, "high": cell.high}
-        interval = Interval(**ends, level=LEVEL, method=WILSON, n_clusters=n_items, n_resamples=None)
-    return Metric(
-        name="share",
-        version="1.0",
-        value=cell.value,
-        reason=None,
-        interval=interval,
-        interval_reason=None if interval is not None else "it follows from values that have intervals",
-        n=n_items or 0,
-        n_excluded=0,
-        unit="items",
-        ideal=None,
-        minimum=0.0,
-        maximum=1.0,
-        group={},
-    )
-
-
-_COLUMNS: Columns = {
-    "row": str,
-    "kind": str,
-    "correction": str,
-    "n_items": int,
-    "value": float,
-    "low": float,
-    "high": float,
-    "relative_change": float,
-}
-
-
-def _download(columns: Sequence[CorrectedClasses], lines: Sequence[ClassLine], stem: str, signature: str) -> Table:
-    rows = (
-        (line.name, "measure" if line.n_items is None else "class", column.label, line.n_items, *cell)
-        for line in lines
-        for column, cell in zip(columns, line.cells, strict=True)
-    )
-    found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
-    return Table(Files(f"files/{stem.rpartition('/')[2]}-classes"), _COLUMNS, found, signature)
+    if share.low is not None and share.high is not None:
+        ends = {"low": share.low, "high": share.high}
+        interval = Interval(**ends, level=LEVEL, method=WILSON, n_clusters=share.n_items, n_resamples=None)
+    return None if share.value is None else replace(accuracy, value=share.value, interval=interval, ideal=None)

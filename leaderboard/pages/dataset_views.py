@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -20,29 +21,19 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import visible
 from leaderboard.benchmark_pages import CountTable, load_pages
 from leaderboard.pages.addresses import dataset_page
-from leaderboard.pages.exports import Fields, Files, T, Table
+from leaderboard.pages.exports import Columns, Fields, Files, T, Table, attributes
 from leaderboard.pages.tables import TableView
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
 from schemas.files import contract
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
-_SPLITS: Fields[SplitEntry] = {
-    "config": (str, lambda split: split.config),
-    "split": (str, lambda split: split.split),
-    "item_shape": (str, lambda split: split.item_shape),
-    "n_items": (int, lambda split: split.n_items),
-    "content_sha256": (str, lambda split: split.content_sha256),
-    "path": (str, lambda split: split.path),
-}
-_SOURCES: Fields[Source] = {
-    "name": (str, lambda source: source.name),
-    "address": (str, lambda source: source.address),
-    "revision": (str, lambda source: source.revision),
-    "sha256": (str, lambda source: source.sha256),
-    "licence": (str, lambda source: source.licence),
-    "redistributable": (bool, lambda source: source.redistributable),
-}
+_SPLITS: Fields[SplitEntry] = attributes(
+    config=str, split=str, item_shape=str, n_items=int, content_sha256=str, path=str
+)
+_SOURCES: Fields[Source] = attributes(
+    name=str, address=str, revision=str, sha256=str, licence=str, redistributable=bool
+)
 _RULES: Fields[tuple[str, RuleCount]] = {
     "kind": (str, lambda rule: rule[0]),
     "rule": (str, lambda rule: rule[1].rule),
@@ -50,12 +41,9 @@ _RULES: Fields[tuple[str, RuleCount]] = {
     "description": (str, lambda rule: rule[1].description),
 }
 _KEYS: Fields[AnswerKey] = {
-    "config": (str, lambda key: key.signature.config),
-    "task": (str, lambda key: key.signature.task),
-    "prompt": (str, lambda key: key.signature.prompt),
-    "n_items": (int, lambda key: key.signature.n_items),
+    **attributes("signature.", config=str, task=str, prompt=str, n_items=int),
     "n_parts": (int, lambda key: len(key.parts)),
-    "items_sha256": (str, lambda key: key.signature.items_sha256),
+    **attributes("signature.", items_sha256=str),
     "key_sha256": (str, lambda key: strict_json.sha256(contract.dump(key))),
 }
 _CARD = "README.md"
@@ -66,7 +54,6 @@ _TABLE_OF_CARD = re.compile(r"(?:^[^\n|]+\n+)?(?:^\|.*\n)+", re.MULTILINE)
 """A table and the line above it that introduces it."""
 _MARKS = ["paragraph", "list", "newline", "escape", "backticks", "emphasis"]
 """Marks that are rendered; addresses and pictures would lead or fetch elsewhere."""
-_LIMITS, _STATEMENT = "Known limits", "Data statement"
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,_-]*")
 _OPTIONS = (
     "limit",
@@ -99,7 +86,7 @@ class BuiltDataset(NamedTuple):
         return self.manifest.name, self.manifest.version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DatasetView:
     """A dataset that is built here or has results on the board."""
 
@@ -151,44 +138,27 @@ class DatasetView:
         """The command that builds the dataset again; None if its builder is none of this project."""
         return None if self.manifest is None else _rebuilding(self.manifest)
 
-    @property
-    def splits(self) -> Table:
-        """The configs and splits, by the manifest."""
-        return self._table("splits", _SPLITS, () if self.manifest is None else self.manifest.splits)
-
-    @property
-    def sources(self) -> Table:
-        """The sources, by the manifest."""
-        return self._table("sources", _SOURCES, () if self.manifest is None else self.manifest.sources)
-
-    @property
-    def rules(self) -> Table:
-        """The rules by which candidates were rejected and items flagged, by the manifest."""
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The tables that the page offers for download, by name, of which some may be empty."""
         manifest = self.manifest
-        kinds = [] if manifest is None else [("reject", manifest.rejects), ("flag", manifest.flags)]
-        return self._table("rules", _RULES, [(kind, rule) for kind, rules in kinds for rule in rules])
+        kinds = () if manifest is None else (("reject", manifest.rejects), ("flag", manifest.flags))
+        stem, about = f"files/dataset-{PurePosixPath(self.page).stem}", {"dataset": self.title}
 
-    @property
-    def answer_keys(self) -> Table:
-        """The answer keys that the board keeps of the dataset."""
-        return self._table("keys", _KEYS, self.keys)
+        def table(name: str, fields: Fields[T], rows: Iterable[T]) -> Table:
+            return Table.of(Files(f"{stem}-{name}"), fields, rows, about=about)
 
-    @property
-    def counts(self) -> tuple[tuple[CountTable, Table], ...]:
-        """What is counted in the dataset, each with its table for download."""
-        return tuple(
-            (counted, self._table(counted.name, _fields_of(counted), counted.rows)) for counted in self.count_tables
-        )
-
-    @property
-    def tables(self) -> list[Table]:
-        """The tables that the page offers for download."""
-        own = (self.splits, self.sources, self.rules, self.answer_keys)
-        return [one for one in (*own, *(table for _, table in self.counts)) if one.lines]
-
-    def _table(self, what: str, fields: Fields[T], rows: Iterable[T]) -> Table:
-        stem = PurePosixPath(self.page).stem
-        return Table.of(Files(f"files/dataset-{stem}-{what}"), fields, rows, about={"dataset": self.title})
+        found = {
+            "splits": table("splits", _SPLITS, () if manifest is None else manifest.splits),
+            "sources": table("sources", _SOURCES, () if manifest is None else manifest.sources),
+            "rules": table("rules", _RULES, [(kind, rule) for kind, rules in kinds for rule in rules]),
+            "keys": table("keys", _KEYS, self.keys),
+        }
+        for one in self.count_tables:
+            columns: Columns = {heading.lower(): int if number else str for number, heading in enumerate(one.columns)}
+            lines = [dict(zip(columns, row, strict=True)) for row in one.rows]
+            found[one.name] = Table(Files(f"{stem}-{one.name}"), columns, lines, about=about)
+        return found
 
     @property
     def title(self) -> str:
@@ -219,16 +189,6 @@ def _card(path: Path) -> str | None:
     check_readable(path)
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.read(_MOST_CARD_CHARACTERS)
-
-
-def card_sections(card: str) -> dict[str, str]:
-    r"""Return the Markdown of each section of a card, by its heading.
-
-    >>> card_sections("## Uses\n\nMany.")
-    {'Uses': 'Many.'}
-    """
-    _, *parts = _HEADING.split(card)
-    return {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def safe_html(markdown: str) -> Markup:
@@ -267,44 +227,38 @@ def make_datasets(
         keys: The answer keys that the board keeps.
     """
     local_builds = {dataset.name: dataset for dataset in built}
-    signatures = [section.table.signature for section in sections]
-    names = sorted({*local_builds, *((one.dataset, one.dataset_version) for one in signatures)})
-    views = []
-    for name, version in names:
-        own = [one for one in sections if _named(one) == (name, version)]
-        local = local_builds.get((name, version))
-        described = card_sections(local.card) if local is not None and local.card is not None else {}
-        views.append(
-            DatasetView(
-                name=name,
-                version=version,
-                manifest=None if local is None else local.manifest,
-                statement=safe_html(described[_STATEMENT]) if _STATEMENT in described else None,
-                limits=safe_html(described[_LIMITS]) if _LIMITS in described else None,
-                keys=tuple(
-                    key for key in keys if (key.signature.dataset, key.signature.dataset_version) == (name, version)
-                ),
-                sections=tuple(own),
-                count_tables=() if local is None else _counted(local),
-            )
+    names = {*local_builds, *(name for section in sections for name in section.datasets)}
+    return tuple(
+        _view(
+            name,
+            local_builds.get(name),
+            [key for key in keys if (key.signature.dataset, key.signature.dataset_version) == name],
+            [section for section in sections if name in section.datasets],
         )
-    return tuple(views)
+        for name in sorted(names)
+    )
 
 
-def _counted(dataset: BuiltDataset) -> tuple[CountTable, ...]:
-    count = load_pages(dataset.manifest.benchmark).count_tables
-    return () if count is None or dataset.folder is None else count(dataset.folder, dataset.manifest)
-
-
-def _fields_of(counted: CountTable) -> Fields[tuple[str | int, ...]]:
-    def reader(number: int) -> Callable[[tuple[str | int, ...]], str | int]:
-        return lambda row: row[number]
-
-    return {heading.lower(): (int if number else str, reader(number)) for number, heading in enumerate(counted.columns)}
-
-
-def _named(section: TableView) -> tuple[str, str]:
-    return section.table.signature.dataset, section.table.signature.dataset_version
+def _view(
+    name: tuple[str, str], local: BuiltDataset | None, keys: Sequence[AnswerKey], sections: Sequence[TableView]
+) -> DatasetView:
+    _, *parts = _HEADING.split("" if local is None else local.card or "")
+    described = dict(zip(parts[::2], parts[1::2], strict=True))
+    statement, limits = (
+        safe_html(described[heading].strip()) if heading in described else None
+        for heading in ("Data statement", "Known limits")
+    )
+    count = None if local is None else load_pages(local.manifest.benchmark).count_tables
+    return DatasetView(
+        name=name[0],
+        version=name[1],
+        manifest=None if local is None else local.manifest,
+        statement=statement,
+        limits=limits,
+        keys=tuple(keys),
+        sections=tuple(sections),
+        count_tables=count(local.folder, local.manifest) if local and local.folder and count else (),
+    )
 
 
 _DATASETS: Fields[DatasetView] = {

@@ -5,9 +5,9 @@ Items are the same for all results of a table, so their texts are written once, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ FOLDER = "files/explorer"
 _MOST_RECORDS = 50_000
 """Number of records up to which a result can be explored; larger ones are offered for download only."""
 _PER_FILE = 1_000
-_ITEMS, _ANSWERS = "explorer-items", "explorer-answers"
+_WRONG = str(KINDS.index("wrong"))
 _MOST_VALUES = 500
 """Number of groups up to which a reader can choose one."""
 _DIGITS = 3
@@ -65,49 +65,49 @@ def explorer_files(
     """
     memory = machine_memory()
     placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
-    of_section: dict[int, list[Placement]] = {}
-    for placement in placements:
-        of_section.setdefault(id(placement.section), []).append(placement)
-    shown = [section for section in in_order(board, sections) if id(section) in of_section]
+    asked = {placement.section.anchor for placement in placements}
+    shown = in_order(board, [section for section in sections if section.anchor in asked])
+    order = {section.anchor: number for number, section in enumerate(shown)}
     names = table_names(shown)
+    placements.sort(key=lambda placement: order[placement.section.anchor])
     files: dict[str, str] = {}
-    listed: list[JsonValue] = []
-    n_done = 0
-    for section in shown:
-        tables: dict[str, list[Placement]] = {}
-        for placement in of_section[id(section)]:
-            tables.setdefault(table_id(placement.row.entry), []).append(placement)
-        for table, of_table in tables.items():
-            results: list[JsonValue] = []
-            kinds: list[str] = []
-            for placement in of_table:
-                report("writing answers", n_done, len(placements))
-                n_done += 1
-                entry, name, why_absent = placement.row.entry, result_id(placement.row.entry), _why_absent(placement)
-                result: dict[str, JsonValue] = {
-                    "id": name,
-                    "model": model_key(entry.result.model.identity_sha256),
-                    "page": placement.page,
-                    "why_absent": why_absent,
-                    "n_wrong": 0,
-                }
-                results.append(result)
-                if why_absent is not None:
-                    continue
-                if not kinds:
-                    index, items = _remembered(_ITEMS, entry, memory)
-                    files |= {f"{FOLDER}/{table}/{path}": text for path, text in items.items()}
-                about, answers = _remembered(_ANSWERS, entry, memory)
-                files |= {f"{FOLDER}/{table}/{name}/{path}": text for path, text in answers.items()}
-                files[f"{FOLDER}/{table}/{name}/index.json"] = json_text(about)
-                kinds.append(str(about["kinds"]))
-                result["n_wrong"] = kinds[-1].count(str(KINDS.index("wrong")))
-            if kinds:
-                files[f"{FOLDER}/{table}/index.json"] = json_text(index | _missed(kinds))
-            listed.append({"id": table, "results": results, **_about(of_table[0], names[section.anchor])})
-    about_models: list[JsonValue] = [{"key": one.key, "id": one.id, "name": one.name} for one in model_choices(models)]
-    files[f"{FOLDER}/tables.json"] = json_text({"kinds": list(KINDS), "models": about_models, "tables": listed})
-    return files
+    tables: dict[str, dict[str, JsonValue]] = {}
+    results: dict[str, list[JsonValue]] = {}
+    about_items: dict[str, dict[str, Any]] = {}
+    kinds: dict[str, list[str]] = {}
+    for number, placement in enumerate(placements):
+        report("writing answers", number, len(placements))
+        entry, why_absent = placement.row.entry, _why_absent(placement)
+        table, name = table_id(entry), result_id(entry)
+        tables.setdefault(table, _about(placement, names[placement.section.anchor]))
+        result: dict[str, JsonValue] = {
+            "id": name,
+            "model": model_key(entry.result.model.identity_sha256),
+            "page": placement.page,
+            "why_absent": why_absent,
+            "n_wrong": 0,
+        }
+        results.setdefault(table, []).append(result)
+        if why_absent is not None:
+            continue
+        if table not in about_items:
+            about_items[table], items = _remembered(_items, entry, memory)
+            files |= {f"{FOLDER}/{table}/{path}": text for path, text in items.items()}
+        about, answers = _remembered(_answers, entry, memory)
+        files |= {f"{FOLDER}/{table}/{name}/{path}": text for path, text in answers.items()}
+        files[f"{FOLDER}/{table}/{name}/index.json"] = json_text(about)
+        kinds.setdefault(table, []).append(about["kinds"])
+        result["n_wrong"] = about["kinds"].count(_WRONG)
+    for table, of_models in kinds.items():
+        n_wrong = [of_item.count(_WRONG) for of_item in zip(*of_models, strict=True)]
+        about = {**about_items[table], "n_models": len(of_models), "n_wrong": n_wrong}
+        files[f"{FOLDER}/{table}/index.json"] = json_text(about)
+    listed: dict[str, JsonValue] = {
+        "kinds": list(KINDS),
+        "models": [one._asdict() for one in model_choices(models)],
+        "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
+    }
+    return files | {f"{FOLDER}/tables.json": json_text(listed)}
 
 
 def explorer_link(placement: Placement) -> str | None:
@@ -149,77 +149,60 @@ def _about(placement: Placement, name: str) -> dict[str, JsonValue]:
     }
 
 
-def _remembered(kind: str, entry: Entry, memory: Memory) -> _Pieces:
-    """Return what the explorer has about the items or the answers of a result; it follows from the records."""
-    task = entry.result.signature.task
-    parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "task": task}
-    stored = memory.get(kind, parts)
-    if isinstance(stored, dict) and isinstance(stored["about"], dict) and isinstance(stored["files"], dict):
-        return _Pieces(stored["about"], {name: str(text) for name, text in stored["files"].items()})
-    assert entry.folder is not None
-    records = RecordColumns.joined(verified_parts(entry.folder, entry.result))
-    made = _items(records, entry.result.signature) if kind == _ITEMS else _answers(records, task)
-    memory.put(kind, parts, {"about": made.about, "files": dict(made.files)})
-    return made
-
-
-class _GroupColumn(NamedTuple):
-    """The values of all items in one group, such as the pronoun."""
-
-    key: str
-    values: Sequence[str]
-    codes: Sequence[int]
-    """Index in ``values`` for each item; -1 for an item without a value."""
-
-
 class _Pieces(NamedTuple):
-    """The items or the answers of a result: their facts in one file, and their texts in others."""
+    """The items or the answers of a result: their facts for one file, and the texts of the others."""
 
-    about: dict[str, JsonValue]
-    files: Mapping[str, str]
+    about: dict[str, Any]
+    files: dict[str, str]
+
+
+def _remembered(make: Callable[[RecordColumns, Signature], _Pieces], entry: Entry, memory: Memory) -> _Pieces:
+    """Return what the explorer has about the items or the answers of a result; it follows from the records."""
+    result, folder = entry.result, entry.folder
+    assert folder is not None
+    parts: dict[str, JsonValue] = {"records": result.records.sha256, "task": result.signature.task}
+    return memory.remembered(
+        f"explorer{make.__name__}",
+        parts,
+        _Pieces,
+        lambda: make(RecordColumns.joined(verified_parts(folder, result)), result.signature),
+    )
 
 
 def _items(records: RecordColumns, signature: Signature) -> _Pieces:
     columns = records.columns
     # All results share these, and what is asked after an answer differs from one to the other.
     first = first_asked(records, prompt_of(load_task(signature.task), signature.prompt))
-    groups: list[JsonValue] = [
-        {"key": one.key, "values": list(one.values), "codes": list(one.codes)}
-        for one in _group_columns(records)
-        if len(one.values) <= _MOST_VALUES
-    ]
     prompts = _by_record(first, first.exchanges["prompt"].texts)
     choices = _of_kind(records, "choice")
-    options = _by_record(choices, _lists(choices.exchanges["options"], _texts))
+    options = _by_record(choices, _lists(choices.exchanges["options"]))
     rows: list[JsonValue] = [
         [item, target, list(dict.fromkeys(asked)), options_of]
         for item, target, asked, options_of in zip(
             columns["item_id"].texts, columns["target"].texts, prompts, options, strict=True
         )
     ]
-    return _Pieces({"groups": groups}, dict(_cut("items", ["item", "target", "prompts", "options"], rows)))
+    return _Pieces({"groups": _groups(records)}, _cut("items", ["item", "target", "prompts", "options"], rows))
 
 
-def _answers(records: RecordColumns, task: str) -> _Pieces:
+def _answers(records: RecordColumns, signature: Signature) -> _Pieces:
+    task = load_task(signature.task)
     choices, generated = _of_kind(records, "choice"), _of_kind(records, "generate")
-    logprobs = _by_record(choices, _lists(choices.exchanges["option_logprobs"], _numbers))
-    texts = _by_record(generated, generated.exchanges["text"].texts)
-    marks = [[] if record.reading is None else _marks(record, load_task(task)) for record in generated]
     reading = records.columns["reading"].fields
-    read = zip(
-        _lists(reading["outcomes"], _texts),
-        _lists(reading["probabilities"], _numbers),
-        _lists(reading["answers"], _texts),
-        strict=True,
-    )
+    read = zip(*(_lists(reading[name]) for name in ("outcomes", "probabilities", "answers")), strict=True)
     rows: list[JsonValue] = [
-        [logprobs_of, texts_of, list(read_of), reason, marks_of]
-        for logprobs_of, texts_of, read_of, reason, marks_of in zip(
-            logprobs, texts, read, records.columns["reason"].texts, marks, strict=True
+        [logprobs, texts, list(read_of), reason, marks]
+        for logprobs, texts, read_of, reason, marks in zip(
+            _by_record(choices, _lists(choices.exchanges["option_logprobs"])),
+            _by_record(generated, generated.exchanges["text"].texts),
+            read,
+            records.columns["reason"].texts,
+            [[] if record.reading is None else _marks(record, task) for record in generated],
+            strict=True,
         )
     ]
-    names = ["logprobs", "texts", "reading", "reason", "marks"]
-    return _Pieces({"kinds": _kind_digits(records, task)}, dict(_cut("answers", names, rows)))
+    kinds = "".join(str(KINDS.index(kind)) for kind in kinds_of(records, signature.task))
+    return _Pieces({"kinds": kinds}, _cut("answers", ["logprobs", "texts", "reading", "reason", "marks"], rows))
 
 
 def _marks(record: Record, task: Task) -> JsonValue:
@@ -238,55 +221,37 @@ def _of_kind(records: RecordColumns, kind: RequestKind) -> RecordColumns:
     return records.only_exchanges(records.exchanges["kind"].coded.is_one_of(kind))
 
 
-def _group_columns(records: RecordColumns) -> Iterator[_GroupColumn]:
-    """Yield the values of all items in each group."""
+def _groups(records: RecordColumns) -> list[JsonValue]:
+    """Return the values of each group, such as the pronoun, and the index of each item's value; -1 without one."""
+    groups: list[JsonValue] = []
     owners, keys, values = records.columns["groups"].entries
     for code, key in enumerate(keys.coded.texts):
         chosen = keys.coded.codes == code
         coded = Column(values.array.filter(chosen)).coded
         of_item = np.full(len(records), -1)
         of_item[owners[chosen]] = coded.codes
-        yield _GroupColumn(str(key), [str(text) for text in coded.texts], of_item.tolist())
+        if len(coded.texts) <= _MOST_VALUES:
+            groups.append({"key": str(key), "values": list(coded.texts), "codes": of_item.tolist()})
+    return groups
 
 
-def _kind_digits(records: RecordColumns, task: str) -> str:
-    """Return the kind of each answer, such as right or refused, as the digit of its place in ``KINDS``."""
-    digits = {kind: str(place) for place, kind in enumerate(KINDS)}
-    return "".join(digits[kind] for kind in kinds_of(records, task))
-
-
-def _lists(column: Column, values_of: Callable[[Column], Sequence[JsonValue]]) -> list[JsonValue]:
-    lists = column.lists
-    values = values_of(lists.values)
-    ends = lists.offsets.tolist()
-    return [list(values[start:end]) for start, end in pairwise(ends)]
-
-
-def _texts(column: Column) -> Sequence[JsonValue]:
-    return column.texts
-
-
-def _numbers(column: Column) -> Sequence[JsonValue]:
+def _lists(column: Column) -> list[JsonValue]:
+    """Return the list of texts or numbers of each row; it is empty where there is none."""
     # JSON has no infinity; a word distinguishes a probability of zero from an unknown one.
-    numbers: list[float | None] = column.array.to_pylist()
     return [
-        None if number is None else "-inf" if number == float("-inf") else round(number, _DIGITS) for number in numbers
+        ["-inf" if one == -np.inf else round(one, _DIGITS) if isinstance(one, float) else one for one in values or ()]
+        for values in column.array.to_pylist()
     ]
 
 
 def _by_record(records: RecordColumns, values: Sequence[JsonValue]) -> list[list[JsonValue]]:
-    ends = records.first_exchanges.tolist()
-    return [list(values[start:end]) for start, end in pairwise(ends)]
+    """Return the values of all exchanges by record."""
+    return [list(values[start:end]) for start, end in pairwise(records.first_exchanges.tolist())]
 
 
-def _cut(name: str, columns: Sequence[str], rows: Sequence[JsonValue]) -> Iterator[tuple[str, str]]:
-    for start in range(0, len(rows), _PER_FILE):
-        part: dict[str, JsonValue] = {"columns": list(columns), "rows": list(rows[start : start + _PER_FILE])}
-        yield f"{name}-{start // _PER_FILE}.json", json_text(part)
-
-
-def _missed(kinds: Sequence[str]) -> dict[str, JsonValue]:
-    """Return how many models gave a wrong answer to each item, and how many were asked."""
-    wrong = str(KINDS.index("wrong"))
-    n_wrong = [sum(kind == wrong for kind in of_item) for of_item in zip(*kinds, strict=True)]
-    return {"n_models": len(kinds), "n_wrong": list(n_wrong)}
+def _cut(name: str, columns: Sequence[str], rows: Sequence[JsonValue]) -> dict[str, str]:
+    """Return the files with some rows each."""
+    return {
+        f"{name}-{number}.json": json_text({"columns": list(columns), "rows": list(rows[start : start + _PER_FILE])})
+        for number, start in enumerate(range(0, len(rows), _PER_FILE))
+    }

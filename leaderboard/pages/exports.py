@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,6 +55,16 @@ def lines_by(frame: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> 
     for key, line in zip(zip(*(frame[name] for name in keys), strict=True), zip(*values, strict=True), strict=True):
         by_key.setdefault(key, []).append(dict(zip(names, line, strict=True)))
     return by_key
+
+
+def attributes(path: str = "", /, **kinds: Kind) -> Fields[Any]:
+    """Return columns that are attributes of the same names.
+
+    Args:
+        path: Attribute that has them, with a dot at the end; empty for the thing itself.
+        kinds: Type of the values by name.
+    """
+    return {name: (kind, attrgetter(path + name)) for name, kind in kinds.items()}
 
 
 class Files(NamedTuple):

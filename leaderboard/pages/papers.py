@@ -12,10 +12,9 @@ from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.charts.bumps import Order, bump_chart
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import permalink
+from leaderboard.pages.addresses import anchor_of, result_page, row_anchor
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
-from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Scope, scope_of, tables_of
 from leaderboard.ranking.reproduced import (
@@ -23,14 +22,13 @@ from leaderboard.ranking.reproduced import (
     CostOfModel,
     Ours,
     ReproducedPaper,
-    SpentRun,
     Status,
     canonical_id,
     costs_of,
     reproduced,
 )
 from leaderboard.reproductions import citation_of, reproductions
-from schemas.documents.reproduction import PaperRun, UnkeptRun
+from schemas.documents.reproduction import PaperRun, Reproduction, UnkeptRun
 from schemas.documents.result import Result
 
 _ORDERS = "How the order of the models changes from measure to measure: a line for each model, the nearest to 1 on top."
@@ -93,8 +91,6 @@ class PaperView:
     """Figures of each table or figure of the paper, by its number."""
     benchmark_pages: tuple[tuple[str, str | None], ...]
     """Heading and page of each benchmark of the paper; no page of one without results."""
-    of_index: Mapping[int, str]
-    """Page of each row of an index, by the ``id`` of the row."""
     planned: tuple[CostOfModel, ...]
     spent: tuple[Spent, ...]
 
@@ -142,38 +138,29 @@ class PaperView:
         for key in part.columns:
             measure, printed = part.part.measures.get(key), reported.get(key)
             ours = "" if measure is None else measure.label or pages.label(measure.metric)
-            if printed is None:
-                columns.append(Column(key, ours, "", digits, ""))
-            else:
-                # A mean over chosen sets is named by their choice, as the printed one is.
-                is_named = measure is not None and measure.set_row is None
-                columns.append(Column(key, printed.label, printed.text, digits, ours if is_named else ""))
+            label, text = (ours, "") if printed is None else (printed.label, printed.text)
+            # A mean over chosen sets is named by their choice, as the printed one is.
+            is_named = printed is not None and measure is not None and measure.set_row is None
+            columns.append(Column(key, label, text, digits, ours if is_named else ""))
         return tuple(columns)
 
     def address(self, ours: Ours) -> str:
         """Return the page behind one of our values."""
-        return self.of_index[id(ours.row)] if ours.row.indices else permalink(ours.entry.result)
+        model = ours.row.model
+        return result_page(model.id, row_anchor(anchor_of(ours.table), model))
 
 
-def paper_views(
-    board: Board, indices: Sequence[TableView], figures: Mapping[Scope, tuple[Picture, ...]]
-) -> tuple[PaperView, ...]:
+def paper_views(board: Board, figures: Mapping[Scope, tuple[Picture, ...]]) -> tuple[PaperView, ...]:
     """Return the page of each paper, sorted by name.
 
     Args:
         board: All results.
-        indices: Tables of indices, which know the pages of their rows.
         figures: Figures of all models that were asked alike.
     """
-    of_index = {id(row): view.result_page(row) for view in indices for row in view.table.rows}
-    return tuple(
-        _view(reproduced(name, paper, board), board, figures, of_index) for name, paper in reproductions().items()
-    )
+    return tuple(_view(reproduced(name, paper, board), board, figures) for name, paper in reproductions().items())
 
 
-def _view(
-    compared: ReproducedPaper, board: Board, figures: Mapping[Scope, tuple[Picture, ...]], of_index: Mapping[int, str]
-) -> PaperView:
+def _view(compared: ReproducedPaper, board: Board, figures: Mapping[Scope, tuple[Picture, ...]]) -> PaperView:
     paper = compared.paper
     sizes = [(run.n_prompt_tokens, run.n_completion_tokens) for run in paper.runs if run.answers is None]
     scopes = dict.fromkeys(scope_of(table) for name in paper.benchmarks for table in tables_of(board, name))
@@ -189,9 +176,8 @@ def _view(
             (load_pages(name).heading, f"benchmarks/{slug(name)}.html" if name in board.benchmarks else None)
             for name in paper.benchmarks
         ),
-        of_index=of_index,
         planned=tuple(costs_of(paper, *(_sum([size[number] for size in sizes]) for number in range(2)))),
-        spent=tuple(_spent(compared, board)),
+        spent=tuple(_spent(paper, board)),
     )
 
 
@@ -224,48 +210,61 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if known and len(known) == len(numbers) else None
 
 
-def _spent(compared: ReproducedPaper, board: Board) -> Iterator[Spent]:
-    runs = [run for run in compared.paper.runs if run.answers is None]
-    results = [row.entry.result for table in board.tables for row in table.rows]
-    ids = [one.entry.result.model.id for one in compared.spent] + [one.model for one in compared.paper.unkept]
+def _spent(paper: Reproduction, board: Board) -> Iterator[Spent]:
+    """Yield what the runs of each model took here; imported answers took nothing."""
+    runs = {
+        (run.dataset, config, prompt): run for run in paper.runs for config in run.configs for prompt in run.prompts
+    }
+    entries = [row.entry for table in board.tables for row in table.rows]
+    kept: list[tuple[PaperRun, Result]] = []
+    for entry in entries:
+        signature = entry.result.signature
+        run = runs.get((signature.dataset, signature.config, signature.prompt))
+        if run and signature.benchmark in paper.benchmarks and not (entry.is_baseline or entry.is_imported):
+            kept.append((run, entry.result))
+    ids = [result.model.id for _, result in kept] + [one.model for one in paper.unkept]
     for model in dict.fromkeys(map(canonical_id, ids)):
-        own = [one for one in compared.spent if canonical_id(one.entry.result.model.id) == model]
-        others = [one for one in compared.paper.unkept if canonical_id(one.model) == model]
-        on_board = [result for result in results if canonical_id(result.model.id) == model]
-        devices = [one.entry.result.environment.device or "an unknown device" for one in own]
-        yield Spent(
-            display_name(model),
-            tuple(dict.fromkeys([*devices, *(one.device for one in others)])),
-            {run.name: _spent_cell(run, own, others, on_board) for run in runs},
-        )
+        own = [(run, result) for run, result in kept if canonical_id(result.model.id) == model]
+        others = [one for one in paper.unkept if canonical_id(one.model) == model]
+        on_board = [entry.result for entry in entries if canonical_id(entry.result.model.id) == model]
+        devices = [result.environment.device or "an unknown device" for _, result in own]
+        cells = {
+            run.name: _spent_cell(
+                run,
+                [result for its, result in own if its is run],
+                [one for one in others if one.run == run.name],
+                on_board,
+            )
+            for run in paper.runs
+            if run.answers is None
+        }
+        yield Spent(display_name(model), tuple(dict.fromkeys([*devices, *(one.device for one in others)])), cells)
 
 
 def _spent_cell(
-    run: PaperRun, spent: Sequence[SpentRun], unkept: Sequence[UnkeptRun], board: Sequence[Result]
+    run: PaperRun, results: Sequence[Result], unkept: Sequence[UnkeptRun], on_board: Sequence[Result]
 ) -> SpentCell:
     """Return what a run took of a model.
 
     Args:
         run: The run.
-        spent: The model's results of all runs of the paper.
-        unkept: Its runs whose results are not kept.
-        board: Its results on the board, which show how fast it answers.
+        results: The model's results of the run.
+        unkept: What it took whose results are not kept.
+        on_board: All results of the model on the board, which show how fast it answers.
     """
-    results = [one.entry.result for one in spent if one.run is run]
-    others = [one for one in unkept if one.run == run.name]
     asked = {(result.signature.config, result.signature.prompt) for result in results}
-    n_requests = sum(one.usage.n_requests for one in results) + sum(one.n_requests for one in others)
-    n_parts = min(len(asked) + sum(one.n_parts for one in others), run.n_parts)
+    n_requests = sum(one.usage.n_requests for one in results) + sum(one.n_requests for one in unkept)
+    n_parts = min(len(asked) + sum(one.n_parts for one in unkept), run.n_parts)
     left = None
-    if n_parts < run.n_parts and run.n_requests and not (run.unasked or any(one.missing for one in others)):
+    if n_parts < run.n_parts and run.n_requests and not (run.unasked or any(one.missing for one in unkept)):
         missing = [prompt for config in run.configs for prompt in run.prompts if (config, prompt) not in asked]
-        pace = _pace(board, missing, writes=bool(run.n_completion_tokens))
+        pace = _pace(on_board, missing, writes=bool(run.n_completion_tokens))
         left = None if pace is None else max(run.n_requests - n_requests, 0) * pace
     return SpentCell(
         n_parts,
         n_requests,
-        sum(one.usage.seconds or 0.0 for one in results) + sum(one.seconds for one in others),
-        tuple(note for one in others for note in (f"results not kept: {one.why}", one.missing) if note),
+        sum(one.usage.seconds or 0.0 for one in results) + sum(one.seconds for one in unkept),
+        tuple(note for one in unkept for note in (f"results not kept: {one.why}", one.missing) if note),
         left,
     )
 

@@ -34,11 +34,12 @@ from leaderboard.pages.model_list import listed_models, models_table, population
 from leaderboard.pages.model_views import ModelView, Placement, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
+from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import Picture, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
 from leaderboard.pages.profile import FrontTable, all_parts, front_file, front_table, profile_page
 from leaderboard.pages.set_aside import ApartGroup, make_apart
-from leaderboard.pages.suites import Suites, make_suites, suite_page
+from leaderboard.pages.suites import SuiteView, make_suites, suite_page
 from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
 from leaderboard.pages.useless_predictors import useless_predictors
 from leaderboard.ranking.boards import Board
@@ -79,7 +80,7 @@ class View:
     """Datasets that are built here or have results, sorted by name and version."""
     apart: tuple[ApartGroup, ...]
     """Results that are set apart, by kind."""
-    suites: Suites
+    suites: tuple[SuiteView, ...]
     """Parts of the suites that have results."""
     figures: Mapping[Scope, tuple[Picture, ...]]
     """Figures of all models that were asked alike."""
@@ -157,10 +158,10 @@ def make_view(
         news=() if register is None else make_news(register, board, models, left_out),
         datasets=make_datasets(sections, built, keys),
         apart=make_apart(board, models),
-        suites=make_suites(sections, models, built, report),
+        suites=make_suites(sections, built, report),
         figures=figures,
         by_size=size_pictures(board),
-        papers=paper_views(board, indices, figures),
+        papers=paper_views(board, figures),
     )
 
 
@@ -185,7 +186,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     if (fed := feed(view.lately, view.address)) is not None:
         exported["feed.xml"] = fed
     files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
-    files |= {**explorer_files(view.board, view.models, view.sections, report), **view.suites.files}
+    files |= {**explorer_files(view.board, view.models, view.sections, report), **part_files(view.suites)}
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
     blocks = make_blocks(environment, view.board, view.front, view.lately, n_apart)
@@ -280,7 +281,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     _write_lists(write, view)
     for data in view.datasets:
         write(data.page, "dataset.md.j2", data=data)
-    for suite in view.suites.views:
+    for suite in view.suites:
         write(suite.page, "suite.md.j2", suite=suite)
     answers = _answers(view)
     for benchmark in view.board.benchmarks:
@@ -383,8 +384,9 @@ def _write_lists(write: Callable[..., None], view: View) -> None:
         write(paper.page, "paper.md.j2", view=paper, compared=paper.compared, assumptions=assumptions())
     write("answers.html", "answers.md.j2")
     write("compare.html", "compare.md.j2")
-    if view.suites.views:
-        write("part.html", "part.md.j2", suites=view.suites.views, files=view.suites.by_suite)
+    if view.suites:
+        by_id = {suite.suite_id: suite for suite in view.suites}
+        write("part.html", "part.md.j2", suites=view.suites, by_id=by_id)
     if view.apart:
         write("apart.html", "apart.md.j2", groups=view.apart)
 
@@ -434,8 +436,8 @@ def _tables_of_few(view: View) -> Iterator[Table]:
     yield table_files.data_table(view.sections, view.manifests)
     yield datasets_table(view.datasets)
     for data in view.datasets:
-        yield from data.tables
-    yield from (suite.table for suite in view.suites.views)
+        yield from (table for table in data.tables.values() if table.lines)
+    yield from (suite.table for suite in view.suites)
     yield table_files.benchmarks_table(view.sections)
     if view.news:
         yield news_table(view.news)

@@ -21,11 +21,11 @@ from leaderboard.model_facts import display_name, facts_of
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import rank_correlation
-from leaderboard.ranking.rows import Row
+from leaderboard.ranking.rows import Row, Table
 from leaderboard.reported_tables import table_of_file
 from leaderboard.verify.entries import Entry
 from schemas.documents.reported_table import ReportedTable
-from schemas.documents.reproduction import Claim, Measure, PaperModel, PaperPart, PaperRun, Reproduction
+from schemas.documents.reproduction import Claim, Measure, PaperModel, PaperPart, Reproduction
 from schemas.documents.result import Metric
 
 Status: TypeAlias = Literal[
@@ -46,6 +46,8 @@ class Ours(NamedTuple):
     metric: Metric
     """Of a mean over chosen sets of examples, the metric that is averaged."""
     row: Row
+    table: Table
+    """Table of the row."""
     has_own_interval: bool = True
     """False if the interval of the metric is not that of the value."""
 
@@ -256,13 +258,6 @@ class TestedClaim:
         return "holds in some" if all_models.n_seen > 1 else "undecided"
 
 
-class SpentRun(NamedTuple):
-    """What a run here took."""
-
-    entry: Entry
-    run: PaperRun
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReproducedPaper:
     """A paper with everything that is compared."""
@@ -271,8 +266,6 @@ class ReproducedPaper:
     paper: Reproduction
     claims: tuple[TestedClaim, ...]
     parts: tuple[ComparedPart, ...]
-    spent: tuple[SpentRun, ...]
-    """Runs here that are those of the paper, of other models."""
 
     def n_of(self, status: Status) -> int:
         """Return the number of tables and figures of a status."""
@@ -298,7 +291,6 @@ def reproduced(name: str, paper: Reproduction, board: Board) -> ReproducedPaper:
             for claim in paper.claims
         ),
         parts=tuple(_compared(part, paper, look) for part in paper.parts),
-        spent=tuple(_spent(paper, board)),
     )
 
 
@@ -307,7 +299,7 @@ class _Lookup:
 
     def __init__(self, paper: Reproduction, board: Board) -> None:
         self._rows = {
-            name: [row for table in tables_of(board, name) for row in table.rows if not row.is_baseline]
+            name: [(table, row) for table in tables_of(board, name) for row in table.rows if not row.is_baseline]
             for name in paper.benchmarks
         }
         self._first = paper.benchmarks[0]
@@ -340,8 +332,8 @@ class _Lookup:
         found: dict[str, list[Ours]] = {}
         # A copy of a model under another name is no second model.
         names: dict[str, str] = {}
-        for row in self._rows[measure.benchmark or self._first]:
-            if (ours := _ours(row, measure)) is not None:
+        for table, row in self._rows[measure.benchmark or self._first]:
+            if (ours := _ours(table, row, measure)) is not None:
                 model = ours.entry.result.model
                 name = names.setdefault(model.identity_sha256, canonical_id(model.id))
                 found.setdefault(name, []).append(ours)
@@ -354,13 +346,13 @@ def canonical_id(model_id: str) -> str:
     return model_id if facts is None else facts.id
 
 
-def _ours(row: Row, measure: Measure) -> Ours | None:
+def _ours(table: Table, row: Row, measure: Measure) -> Ours | None:
     signature = row.entry.result.signature
     if measure.dataset not in (None, signature.dataset):
         return None
     if row.indices:
         if measure.set_row is not None:
-            return _of_sets(row, measure)
+            return _of_sets(table, row, measure)
         is_open = not measure.group and measure.config is None and measure.prompt is None
         metrics = [index.metric for index in row.indices if is_open and index.metric.name == measure.metric]
     else:
@@ -369,18 +361,18 @@ def _ours(row: Row, measure: Measure) -> Ours | None:
         metrics = [metric] if metric is not None else []
     for metric in metrics:
         if metric.value is not None:
-            return Ours(metric.value, metric, row)
+            return Ours(metric.value, metric, row, table)
     return None
 
 
-def _of_sets(row: Row, measure: Measure) -> Ours | None:
-    for table in row.sets:
-        if table.n_examples == measure.n_examples:
-            for of_row in table.rows:
+def _of_sets(table: Table, row: Row, measure: Measure) -> Ours | None:
+    for sets in row.sets:
+        if sets.n_examples == measure.n_examples:
+            for of_row in sets.rows:
                 mean = of_row.means.get(measure.metric) if of_row.name == measure.set_row else None
                 metric = row.entries[0].metric(measure.metric)
                 if mean is not None and mean.value is not None and metric is not None:
-                    return Ours(mean.value, metric, row, has_own_interval=False)
+                    return Ours(mean.value, metric, row, table, has_own_interval=False)
     return None
 
 
@@ -475,18 +467,6 @@ def _order(claim: Claim, look: _Lookup) -> Order:
     if len(values) < _LEAST_ORDERED:
         return Order(len(values), None)
     return Order(len(values), rank_correlation(*map(list, zip(*values, strict=True))))
-
-
-def _spent(paper: Reproduction, board: Board) -> Iterator[SpentRun]:
-    runs = {
-        (run.dataset, config, prompt): run for run in paper.runs for config in run.configs for prompt in run.prompts
-    }
-    for name in paper.benchmarks:
-        for table in (one for one in board.tables if one.signature.benchmark == name):
-            run = runs.get((table.signature.dataset, table.signature.config, table.signature.prompt))
-            for row in () if run is None else table.rows:
-                if run is not None and not row.is_baseline and not row.is_imported:
-                    yield SpentRun(row.entry, run)
 
 
 class CostOfModel(NamedTuple):

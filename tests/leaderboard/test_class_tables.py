@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,8 +55,9 @@ def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_
     assert table is not None
     assert [column.label for column in table.columns] == ["Uncorrected", "BC", "BCL", "CC", "DC", "Gini"]
     assert [(column.label, column.reason) for column in table.missing] == [("LOOC", "the prompt shows no examples")]
-    lines = {line.name: line for line in table.measures}
-    for number, ending in enumerate(("", "_bc", "_bcl", "_cc", "_dc", "_gini")):
+    lines: dict[Any, Any] = {(line["row"], line["correction"]): line for line in table.table.lines}
+    values = {place: line["value"] for place, line in lines.items()}
+    for column, ending in zip(table.columns, ("", "_bc", "_bcl", "_cc", "_dc", "_gini"), strict=True):
         for heading, name in (
             ("Accuracy", "accuracy"),
             ("Gini index", "gini"),
@@ -63,24 +65,20 @@ def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_
         ):
             metric = entry.metric(name + ending)
             assert metric is not None
-            assert lines[heading].cells[number].value == metric.value
-        values = [line.cells[number].value or 0.0 for line in table.classes]
-        assert lines["Mean class accuracy"].cells[number].value == pytest.approx(sum(values) / 3)
+            assert values[heading, column.label] == metric.value
+        classes = {name: values[name, column.label] for name in ("calm", "windy", "<b>stormy</b>")}
+        assert values["Mean class accuracy", column.label] == pytest.approx(sum(classes.values()) / 3)
         # The accuracy over all items is the mean weighted by the items of the classes.
-        weighted = sum(value * (line.n_items or 0) for value, line in zip(values, table.classes, strict=True)) / 60
-        assert lines["Accuracy"].cells[number].value == pytest.approx(weighted)
-        before, after = (lines["Accuracy"].cells[place].value for place in (0, number))
-        if number and before and after is not None:
-            assert lines["Accuracy"].cells[number].change == pytest.approx((after - before) / before)
-    calm = next(line for line in table.classes if line.name == "calm")
-    assert (table.most_frequent, table.constant_accuracy) == ("calm", (calm.n_items or 0) / 60)
+        weighted = sum(value * lines[name, column.label]["n_items"] for name, value in classes.items()) / 60
+        assert values["Accuracy", column.label] == pytest.approx(weighted)
+        before, after = values["Accuracy", "Uncorrected"], values["Accuracy", column.label]
+        change = lines["Accuracy", column.label]["relative_change"]
+        assert change == (None if not ending else pytest.approx((after - before) / before))
+    n_calm = lines["calm", "Uncorrected"]["n_items"]
+    assert (table.most_frequent, table.constant_accuracy) == ("calm", n_calm / 60)
     assert table.constant_mean == pytest.approx(1 / 3)
-    above = [
-        column.label
-        for column, cell in zip(table.columns, lines["Accuracy"].cells, strict=True)
-        if (cell.value or 0) > table.constant_accuracy
-    ]
-    assert list(table.above) == above
+    labels = [column.label for column in table.columns]
+    assert list(table.above) == [one for one in labels if values["Accuracy", one] > table.constant_accuracy]
     # Of five corrections, three are in one drawing and two in another; the curves are one more.
     assert [picture.path for picture in table.pictures] == [
         f"charts/x-{name}.svg" for name in ("classes-1", "classes-2", "lorenz")

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from evaluators.task import PartReport
+from leaderboard.pages.part_values import PartOfResult, PartValue
 from leaderboard.pages.rendering import make_view
-from leaderboard.pages.suites import PartLine, Spread, Suites, SuiteView
+from leaderboard.pages.suites import SuiteView
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, visit, visit_all
@@ -217,22 +219,21 @@ def test_the_table_of_parts_bears_any_name(browser: Browser, tmp_path: Path) -> 
     view = make_view(assemble(loaded.entries), (), ())
     (section,) = view.sections
     text = f"{HOSTILE} {TURNED}\n\n<b>"
-    known, unknown = Spread(0.5, 0.25, 0.75, 2, None), Spread(None, None, None, 0, text)
-    lines = [
-        PartLine(f"{text} {number}", (text,), 2, 4, (one,), "part.html#part=x")
-        for number, one in enumerate((known, unknown))
-    ]
+    names = (f"{text} 0", f"{text} 1")
+    (signature,) = section.table.signatures
+    table = replace(section.table, signatures=(replace(signature, parts=names),))
+    report = PartReport({text: text}, (), True, None, None)
+    values = (PartValue(0.5, 0.25, 0.75, None), PartValue(None, None, None, text))
+    parts = {
+        name: PartOfResult(name, {column.metric: value for column in section.columns}, report)
+        for name, value in zip(names, values, strict=True)
+    }
     suite = SuiteView(
-        section=section,
-        suite_id="made",
-        columns=section.columns[:1],
-        groups=(text,),
-        models=(HOSTILE,),
-        are_ranked=False,
-        lines=tuple(lines),
-        left_out=((HOSTILE, text),),
+        section=replace(section, table=table),
+        metrics=("ucerf",),
+        results=((section.table.rows[0], parts), (section.table.rows[0], text)),
     )
-    with served(render(replace(view, suites=Suites((suite,), {})), tmp_path)) as address:
+    with served(render(replace(view, suites=(suite,)), tmp_path)) as address:
         found = visit(browser, address + suite.page)
         told = found.page.locator("article").inner_text()
         # In the sentence above the table, beside what is left out, and in each row as name, fact and reason.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -121,3 +123,24 @@ def test_other_code_or_another_version_of_a_package_is_another_key(tmp_path: Pat
     changed.add(code_hash(tmp_path / "plug-ins", packages))
     (packages / "scorer-1.0.dist-info").rename(packages / "scorer-1.1.dist-info")
     assert len({*changed, code_hash(tmp_path / "plug-ins", packages)}) == 5
+
+
+class Step(NamedTuple):
+    name: str
+    values: Mapping[str, float | None]
+
+
+def test_a_value_of_any_type_is_made_once(tmp_path: Path) -> None:
+    memory = Memory(tmp_path)
+    made: list[list[Step]] = []
+
+    def make() -> list[Step]:
+        made.append([Step("one", {"a": 0.1, "b": None}), Step("two", {})])
+        return made[0]
+
+    found = [memory.remembered("kind", PARTS, list[Step], make) for _ in range(2)]
+    assert found == [made[0]] * 2
+    assert type(found[1][0]) is Step
+    assert len(made) == 1
+    memory.remembered("kind", {**PARTS, "n": 4}, list[Step], make)
+    assert len(made) == 2
