@@ -158,6 +158,8 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
         return
     where = ordinal(rank.best) if rank.best == rank.worst else f"between {ordinal(rank.best)} and {ordinal(rank.worst)}"
     yield f"{subject} is {where} of the {rank.n_ranked} models that can be ranked."
+    if row.rank_of_answers not in (None, rank) and row.bounds is not None:
+        yield f"That counts its missing answers at their worst and best; by the given ones it has rank {row.rank_of_answers}."
     ahead, behind = rank.n_ranked - rank.worst, rank.best - 1
     if ahead or behind:
         yield f"It is separably better than {ahead or 'none'} of them and separably worse than {behind or 'none'}."

@@ -171,12 +171,11 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
 def _folded(part: Profile) -> Folded:
     # A model may pass in one config of the data and not in another.
     newest = frozenset(part.models.values())
-    rows = [row for table in (part.table, *(one.table for one in part.columns)) for row in table.rows]
-    shown = [row for row in rows if row.identity in newest]
-    n_ranked = len({row.identity for row in shown if row.rank is not None})
+    tables = (part.table, *(one.table for one in part.columns))
+    n_ranked = len({row.identity for table in tables for row in table.ranked} & newest)
     if part.scope.is_retired:
         note = "this version of the data is retired"
-    elif shown and all(row.is_below for row in shown):
+    elif not n_ranked and newest <= part.below:
         note = "none is shown to beat a useless predictor"
     elif n_ranked == 1:
         note = "one can be ranked, with nobody to compare it with"

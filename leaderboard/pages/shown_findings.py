@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
+from biasboard.ground.plain_text import listed
 from leaderboard.findings import LEAST_MODELS, Finding
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
+from leaderboard.pages.markup import percent
 from leaderboard.pages.profile import best_by_skill, profile_page
 from leaderboard.ranking.bounds import top_note
 from leaderboard.ranking.profiles import Profile
@@ -69,7 +71,9 @@ def leaders(parts: Sequence[Profile]) -> tuple[Leaders, ...]:
 
 def _leading(part: Profile) -> Leaders:
     first, pairs = part.table.tied_for_first, part.table.comparisons
-    top = top_note([*map(display_name, first)])
+    names = [*map(display_name, first)]
+    # Such a model may stand behind one that is beaten, which the tints tell, so that it is not called the best.
+    top = f"not beaten: {listed(names, most=_MOST_LINKS)}" if len(names) > 1 else top_note(names)
     n_apart = sum(pair.separable for pair in pairs)
     sentences = [
         f"On “{part.heading}”, {top} (no other ranked model is separably better).",
@@ -80,10 +84,15 @@ def _leading(part: Profile) -> Leaders:
     if nearest.rank_of_answers not in (None, nearest.rank):
         # A model with the best value and a wide rank looks like a mistake to who does not know why.
         name, rank = display_name(nearest.model.id), nearest.rank_of_answers
-        sentences.append(f"By the given answers alone, {name} has the best value ({value.value:.2f}, rank {rank}).")
+        counts = [entry.result.counts for entry in nearest.entries]
+        lost = percent(sum(one.items - one.scored for one in counts), sum(one.items for one in counts))
+        sentences.append(
+            f"By the given answers alone, {name} has the best value ({value.value:.2f}, rank {rank}), but {lost} of its "
+            "answers are missing."
+        )
     for label, best in best_by_skill(part).items():
-        able = ", ".join(display_name(model_id) for model_id in first if model_id in best)
-        sentences.append(f"At the top of “{label}” too: {able or 'none of these'}.")
+        able = [display_name(model_id) for model_id in first if model_id in best]
+        sentences.append(f"Of these, not beaten in “{label}” either: {listed(able, most=_MOST_LINKS) or 'none'}.")
     return Leaders(" ".join(sentences), profile_page(part))
 
 

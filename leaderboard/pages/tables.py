@@ -211,7 +211,7 @@ class TableView:
         if len(entries) > 1:
             configs = {entry.result.signature.config for entry in entries}
             each = "configs" if len(configs) == len(entries) else "prompts"
-            return f"{n_items:,} answers of each under {len(entries)} {each}"
+            return f"{n_items:,} items under {len(entries)} {each}"
         return f"{n_items:,} items{f' in {parts} parts' if parts else ''}"
 
     def _judges(self) -> str:

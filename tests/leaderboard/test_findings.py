@@ -279,7 +279,7 @@ def test_leaders_and_models_below_the_line_are_counted(entries: Sequence[Entry])
     assert n_below == 1
     assert n_separable > 0
     unbeaten = [display_name(names[label]) for label in names if label not in beaten]
-    words = "alone at the top" if len(unbeaten) == 1 else "tied for the top"
+    words = "alone at the top" if len(unbeaten) == 1 else "not beaten"
     (first,) = (one for one in leaders(parts) if one.page == profile_page(part))
     assert first.text == (
         f"On “Gender and occupation”, {words}: {', '.join(unbeaten)} (no other ranked model is separably better). "

@@ -243,6 +243,14 @@ def check_unranked(site: Site, model_id: str, pages: BenchmarkPages, sentence: s
     assert any(line["unranked_reason"] and not line["no_better_than_baselines_reason"] for line in own)
 
 
+def check_given(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
+    lines = [line for view in site.view.tables if view.benchmark == pages.name for line in site.lines(view.files.csv)]
+    ranks = [
+        [line[f"rank_{end}_of_answers"] for end in ("best", "worst")] for line in lines if line["model"] == model_id
+    ]
+    assert [*dict.fromkeys(re.findall(r"\d+", sentence))] in [[*dict.fromkeys(rank)] for rank in ranks]
+
+
 Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
 PORTRAIT: dict[str, Check] = {
     r"On .+ has no rank: see the table\.": check_unranked,
@@ -253,6 +261,7 @@ PORTRAIT: dict[str, Check] = {
     r"On .+ is (between \S+ and )?\S+ of the \d+ models that can be ranked\.": check_rank,
     r"It is separably better than \S+ of them and separably worse than \S+\.": check_separable,
     r"It cannot be told apart from any of them\.": check_separable,
+    r"That counts its missing answers at their worst and best; by the given ones it has rank \S+\.": check_given,
     r"By .+, it goes from .+ to .+\.": check_groups,
     r".+: \d+\N{NO-BREAK SPACE}% of .+\.": check_share,
 }
@@ -302,7 +311,8 @@ def test_sentences_of_the_front_page(site: Site) -> None:
         n_apart = sum(line["outcome"] in ("first", "second") for line in site.pairs(view))
         assert f"{n_apart} of {len(site.pairs(view))} pairs can be told apart." in one.text
         tied = [display_name(line["model"]) for line in site.ranked(view) if line["rank_best"] == "1"]
-        assert f"the top: {', '.join(tied)} (no other ranked model is separably better)" in one.text
+        words = "alone at the top" if len(tied) == 1 else "not beaten"
+        assert f"{words}: {', '.join(tied)} (no other ranked model is separably better)" in one.text
         check_nearest(site.ranked(view), view.table.primary or "", one.text)
     assert leaders(parts)
 
@@ -311,13 +321,21 @@ def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -
     """Check who is said to be nearest to the ideal, 1 for these metrics, by the given answers."""
     nearest = max(ranked, key=lambda line: float(line[metric]))
     ranks = [[nearest[f"rank_{end}{of}"] for end in ("best", "worst")] for of in ("", "_of_answers")]
-    found = re.search(r"By the given answers alone, (.+) has the best value \((\S+), rank (\S+)\)\.", text)
+    found = re.search(
+        r"By the given answers alone, (.+) has the best value \((\S+), rank (\S+)\), but (\d+)\s% of its "
+        r"answers are missing\.",
+        text,
+    )
     if ranks[1] in ([ranks[0], ["", ""]]):
         assert found is None
     else:
         assert found is not None
         assert found.groups()[:2] == (display_name(nearest["model"]), f"{float(nearest[metric]):.2f}")
         assert re.findall(r"\d+", found[3]) == [*dict.fromkeys(ranks[1])]
+        items, scored = (
+            sum(int(value) for key, value in nearest.items() if key.endswith(name)) for name in ("n_items", "n_scored")
+        )
+        assert found[4] == f"{100 * (items - scored) / items:.0f}"
 
 
 class Said(NamedTuple):

@@ -213,7 +213,7 @@
     level.textContent =
       "Better is nearer to the ideal value, and the lead, below the verdict, is how much nearer; its interval of 95 % is of that pair alone. " +
       "A verdict is more careful: it is that of the whole table, where of many pairs some differ by chance, and it counts " +
-      "missing answers at their worst. In each measure, one table of equal models in twenty has a false verdict. All were asked the same: " +
+      "missing answers at their worst. Measures that are no headlines have no verdict; by group, the table below shows them. In each measure, one table of equal models in twenty has a false verdict. All were asked the same: " +
       `${listed([...new Set(compared.map((one) => one.conditions))])}.`;
   }
 
