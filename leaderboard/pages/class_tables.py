@@ -20,8 +20,9 @@ from evaluators.task import ClassAccuracy, ClassReport, CorrectedClasses, load_t
 from leaderboard.charts.curves import curves
 from leaderboard.charts.rows import strips
 from leaderboard.charts.values import Panel
-from leaderboard.pages.exports import Columns, Files, Table
+from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.ranking.fields import Columns
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Interval, Metric
 from schemas.folders.run_folder import verified_parts
@@ -266,10 +267,9 @@ _COLUMNS: Columns = {
 
 
 def _download(columns: Sequence[CorrectedClasses], lines: Sequence[ClassLine], stem: str, signature: str) -> Table:
-    rows = (
+    rows = [
         (line.name, "measure" if line.n_items is None else "class", column.label, line.n_items, *cell)
         for line in lines
         for column, cell in zip(columns, line.cells, strict=True)
-    )
-    found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
-    return Table(Files(f"files/{stem.rpartition('/')[2]}-classes"), _COLUMNS, found, signature)
+    ]
+    return Table(Files(f"files/{stem.rpartition('/')[2]}-classes"), _COLUMNS, rows, signature)

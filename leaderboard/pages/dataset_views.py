@@ -20,29 +20,20 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import visible
 from leaderboard.benchmark_pages import CountTable, load_pages
 from leaderboard.pages.addresses import dataset_page
-from leaderboard.pages.exports import Fields, Files, T, Table
+from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.tables import TableView
+from leaderboard.ranking.fields import Fields, T, attributes
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
 from schemas.files import contract
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
-_SPLITS: Fields[SplitEntry] = {
-    "config": (str, lambda split: split.config),
-    "split": (str, lambda split: split.split),
-    "item_shape": (str, lambda split: split.item_shape),
-    "n_items": (int, lambda split: split.n_items),
-    "content_sha256": (str, lambda split: split.content_sha256),
-    "path": (str, lambda split: split.path),
-}
-_SOURCES: Fields[Source] = {
-    "name": (str, lambda source: source.name),
-    "address": (str, lambda source: source.address),
-    "revision": (str, lambda source: source.revision),
-    "sha256": (str, lambda source: source.sha256),
-    "licence": (str, lambda source: source.licence),
-    "redistributable": (bool, lambda source: source.redistributable),
-}
+_SPLITS: Fields[SplitEntry] = attributes(
+    config=str, split=str, item_shape=str, n_items=int, content_sha256=str, path=str
+)
+_SOURCES: Fields[Source] = attributes(
+    name=str, address=str, revision=str, sha256=str, licence=str, redistributable=bool
+)
 _RULES: Fields[tuple[str, RuleCount]] = {
     "kind": (str, lambda rule: rule[0]),
     "rule": (str, lambda rule: rule[1].rule),
@@ -188,7 +179,7 @@ class DatasetView:
 
     def _table(self, what: str, fields: Fields[T], rows: Iterable[T]) -> Table:
         stem = PurePosixPath(self.page).stem
-        return Table.of(Files(f"files/dataset-{stem}-{what}"), fields, rows, about={"dataset": self.title})
+        return Table.of(Files(f"files/dataset-{stem}-{what}"), fields, rows, {"dataset": self.title})
 
     @property
     def title(self) -> str:

@@ -15,12 +15,13 @@ from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define
-from leaderboard.pages.exports import Files, Kind, Table, json_text
+from leaderboard.pages.exports import Files, Table, json_text
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.part_files import Measured, Suite, context_id, part_texts, suite_files
 from leaderboard.pages.part_values import PartOfResult, part_metrics, parts_of, shown_metrics, why_unmeasured
 from leaderboard.pages.tables import TableView
+from leaderboard.ranking.fields import Kind
 from leaderboard.ranking.rows import Row
 
 FOLDER = "files/parts"
@@ -111,12 +112,11 @@ class SuiteView:
         of_column = {"": float, "_low": float, "_high": float, "_n_models": int}
         columns: dict[str, Kind] = {"part": str, **dict.fromkeys(self.groups, str), "n_labels": int, "n_items": int}
         columns |= {f"{column.metric}{name}": kind for column in self.columns for name, kind in of_column.items()}
-        rows = (
+        rows = [
             (line.part, *line.groups, line.n_labels, line.n_items, *(one for of in line.spreads for one in of[:4]))
             for line in self.lines
-        )
-        lines = [dict(zip(columns, row, strict=True)) for row in rows]
-        return Table(Files(f"files/parts-{self.section.anchor}"), columns, lines, str(self.section.table.signature))
+        ]
+        return Table(Files(f"files/parts-{self.section.anchor}"), columns, rows, str(self.section.table.signature))
 
 
 class Suites(NamedTuple):
