@@ -17,6 +17,7 @@ import pytest
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.latex import escape
+from leaderboard.pages.publishing import Settings
 from leaderboard.pages.rendering import View, generate, make_view, parquet_files, tables_of
 from leaderboard.pages.table_files import result_tables
 from leaderboard.ranking.boards import assemble
@@ -59,7 +60,7 @@ def view_of(root: Path, address: str | None = None) -> View:
     hostile.write_text(text.replace('"acme/tmp"', json.dumps(HOSTILE)), encoding="utf-8")
     write_gifi_model(root, "lab/even", 0.5)
     board = assemble(load_known(Root(root, "local"), any_name=True).entries)
-    return make_view(board, (), (BuiltDataset(manifest()),), address=address)
+    return make_view(board, (), (BuiltDataset(manifest()),), settings=Settings(address))
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +248,7 @@ def test_a_citation_names_the_address_and_the_date_if_they_are_known(tmp_path: P
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     accepted(tmp_path, "synthbias@9.0.0/acme__small/type2", "2026-03-04")
     board = assemble(load_known(Root(tmp_path, "accepted")).entries)
-    view = make_view(board, (), (), address="https://board.test/x/")
+    view = make_view(board, (), (), settings=Settings("https://board.test/x/"))
     texts = generate(view, {})
     (section,) = view.sections
     (cited, _) = entries(texts[section.files.bib]).values()
