@@ -476,7 +476,7 @@ def test_finding_on_models_below_the_line(site: Site) -> None:
 def uneven(site: Site) -> Iterable[tuple[str, BenchmarkPages, str, str]]:
     for model in site.view.models:
         for placement in () if model.is_baseline else model.placements:
-            for sentence in placement.summary.uneven:
+            for sentence in placement.uneven:
                 yield model.id, load_pages(placement.section.benchmark), placement.files.csv, sentence
 
 
@@ -554,7 +554,7 @@ def results(site: Site) -> Iterable[tuple[Placement, Line, str]]:
 def test_doubts_of_results(site: Site) -> None:
     seen = set()
     for placement, line, text in results(site):
-        doubts = placement.summary.doubts
+        doubts = placement.doubts
         assert f'<p class="bb-note">{" ".join(doubts)}</p>' in text
         for sentence in doubts:
             matches = [
