@@ -1,6 +1,6 @@
 """What a finding on the front page is, and the words that findings share.
 
-A finding is a sentence that a function computes from the results of a benchmark. It speaks of separable differences
+A finding is a sentence that a function computes from the results of a benchmark. It speaks of clear differences
 only: the 95 % intervals of two values do not overlap, or that of one leaves out a bound.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from biasboard.ground.plain_text import printed
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
@@ -66,4 +67,4 @@ def of_models(n: int, total: int, verb: str, singular: str) -> str:
 
 def percent(metric: Metric) -> str:
     """Return a share in percent."""
-    return f"{100 * (metric.value or 0.0):.0f} %"
+    return f"{printed(100 * (metric.value or 0.0), 0)} %"

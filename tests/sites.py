@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from biasboard.ground.memory import Memory
 from leaderboard.pages import publishing
 from leaderboard.pages.exports import Line
 from leaderboard.pages.rendering import View, copies, generate, parquet_files, tables_of
@@ -36,5 +35,5 @@ def render(view: View, folder: Path, *, with_parquet: bool = False, site: Path |
     texts = generate(view, publishing.handwritten_pages(site))
     tables = parquet_files(view) if with_parquet else {}
     with publishing.combined(site, {**texts, **tables}, copies(view)) as pages:
-        publishing.render(site, pages, built, Memory(None))
+        publishing.render(site, pages, built)
     return built

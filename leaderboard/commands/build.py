@@ -108,7 +108,7 @@ def build(
                 loaded.left_out,
                 _datasets(datasets, board),
                 step,
-                **settings._asdict(),
+                settings=settings,
                 register=read_register(folder),
                 keys=kept_keys(keys),
             )
@@ -116,11 +116,11 @@ def build(
             files: dict[str, str | bytes] = {**texts, **parquet_files(view)}
             with publishing.combined(site, files, copies(view)) as pages:
                 step("running the site generator", 0, None)
-                is_new = publishing.render(site, pages, target, memory)
+                publishing.render(site, pages, target)
         memory.tidy()
         built = BuiltBoard(
             site=str(target),
-            is_new=is_new,
+            is_new=True,
             n_results=len(loaded.entries),
             benchmarks=tuple(_counted(board)),
             left_out=tuple(_set_aside(result.place, result.reason) for result in loaded.left_out),

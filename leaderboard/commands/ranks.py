@@ -17,7 +17,8 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from biasboard.ground.plain_text import escaped
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import Scalar, to_csv
+from leaderboard.pages.exports import to_csv
+from leaderboard.ranking.fields import Scalar
 from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
 from leaderboard.ranking.scores import Columns, Layout, read_frame
 from schemas.documents.base import from_values

@@ -22,8 +22,9 @@ from evaluators.task import ClassAccuracy, ClassReport, CorrectedClasses, load_t
 from leaderboard.charts.curves import curves
 from leaderboard.charts.rows import strips
 from leaderboard.charts.values import Panel
-from leaderboard.pages.exports import Columns, Files, Line, Table
+from leaderboard.pages.exports import Files, Line, Table
 from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.ranking.fields import Columns
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Interval, Metric
 from schemas.folders.run_folder import verified_parts
@@ -98,7 +99,7 @@ def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
         table=Table(
             Files(f"files/{stem.rpartition('/')[2]}-classes"),
             _COLUMNS,
-            [*_lines(entry, report, columns)],
+            [tuple(line.values()) for line in _lines(entry, report, columns)],
             str(entry.result.signature),
         ),
         most_frequent=report.labels[top],

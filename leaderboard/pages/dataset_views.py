@@ -21,8 +21,9 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import visible
 from leaderboard.benchmark_pages import CountTable, load_pages
 from leaderboard.pages.addresses import dataset_page
-from leaderboard.pages.exports import Columns, Fields, Files, T, Table, attributes
+from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.tables import TableView
+from leaderboard.ranking.fields import Columns, Fields, T, attributes
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
 from schemas.files import contract
@@ -156,8 +157,7 @@ class DatasetView:
         }
         for one in self.count_tables:
             columns: Columns = {heading.lower(): int if number else str for number, heading in enumerate(one.columns)}
-            lines = [dict(zip(columns, row, strict=True)) for row in one.rows]
-            found[one.name] = Table(Files(f"{stem}-{one.name}"), columns, lines, about=about)
+            found[one.name] = Table(Files(f"{stem}-{one.name}"), columns, one.rows, about=about)
         return found
 
     @property

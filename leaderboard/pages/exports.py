@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,24 +13,15 @@ import pyarrow.parquet as pq
 from biasboard.ground import strict_json
 from biasboard.ground.plain_text import protected
 from biasboard.ground.strict_json import JsonValue
+from leaderboard.ranking.fields import Columns, Fields, Scalar, T, Values, columns_of, values_of
 from schemas.files.arrow_files import SCALARS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Scalar: TypeAlias = str | int | float | bool | None
 Line: TypeAlias = Mapping[str, Scalar]
-"""One row of an export, as values by column name; all rows of an export have the same columns."""
-Kind: TypeAlias = type[str] | type[int] | type[float] | type[bool]
-Columns: TypeAlias = Mapping[str, Kind]
-"""Type of the values of each column, which may all be None in one table."""
-T = TypeVar("T")
-Field: TypeAlias = tuple[Kind, Callable[[T], Scalar]]
-"""A column of rows about something: the type of its values, and the function that reads a value."""
-Fields: TypeAlias = Mapping[str, Field[T]]
-"""All columns of these rows, by name."""
+"""One row of an export, as values by column name."""
 
-_KINDS: Mapping[str, Kind] = {"string": str, "Int64": int, "Float64": float, "boolean": bool}
 _MANY_ROWS = 1_000
 _PREFIX = "biasboard."
 """Beginning of the names of metadata, which distinguishes them from those of other writers."""
@@ -42,29 +32,14 @@ def json_text(value: JsonValue) -> str:
     return strict_json.canonical(value).decode()
 
 
-def kinds_of_frame(frame: pd.DataFrame) -> Columns:
-    """Return the type of each column of a data frame."""
-    return {str(name): _KINDS[str(kind)] for name, kind in frame.dtypes.items()}
-
-
-def lines_by(frame: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> dict[tuple[Scalar, ...], list[Line]]:
+def rows_by(frame: pd.DataFrame, keys: Sequence[str], names: Iterable[str]) -> dict[Values, list[Values]]:
     """Return some columns of the rows of a data frame by the values of others; missing values are None."""
     # All at once: pandas takes milliseconds for each of a thousand small frames.
-    by_key: dict[tuple[Scalar, ...], list[Line]] = {}
-    values = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
-    for key, line in zip(zip(*(frame[name] for name in keys), strict=True), zip(*values, strict=True), strict=True):
-        by_key.setdefault(key, []).append(dict(zip(names, line, strict=True)))
+    by_key: dict[Values, list[Values]] = {}
+    values = (frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names)
+    for key, row in zip(zip(*(frame[name] for name in keys), strict=True), zip(*values, strict=True), strict=True):
+        by_key.setdefault(key, []).append(row)
     return by_key
-
-
-def attributes(path: str = "", /, **kinds: Kind) -> Fields[Any]:
-    """Return columns that are attributes of the same names.
-
-    Args:
-        path: Attribute that has them, with a dot at the end; empty for the thing itself.
-        kinds: Type of the values by name.
-    """
-    return {name: (kind, attrgetter(path + name)) for name, kind in kinds.items()}
 
 
 class Files(NamedTuple):
@@ -104,54 +79,37 @@ class Table(NamedTuple):
 
     files: Files
     columns: Columns
-    lines: Sequence[Line]
+    rows: Sequence[Values]
     signature: str | None = None
     """Signatures of its results, separated by spaces; None if it is about no certain ones."""
     about: Mapping[str, str] = {}
     """Further metadata of the Parquet file besides the signature, by name."""
 
     @staticmethod
-    def of(
-        files: Files,
-        fields: Fields[T],
-        rows: Iterable[T],
-        *,
-        signature: str | None = None,
-        about: Mapping[str, str] | None = None,
-    ) -> Table:
-        """Return a table with a line about each of some things."""
-        lines = [{name: read(row) for name, (_, read) in fields.items()} for row in rows]
-        return Table(files, {name: kind for name, (kind, _) in fields.items()}, lines, signature, about or {})
+    def of(files: Files, fields: Fields[T], things: Iterable[T], about: Mapping[str, str] | None = None) -> Table:
+        """Return a table with a row about each of some things."""
+        return Table(files, columns_of(fields), [values_of(fields, one) for one in things], about=about or {})
+
+    @property
+    def lines(self) -> list[Line]:
+        """The rows by the names of the columns.
+
+        Raises:
+            ValueError: a row has not as many values as there are columns.
+        """
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     @property
     def csv(self) -> str:
-        """The rows as CSV.
-
-        Raises:
-            ValueError: the columns of a row are not those of the table.
-        """
-        return to_csv(self._checked)
+        """The rows as CSV; empty without rows."""
+        return to_csv(self.lines)
 
     @property
     def parquet(self) -> bytes:
-        """The rows as Parquet; the same table always has the same bytes.
-
-        Raises:
-            ValueError: the columns of a row are not those of the table.
-        """
+        """The rows as Parquet; the same table always has the same bytes."""
         signed = {} if self.signature is None else {"signature": self.signature}
         schema = pa.schema([(name, SCALARS[kind]) for name, kind in self.columns.items()])
-        return _parquet(pa.Table.from_pylist(self._checked, schema=schema), signed | dict(self.about))
-
-    @property
-    def _checked(self) -> Sequence[Line]:
-        names = list(self.columns)
-        for line in self.lines:
-            if list(line) != names:
-                raise ValueError(
-                    f"{self.files.parquet}: columns {sorted(set(line) ^ set(names))} stand in some rows only"
-                )
-        return self.lines
+        return _parquet(pa.Table.from_pylist(self.lines, schema=schema), signed | dict(self.about))
 
 
 def frame_parquet(frame: pd.DataFrame) -> bytes:
@@ -176,7 +134,7 @@ def _parquet(table: pa.Table, about: Mapping[str, str]) -> bytes:
 
 
 def to_csv(lines: Sequence[Line]) -> str:
-    """Format rows as CSV with a header.
+    """Format rows of the same columns as CSV with a header.
 
     A text that a spreadsheet would run as a formula gets an apostrophe in front.
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from biasboard.ground.charts.drawing import Chart
 from evaluators.benchmark import Source
-from evaluators.statistics.cluster_sums import ratio
 from leaderboard.benchmark_figures import (
     BumpChart,
     Clouds,
@@ -239,9 +238,12 @@ def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
     if figure.lines:
         return _curves_of_each(figure, models)
     drawn, panels = _filled(figure.panels, models)
-    lasting = _at_asked([panel for panel in panels if any(sum(map(bool, row)) > 1 for row in panel.rows)])
+    lasting = [panel for panel in panels if any(sum(map(bool, row)) > 1 for row in panel.rows)]
     if not lasting:
         return None
+    # Positions that no model was asked at would only push the others together.
+    asked = [place for place in range(len(lasting[0].names)) if any(panel.column(place) for panel in lasting)]
+    lasting = [panel.at(asked) for panel in lasting]
     changes = [
         f"{panel.title} changes from {fmean(first):.2f} to {fmean(last):.2f} on average"
         for panel in lasting
@@ -255,49 +257,38 @@ def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
     )
 
 
-def _at_asked(panels: Sequence[Panel]) -> list[Panel]:
-    """Return panels without the positions that no model was asked at: they would only push the others together."""
-    n_places = len(panels[0].names) if panels else 0
-    asked = [place for place in range(n_places) if any(panel.column(place) for panel in panels)]
-    return [panel.at(asked) for panel in panels]
-
-
 def _curves_of_each(figure: Curves, models: Sequence[Subject]) -> Chart | None:
     """Draw the lines of the first models, at the positions and for the values of which any of them has a value."""
     titles = [*dict.fromkeys(title for panels in figure.lines.values() for title in panels)]
-    places = tuple(shown.label for shown in next(iter(next(iter(figure.lines.values())).values())))
-    columns: list[tuple[str, list[Panel]]] = []
-    for model in models:
-        panels = [
-            # The intervals of several lines of one model would hide the lines.
-            Panel(
-                title,
-                places,
-                [
-                    [_without_interval(model.metric(shown), "tables have it") for shown in of_line[title]]
-                    if title in of_line
-                    else [None] * len(places)
-                    for of_line in figure.lines.values()
-                ],
-            )
-            for title in titles
-        ]
-        # A single line compares nothing, and at a single position it is none.
-        of_lines = zip(*(panel.rows for panel in panels), strict=True)
-        if sum(any(sum(map(bool, row)) > 1 for row in rows) for rows in of_lines) > 1:
-            columns.append((model.label, panels))
-    columns = columns[:_MOST_SIDE_BY_SIDE]
-    if not columns:
+    names = [shown.label for shown in next(iter(next(iter(figure.lines.values())).values()))]
+    values = np.full((len(models), len(titles), len(figure.lines), len(names)), None, dtype=object)
+    for number, model in enumerate(models):
+        for line, panels in enumerate(figure.lines.values()):
+            for title, each in panels.items():
+                # The intervals of several lines of one model would hide the lines.
+                values[number, titles.index(title), line] = [
+                    metric and replace(metric, interval=None, interval_reason="tables have it")
+                    for metric in map(model.metric, each)
+                ]
+    # A single line compares nothing, and at a single position it is none.
+    n_lines = (values.astype(bool).sum(axis=3) > 1).any(axis=1).sum(axis=1)
+    drawn = np.flatnonzero(n_lines > 1)[:_MOST_SIDE_BY_SIDE]
+    if not len(drawn):
         return None
-    n_titles = len(titles)
-    every = _at_asked([panel for _, panels in columns for panel in panels])
-    known = [place for place in range(len(figure.lines)) if any(any(panel.rows[place]) for panel in every)]
-    every = [panel._replace(rows=[panel.rows[place] for place in known]) for panel in every]
-    shown = [number for number in range(n_titles) if any(panel.known for panel in every[number::n_titles])]
+    # Titles, lines and positions of which none of them has a value are left out.
+    known = values[drawn].astype(bool)
+    shown, rows, places = (np.flatnonzero(known.any(axis=others)) for others in ((0, 2, 3), (0, 1, 3), (0, 1, 2)))
     columns = [
-        (label, [every[n_titles * place + number] for number in shown]) for place, (label, _) in enumerate(columns)
+        (
+            models[number].label,
+            [
+                Panel(titles[title], tuple(names[place] for place in places), of_lines)
+                for title, of_lines in zip(shown, of_model, strict=True)
+            ],
+        )
+        for number, of_model in zip(drawn, values[np.ix_(drawn, shown, rows, places)].tolist(), strict=True)
     ]
-    lines = [[*figure.lines][place] for place in known]
+    lines = [[*figure.lines][line] for line in rows]
     words = [f"{label}: {', '.join(_last_range(panel, lines) for panel in panels)}" for label, panels in columns]
     return curves(
         columns,
@@ -314,10 +305,6 @@ def _last_range(panel: Panel, lines: Sequence[str]) -> str:
         return f"{panel.title} has no value at {panel.names[-1]}"
     low, high = min(last, key=last.__getitem__), max(last, key=last.__getitem__)
     return f"{panel.title} at {panel.names[-1]} from {last[low]:.2f} ({low}) to {last[high]:.2f} ({high})"
-
-
-def _without_interval(metric: Metric | None, reason: str) -> Metric | None:
-    return None if metric is None else replace(metric, interval=None, interval_reason=reason)
 
 
 def _lorenz(figure: Lorenz, models: Sequence[Subject]) -> Chart | None:
@@ -449,39 +436,34 @@ def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
 def _matrix(figure: Matrix, models: Sequence[Subject]) -> Chart | None:
     """Draw the mean of each cell over the models that have the metric."""
     having = [model for model in models if model.metric(Shown("", figure.metric, config=figure.config)) is not None]
-    shown: list[list[Shown | None]] = []
-    for row in figure.rows:
-        slices = [figure.slice_of(row, column) for column in figure.columns]
-        shown.append([None if group is None else Shown("", figure.metric, group, figure.config) for group in slices])
-        if figure.rest is not None:
-            shown[-1].append(figure.rest(row))
-    missing = np.nan if figure.missing is None else figure.missing
-    values = np.array(
-        [
-            [[_value(None if one is None else model.metric(one), missing) for one in of_row] for of_row in shown]
-            for model in having
-        ]
-    )
-    if not np.any(np.nan_to_num(values)):
+    shown = {
+        (row, column): Shown("", figure.metric, group, figure.config)
+        for row in figure.rows
+        for column in figure.columns
+        if (group := figure.slice_of(row, column)) is not None
+    }
+    names = [*figure.columns]
+    if figure.rest is not None:
+        rest = {row: figure.rest(row) for row in figure.rows}
+        names.append(rest[figure.rows[0]].label)
+        shown |= {(row, names[-1]): one for row, one in rest.items()}
+    values = {
+        place: [value for model in having if (value := getattr(model.metric(one), "value", figure.missing)) is not None]
+        for place, one in shown.items()
+    }
+    if not any(map(any, values.values())):
         return None
-    n_known = (~np.isnan(values)).sum(axis=0).astype(np.float64)
-    means = ratio(np.nansum(values, axis=0), n_known).tolist()
-    names = [*figure.columns, *(one.label for one in shown[0][len(figure.columns) :] if one is not None)]
+    means = {place: fmean(of_place) for place, of_place in values.items() if of_place}
     cells = [
         [
-            None
-            if one is None
-            else Cell(None if np.isnan(mean) else mean, is_framed=figure.frames_diagonal and row == column)
-            for column, one, mean in zip(names, of_row, of_means, strict=True)
+            Cell(means.get((row, column)), is_framed=figure.frames_diagonal and row == column)
+            if (row, column) in shown
+            else None
+            for column in names
         ]
-        for row, of_row, of_means in zip(figure.rows, shown, means, strict=True)
+        for row in figure.rows
     ]
-    known = {
-        (row, column): mean
-        for row, of_means in zip(figure.rows, means, strict=True)
-        for column, mean in zip(figure.columns, of_means, strict=False)
-        if not np.isnan(mean)
-    }
+    known = {(row, column): mean for (row, column), mean in means.items() if column in figure.columns}
     over = f"means over {len(having)} models" if len(having) > 1 else having[0].label
     return grid(
         [figure.row_label(row) for row in figure.rows],
@@ -492,10 +474,6 @@ def _matrix(figure: Matrix, models: Sequence[Subject]) -> Chart | None:
         palest=math.floor(10 * min(known.values())) / 10 if figure.from_least else 0.0,
         alt=f"Matrix of {figure.column_title} by {figure.row_title}, {over}: {figure.summary(known)}.",
     )
-
-
-def _value(metric: Metric | None, missing: float) -> float:
-    return missing if metric is None or metric.value is None else metric.value
 
 
 def _count(models: Sequence[object]) -> str:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
-from leaderboard.pages.exports import Fields, Files, Kind, Scalar, Table
+from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.model_views import ModelView
+from leaderboard.ranking.fields import Fields, Kind, Scalar
 from leaderboard.verify.entries import Provenance
 from schemas.documents.model_facts import ModelFacts
 

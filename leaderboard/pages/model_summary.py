@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.duplicates import renamed_identity
@@ -26,13 +25,6 @@ from schemas.documents.result import Model
 _OUTCOMES: Mapping[Judged, Outcome] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
 
 
-class _Pair(NamedTuple):
-    """Two models of a board, by their identities."""
-
-    model: str
-    against: str | None
-
-
 def summarise(board: Board, model: Model, *, against: str | None = None) -> ModelSummary:
     """Summarise a model.
 
@@ -45,19 +37,32 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
         against: Id of the model to compare with; None for none. It may be on no table of the board, which need not hold
             all results.
     """
-    other = None if against is None else _identity(board, against)
+    # It is the first model of that id; a board that need not hold all results may have none.
+    of_other = (row.identity for table in board.tables for row in table.rows if row.model.id == against)
+    other = next(of_other, None)
     # A board gives a local run its own identity if its weights are there under another name, whose results come first.
     identities = model.identity_sha256, renamed_identity(model)
     summaries, names = [], set[str]()
     for benchmark in board.benchmarks:
         of_benchmark = profiles_of(board, benchmark)
         known = (each for each in identities if any(each in _identities(profile) for profile in of_benchmark))
-        pair = _Pair(next(known, model.identity_sha256), other)
-        profiles = [profile for profile in of_benchmark if pair.model in _identities(profile)]
-        shared = [profile for profile in profiles if pair.against in _identities(profile)]
+        own = next(known, model.identity_sha256)
+        profiles = [profile for profile in of_benchmark if own in _identities(profile)]
+        shared = [profile for profile in profiles if other in _identities(profile)]
         for profile in (shared or profiles)[:1]:
-            summaries.append(_of_benchmark(board, profile, pair, against))
-            names |= {entry.result.model.id for entry in _entries(profile, pair.model)}
+            entries = _results(board, profile, own)
+            why = None if against is None else _why_not_compared(board, profile, own, other, against)
+            summaries.append(_of_benchmark(board, profile, entries, other, why))
+            names |= {entry.result.model.id for entry in entries}
+    notes = [
+        f"these weights are on the board as {name}: its accepted results are shown, where it has any"
+        for name in sorted(names - {model.id})
+    ]
+    if against is not None and all(summary.why_not_compared is not None for summary in summaries):
+        notes.append(
+            f"to compare with {against}, score it on the same benchmarks, and then this model again with --against "
+            f"{against}, which takes the same prompts; answers to other questions say nothing"
+        )
     return ModelSummary(
         schema_version=SCHEMA_VERSION,
         model=model.id,
@@ -65,61 +70,36 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
         identity_sha256=model.identity_sha256,
         against=against,
         benchmarks=tuple(summaries),
-        notes=(
-            *(
-                f"these weights are on the board as {name}: its accepted results are shown, where it has any"
-                for name in sorted(names - {model.id})
-            ),
-            *_remedy(summaries, against),
-        ),
+        notes=tuple(notes),
     )
-
-
-def _remedy(summaries: Sequence[BenchmarkSummary], against: str | None) -> Iterator[str]:
-    """Yield what to do if a model can be compared in nothing."""
-    if against is not None and all(summary.why_not_compared is not None for summary in summaries):
-        yield (
-            f"to compare with {against}, score it on the same benchmarks, and then this model again with --against "
-            f"{against}, which takes the same prompts; answers to other questions say nothing"
-        )
-
-
-def _identity(board: Board, model_id: str) -> str | None:
-    """Return the identity of the first model with an id; None if it has no result in any table."""
-    models = (row.entry.result.model for table in board.tables for row in table.rows)
-    return next((model.identity_sha256 for model in models if model.id == model_id), None)
 
 
 def _identities(profile: Profile) -> frozenset[str]:
     return frozenset(identity for column in profile.columns for identity in column.rows)
 
 
-def _entries(profile: Profile, identity: str) -> list[Entry]:
-    """Return the results of a model that the values of a profile come from, each once."""
-    rows = [column.rows[identity] for column in profile.columns if identity in column.rows]
-    return _once(entry for row in rows for entry in row.entries)
+def _results(board: Board, profile: Profile, identity: str) -> list[Entry]:
+    """Return all results of a model under the conditions of a profile, once each: its rank can need more than values.
 
-
-def _once(entries: Iterable[Entry]) -> list[Entry]:
-    return list({(entry.origin, entry.place): entry for entry in entries}.values())
-
-
-def _of_scope(board: Board, profile: Profile, identity: str, shown: Sequence[Entry]) -> list[Entry]:
-    """Return all results of a model under the conditions of a profile: its rank can need more than are shown."""
-    rows = (row for table in board.tables if scope_of(table) == profile.scope for row in table.rows)
-    own = (row.entry for row in rows if row.entry.result.model.identity_sha256 == identity)
+    Those that its values come from are the first.
+    """
+    shown = [entry for column in profile.columns if identity in column.rows for entry in column.rows[identity].entries]
+    tables = (table for table in board.tables if scope_of(table) == profile.scope)
+    own = (row.entry for table in tables for row in table.rows if row.identity == identity)
     extents = {entry.match.extent for entry in shown}
-    return _once(entry for entry in (*shown, *own) if entry.match.extent in extents)
+    found = {(entry.origin, entry.place): entry for entry in (*shown, *own)}
+    return [entry for entry in found.values() if entry.match.extent in extents]
 
 
-def _of_benchmark(board: Board, profile: Profile, pair: _Pair, against: str | None) -> BenchmarkSummary:
-    shown = _entries(profile, pair.model)
-    model_id = shown[0].result.model.id
-    row = ranked_row(profile, pair.model, model_id)
+def _of_benchmark(
+    board: Board, profile: Profile, entries: Sequence[Entry], other: str | None, why_not_compared: str | None
+) -> BenchmarkSummary:
+    model = entries[0].result.model
+    row = ranked_row(profile, model.identity_sha256, model.id)
     rank = None if row is None else row.rank
-    entries = _of_scope(board, profile, pair.model, shown)
     counts = [entry.result.counts for entry in entries]
-    measures = tuple(_measure(column, pair) for column in profile.columns if pair.model in column.metrics)
+    columns = [column for column in profile.columns if model.identity_sha256 in column.metrics]
+    measures = tuple(_measure(column, model.identity_sha256, other) for column in columns)
     is_compared = any(measure.difference is not None for measure in measures)
     return BenchmarkSummary(
         benchmark=profile.benchmark,
@@ -128,10 +108,10 @@ def _of_benchmark(board: Board, profile: Profile, pair: _Pair, against: str | No
         dataset_version=profile.scope.dataset_version,
         protocol=profile.scope.protocol,
         rank=None if rank is None else Rank(best=rank.best, worst=rank.worst, n_ranked=rank.n_ranked),
-        why_unranked=placing(board, profile, model_id, row).removeprefix("no rank: ") if rank is None else None,
+        why_unranked=placing(board, profile, model.id, row).removeprefix("no rank: ") if rank is None else None,
         is_below=row is not None and row.is_below and row.unranked == row.shut,
-        is_other_below=pair.against in profile.below,
-        why_not_compared=None if is_compared or against is None else _why_not_compared(board, profile, pair, against),
+        is_other_below=other in profile.below,
+        why_not_compared=None if is_compared else why_not_compared,
         measures=measures,
         results=tuple(sorted({entry.result.signature_sha256 for entry in entries})),
         is_whole=all(entry.match.extent == "whole" for entry in entries),
@@ -141,10 +121,11 @@ def _of_benchmark(board: Board, profile: Profile, pair: _Pair, against: str | No
     )
 
 
-def _why_not_compared(board: Board, profile: Profile, pair: _Pair, against: str) -> str:
-    if pair.model == pair.against:
+def _why_not_compared(board: Board, profile: Profile, identity: str, other: str | None, against: str) -> str:
+    """Return why no measure of a profile compares a model with another, if none does."""
+    if identity == other:
         return f"{against} is the same model, by the hash of its weights and settings"
-    others = [other for other in profiles_of(board, profile.benchmark) if pair.against in _identities(other)]
+    others = [each for each in profiles_of(board, profile.benchmark) if other in _identities(each)]
     if not others:
         dataset = f"{profile.scope.dataset} {profile.scope.dataset_version}"
         return f"no result of {against} on {dataset} has the same questions and prompt"
@@ -154,9 +135,9 @@ def _why_not_compared(board: Board, profile: Profile, pair: _Pair, against: str)
     return f"{against} was asked otherwise ({scope.dataset} {scope.dataset_version}, {scope.protocol})"
 
 
-def _measure(column: ProfileColumn, pair: _Pair) -> MeasureValue:
-    metric, headline, useless = column.metrics[pair.model], column.headline, column.useless
-    entries = column.rows[pair.model].entries
+def _measure(column: ProfileColumn, identity: str, other: str | None) -> MeasureValue:
+    metric, headline, useless = column.metrics[identity], column.headline, column.useless
+    entries = column.rows[identity].entries
     signature = entries[0].result.signature if len(entries) == 1 else None
     return MeasureValue(
         name=headline.name,
@@ -173,19 +154,19 @@ def _measure(column: ProfileColumn, pair: _Pair) -> MeasureValue:
         maximum=metric.maximum,
         ranks=column.ranks,
         useless=None if useless is None else NamedValue(name=useless.name, value=useless.metric.value or 0.0),
-        difference=_difference(column, pair),
+        difference=_difference(column, identity, other),
     )
 
 
-def _difference(column: ProfileColumn, pair: _Pair) -> Difference | None:
+def _difference(column: ProfileColumn, identity: str, other: str | None) -> Difference | None:
     """Return what the table of a measure says of two models; None if it does not compare them."""
-    found = next((one for one in column.pairs if {one.first, one.second} == {pair.model, pair.against}), None)
-    other = None if pair.against is None else column.metrics.get(pair.against)
-    if found is None or other is None or other.value is None:
+    found = next((one for one in column.pairs if {one.first, one.second} == {identity, other}), None)
+    theirs = None if other is None else column.metrics.get(other)
+    if found is None or theirs is None or theirs.value is None:
         return None
-    seen = found.seen_from(pair.model)
+    seen = found.seen_from(identity)
     return Difference(
-        value=other.value,
+        value=theirs.value,
         lead=seen.lead,
         low=seen.low,
         high=seen.high,

@@ -20,7 +20,7 @@ from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
-from leaderboard.pages.summaries import Summary, summary_of
+from leaderboard.pages.summaries import doubts_of, uneven_groups
 from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
@@ -54,7 +54,10 @@ class Placement:
     variants: tuple[Metric, ...]
     """Variants of metrics on all items, which the page folds away."""
     answers: Answers
-    summary: Summary
+    doubts: tuple[str, ...]
+    """Sentences on the items that count and on answers that may be damaged."""
+    uneven: tuple[str, ...]
+    """Sentences on groups of items that differ separably, one for each metric and group."""
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
     pictures: tuple[Picture, ...]
@@ -163,7 +166,8 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
         overall=tuple(metric for metric in overall if metric.name not in pages.variants),
         variants=tuple(metric for metric in overall if metric.name in pages.variants and not row.is_baseline),
         answers=make_answers(entry, f"files/{name}", manifest, pages.may_offend.get(section.table.signature.task)),
-        summary=summary_of(section, entry),
+        doubts=tuple(doubts_of(entry)),
+        uneven=tuple(uneven_groups(section, entry)),
         slice_metrics=slice_metrics,
         slices=slices,
         pictures=() if row.is_baseline else tuple(_pictures(section, entry, slices, f"charts/{name}")),

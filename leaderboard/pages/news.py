@@ -192,8 +192,8 @@ def by_benchmark(news: Sequence[News]) -> tuple[News, ...]:
 def news_table(news: Sequence[News]) -> Table:
     """Return one row for each event."""
     names = ("date", "event", "model", "table", "text", "now", "place", "page")
-    lines = [{**{name: getattr(one, name) for name in names}, "text": one.text or None} for one in news]
-    return Table(Files("files/news"), dict.fromkeys(names, str), lines)
+    rows = [tuple(getattr(one, name) or None for name in names) for one in news]
+    return Table(Files("files/news"), dict.fromkeys(names, str), rows)
 
 
 def feed(news: Sequence[News], address: str | None) -> str | None:

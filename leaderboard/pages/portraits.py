@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from biasboard.ground.plain_text import listed
+from biasboard.ground.plain_text import listed, printed
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages.addresses import row_anchor
@@ -159,7 +159,8 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
     where = ordinal(rank.best) if rank.best == rank.worst else f"between {ordinal(rank.best)} and {ordinal(rank.worst)}"
     yield f"{subject} is {where} of the {rank.n_ranked} models that can be ranked."
     if row.rank_of_answers not in (None, rank) and row.bounds is not None:
-        yield f"That counts its missing answers at their worst and best; by the given ones it has rank {row.rank_of_answers}."
+        given = f"by the given ones it has rank {row.rank_of_answers}"
+        yield f"That counts its missing answers at their worst and best; {given}."
     ahead, behind = rank.n_ranked - rank.worst, rank.best - 1
     if ahead or behind:
         yield f"It is separably better than {ahead or 'none'} of them and separably worse than {behind or 'none'}."
@@ -233,7 +234,7 @@ def _percent(metric: Metric) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
+    return f"{printed(100 * value, 0)}\N{NO-BREAK SPACE}%"
 
 
 def ordinal(number: int) -> str:

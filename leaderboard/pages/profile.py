@@ -13,9 +13,10 @@ from typing import Literal, NamedTuple, TypeAlias
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.pages.addresses import anchor_of, model_page, result_page, row_anchor, table_page
 from leaderboard.pages.choice_keys import answers_link
-from leaderboard.pages.exports import Columns, Files, Kind, Scalar
+from leaderboard.pages.exports import Files
 from leaderboard.pages.exports import Table as Export
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.fields import Columns, Kind, Scalar
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.rows import Row, Table
@@ -335,8 +336,7 @@ def front_file(front: FrontTable) -> Export:
         columns |= {f"{group.key}_{name}": kind for name, kind in of_rank.items()}
         for column in group.columns:
             columns |= {f"{group.key}_{column.headline.name}{name}": kind for name, kind in of_value.items()}
-    lines = [dict(zip(columns, _exported(row), strict=True)) for row in front.rows]
-    return Export(Files("files/front"), columns, lines)
+    return Export(Files("files/front"), columns, [tuple(_exported(row)) for row in front.rows])
 
 
 def _exported(row: FrontRow) -> Iterator[Scalar]:

@@ -34,7 +34,7 @@ from schemas.outputs.documents import BuiltBoard
 DEFAULT_SITE = SITE / "_build"
 """Folder of the built site, unless another is named."""
 HANDWRITTEN = "docs"
-_SITE, _BUILD = "site", "build"
+_BUILD = "build"
 _UNSAFE = re.compile(r"[\s<>\"'`()\[\]{}\\]")
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _BLANK = re.compile(r"\s*\n\s*")
@@ -70,6 +70,9 @@ class Settings(NamedTuple):
     """Address of the repository with the results, which git can clone."""
     contact: str | None = None
     """Address of a page, or of mail, for questions and corrections."""
+
+
+NO_SETTINGS = Settings()
 
 
 class _Reader(yaml.SafeLoader):
@@ -222,29 +225,17 @@ def check_target(out: Path) -> None:
         raise ConfigError(f"--out {out}: holds files but no earlier site, so it is not replaced; give another folder")
 
 
-def render(site: Path, folder: Path, out: Path, memory: Memory) -> bool:
+def render(site: Path, folder: Path, out: Path) -> None:
     """Run MkDocs to make the finished site; ``out`` is replaced only on success.
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
         folder: Folder from :func:`combined`.
         out: Folder of the finished site.
-        memory: Memory that knows which site was made from which pages.
-
-    Returns:
-        True if the site was made; False if it is there already, made from the same pages and not changed since.
 
     Raises:
         ConfigError: MkDocs found an error in its configuration or in a page.
     """
-    made_from: dict[str, JsonValue] = {
-        "out": str(out.resolve()),
-        "date": build_date(),
-        "config": (site / CONFIG).read_text(encoding="utf-8"),
-        "pages": _contents(folder / HANDWRITTEN),
-    }
-    if out.is_dir() and memory.get(_SITE, made_from) == _state(out):
-        return False
     with replacing_folder(out) as finished:
         # No --quiet: it would hide the warnings from --strict too.
         command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(folder / CONFIG)]
@@ -258,8 +249,6 @@ def render(site: Path, folder: Path, out: Path, memory: Memory) -> bool:
         if done.returncode != 0:
             raise ConfigError(f"{site / CONFIG}: mkdocs failed: {_complaint(done.stderr)}; correct it and build again")
         _trim(finished)
-    memory.put(_SITE, made_from, _state(out))
-    return True
 
 
 def _trim(site: Path) -> None:
@@ -281,7 +270,7 @@ def _trim(site: Path) -> None:
             )
 
 
-def _contents(folder: Path, out: Path | None = None) -> str:
+def _contents(folder: Path, out: Path) -> str:
     """Return a hash of the paths and the contents of all files in a folder.
 
     Args:
@@ -311,14 +300,10 @@ def _raise_unless_absent(error: OSError) -> None:
 def _state(folder: Path) -> str:
     """Return a hash of the paths, sizes and times of all files in a folder, which changes with any of them."""
     digest = hashlib.sha256()
-    for path in _files(folder):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         status = path.stat()
         digest.update(f"\0{path.relative_to(folder).as_posix()}\0{status.st_size}\0{status.st_mtime_ns}".encode())
     return digest.hexdigest()
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _complaint(output: str) -> str:

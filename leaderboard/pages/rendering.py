@@ -38,6 +38,7 @@ from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import Picture, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
 from leaderboard.pages.profile import FrontTable, all_parts, front_file, front_table, profile_page
+from leaderboard.pages.publishing import NO_SETTINGS, Settings
 from leaderboard.pages.set_aside import ApartGroup, make_apart
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
 from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
@@ -66,12 +67,8 @@ class View:
     models: tuple[ModelView, ...]
     left_out: tuple[LeftOut, ...]
     manifests: tuple[Manifest, ...]
-    address: str | None
-    """Address of the site, which ends with a slash; None if it has none."""
-    repository: str | None
-    """Address of the repository of the board; None if its settings name none."""
-    contact: str | None
-    """Address of a page or of mail for questions; None if its settings name none."""
+    settings: Settings
+    """Who runs the board, and where."""
     badges: Mapping[str, tuple[Badge, ...]]
     """Badges of each model, by its id."""
     news: tuple[News, ...]
@@ -121,9 +118,7 @@ def make_view(
     built: Sequence[BuiltDataset],
     report: Report = silent,
     *,
-    address: str | None = None,
-    repository: str | None = None,
-    contact: str | None = None,
+    settings: Settings = NO_SETTINGS,
     register: Register | None = None,
     keys: Sequence[AnswerKey] = (),
 ) -> View:
@@ -134,9 +129,7 @@ def make_view(
         left_out: Invalid results, for the audit page.
         built: The datasets on this machine.
         report: Callback for progress.
-        address: Address of the site, which ends with a slash; None if it has none.
-        repository: Address of the repository of the board; None if its settings name none.
-        contact: Address of a page or of mail for questions; None if its settings name none.
+        settings: Who runs the board, and where.
         register: Decisions about accepted results, with their dates; None if there are none.
         keys: Answer keys that the board keeps.
     """
@@ -151,9 +144,7 @@ def make_view(
         models=models,
         left_out=tuple(left_out),
         manifests=manifests,
-        address=address,
-        repository=repository,
-        contact=contact,
+        settings=settings,
         badges=make_badges(sections, indices),
         news=() if register is None else make_news(register, board, models, left_out),
         datasets=make_datasets(sections, built, keys),
@@ -183,7 +174,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     environment = templates()
     exported = _exports(view, report)
     exported |= {badge.path: badge.svg for of_model in view.badges.values() for badge in of_model}
-    if (fed := feed(view.lately, view.address)) is not None:
+    if (fed := feed(view.lately, view.settings.address)) is not None:
         exported["feed.xml"] = fed
     files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
     files |= {**explorer_files(view.board, view.models, view.sections, report), **part_files(view.suites)}
@@ -191,7 +182,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     n_apart = sum(len(group.results) for group in view.apart)
     blocks = make_blocks(environment, view.board, view.front, view.lately, n_apart)
     blocks["about"] = environment.get_template("about.html.j2").render(view=view, population=population(view.models))
-    blocks["install"] = environment.get_template("install.md.j2").render(repository=view.repository)
+    blocks["install"] = environment.get_template("install.md.j2").render(repository=view.settings.repository)
     for path, text in handwritten.items():
         if path in files:
             raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
@@ -314,7 +305,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             facts=facts_sentence(model.id),
             portraits=described[model.id],
             badges=view.badges.get(model.id, ()),
-            address=view.address,
+            address=view.settings.address,
             wrong=_wrong(model),
             has_answers=any(map(explorer_link, model.placements)),
         )
@@ -451,7 +442,7 @@ def _exports(view: View, report: Report) -> dict[str, str]:
         report("writing tables", number, len(found))
         files[table.files.csv] = table.csv
     for view_of in view.tables:
-        cited = bibtex(view_of, files[view_of.files.csv], view.address)
+        cited = bibtex(view_of, files[view_of.files.csv], view.settings.address)
         files |= {view_of.files.tex: paper_latex(view_of), view_of.files.bib: cited}
         files[view_of.files.markdown] = paper_markdown(view_of)
     return files

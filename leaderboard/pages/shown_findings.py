@@ -86,10 +86,8 @@ def _leading(part: Profile) -> Leaders:
         name, rank = display_name(nearest.model.id), nearest.rank_of_answers
         counts = [entry.result.counts for entry in nearest.entries]
         lost = percent(sum(one.items - one.scored for one in counts), sum(one.items for one in counts))
-        sentences.append(
-            f"By the given answers alone, {name} has the best value ({value.value:.2f}, rank {rank}), but {lost} of its "
-            "answers are missing."
-        )
+        said = f"By the given answers alone, {name} has the best value ({value.value:.2f}, rank {rank})"
+        sentences.append(f"{said}, but {lost} of its answers are missing.")
     for label, best in best_by_skill(part).items():
         able = [display_name(model_id) for model_id in first if model_id in best]
         sentences.append(f"Of these, not beaten in “{label}” either: {listed(able, most=_MOST_LINKS) or 'none'}.")

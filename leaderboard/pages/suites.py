@@ -15,10 +15,11 @@ from evaluators.task import PartReport, load_task
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define
-from leaderboard.pages.exports import Files, Kind, Scalar, Table
+from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.markup import slug
 from leaderboard.pages.part_values import PartOfResult, parts_of, why_unmeasured
 from leaderboard.pages.tables import TableColumn, TableView
+from leaderboard.ranking.fields import Kind, Scalar
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Counts
@@ -133,7 +134,7 @@ class SuiteView:
         for name in names:
             columns |= {name: float, f"{name}_low": float, f"{name}_high": float, f"{name}_n_models": int}
         support = load_task(self.section.table.signature.task).support_splits
-        lines = []
+        rows = []
         for part in self.parts:
             report, counts = self.report_on(part), counts_of(self.section.table.rows[0].entry, part)
             line: dict[str, Scalar] = {"part": part}
@@ -146,8 +147,8 @@ class SuiteView:
                 line[name] = sum(known) / len(known) if known else None
                 line[f"{name}_low"], line[f"{name}_high"] = min(known, default=None), max(known, default=None)
                 line[f"{name}_n_models"] = len(known)
-            lines.append(line)
-        return Table(Files(f"files/parts-{self.section.anchor}"), columns, lines, str(self.section.table.signature))
+            rows.append(tuple(line.values()))
+        return Table(Files(f"files/parts-{self.section.anchor}"), columns, rows, str(self.section.table.signature))
 
     def why_unknown(self, part: str, metric: str) -> str:
         """Return why no model has a value on a part."""

@@ -19,22 +19,8 @@ _MOST_SLICES = 12
 """Number of slices above which the best and the worst are not named, because some of many would differ by chance."""
 
 
-class Summary(NamedTuple):
-    """What the page of a result says before its numbers."""
-
-    doubts: tuple[str, ...]
-    """Sentences on the items that count and on answers that may be damaged."""
-    uneven: tuple[str, ...]
-    """Sentences on groups of items that differ separably, one for each metric and group."""
-
-
-def summary_of(section: TableView, entry: Entry) -> Summary:
-    """Summarise a result by the metrics that summaries of its table are about."""
-    uneven = (text for column in section.summarised for text in _uneven(section, column.heading, column.metric, entry))
-    return Summary(tuple(_doubts(entry)), tuple(uneven))
-
-
-def _doubts(entry: Entry) -> Iterator[str]:
+def doubts_of(entry: Entry) -> Iterator[str]:
+    """Yield sentences on the items of a result that count and on answers that may be damaged."""
     counts = entry.result.counts
     missing = {
         "refused": counts.refused,
@@ -55,15 +41,17 @@ def _doubts(entry: Entry) -> Iterator[str]:
         yield f"Its answers look corrupted: {reason}."
 
 
-def _uneven(section: TableView, label: str, name: str, entry: Entry) -> Iterator[str]:
+def uneven_groups(section: TableView, entry: Entry) -> Iterator[str]:
+    """Yield sentences on groups of items that differ separably, for each metric that summaries of a table are about."""
     names = section.pages.group_names
-    for key, slices in slices_by_group(entry, name).items():
-        if (ends := extremes(slices)) is not None:
-            (best, best_value), (worst, worst_value), note = ends
-            yield (
-                f"{label} differs by {names.get(key, key.replace('_', ' '))}{note}: best for {best} with "
-                f"{value_text(best_value)} and worst for {worst} with {value_text(worst_value)}."
-            )
+    for column in section.summarised:
+        for key, slices in slices_by_group(entry, column.metric).items():
+            if (ends := extremes(slices)) is not None:
+                (best, best_value), (worst, worst_value), note = ends
+                yield (
+                    f"{column.heading} differs by {names.get(key, key.replace('_', ' '))}{note}: best for {best} with "
+                    f"{value_text(best_value)} and worst for {worst} with {value_text(worst_value)}."
+                )
 
 
 def slices_by_group(entry: Entry, name: str) -> dict[str, list[tuple[str, Metric]]]:

@@ -7,67 +7,63 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import (
-    Columns,
-    Fields,
-    Files,
-    Scalar,
-    Table,
-    json_text,
-    kinds_of_frame,
-    lines_by,
-)
+from leaderboard.pages.exports import Files, Table, json_text, rows_by
 from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.frames import PAIR_COLUMNS, VALUE_COLUMNS, slice_of, table_name
+from leaderboard.ranking.fields import Columns, Fields, Scalar, Values, attributes, columns_of, values_of
+from leaderboard.ranking.frames import (
+    COUNTED,
+    MEASURED,
+    PAIR_COLUMNS,
+    RANKS,
+    REASONS,
+    VALUE_COLUMNS,
+    slice_of,
+    table_name,
+)
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.dataset import Manifest
-from schemas.documents.result import Metric, Signature
+from schemas.documents.result import Metric, Model, Signature
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_MODEL: Columns = {"model": str, "revision": str, "precision": str, "backend": str, "endpoint": str}
-_RANKED: Columns = {
-    "rank_best": int,
-    "rank_worst": int,
-    "n_ranked": int,
-    "rank_best_of_answers": int,
-    "rank_worst_of_answers": int,
-    "ranked_by_worst": float,
-    "best_with_missing": float,
-    "chance_of_first": float,
-    "unranked_reason": str,
+_MODEL: Fields[Model] = {
+    "model": (str, lambda model: model.id),
+    **attributes(revision=str, precision=str, backend=str, endpoint=str),
 }
-_METRIC: Columns = {
-    "": float,
-    "_low": float,
-    "_high": float,
-    "_n": int,
-    "_n_excluded": int,
-    "_version": str,
-    "_reason": str,
+_RANKED: Fields[Row] = {
+    **RANKS,
+    "ranked_by_worst": (float, lambda row: row.bounds.worst if row.bounds else None),
+    "best_with_missing": (float, lambda row: row.bounds.best if row.bounds else None),
+    **REASONS,
 }
-"""Columns of one metric, which follow the key of its column on the page; the first one holds its value."""
-_COUNTED: Columns = {
-    "place": str,
-    "n_items": int,
-    "n_scored": int,
-    "n_refused": int,
-    "n_unparsed": int,
-    "n_failed": int,
-    "n_truncated": int,
-    "first_token_share": float,
-    "n_metrics_recomputed": int,
-    "command": str,
-    "signature": str,
-    "signature_sha256": str,
-    "identity_sha256": str,
-    "records_sha256": str,
+_METRIC: Fields[Metric] = {
+    "" if name == "value" else f"_{name}": {**MEASURED, **COUNTED}[name]
+    for name in ("value", "low", "high", "n", "n_excluded", "version", "reason")
+}
+"""Fields of one metric, which follow the key of its column on the page; the first one holds its value."""
+_NO_METRIC: Values = (*[None] * (len(_METRIC) - 1), "not a metric of this task")
+_RESULT: Fields[Entry] = {
+    "place": (str, lambda entry: entry.place),
+    "n_items": (int, lambda entry: entry.result.counts.items),
+    "n_scored": (int, lambda entry: entry.result.counts.scored),
+    "n_refused": (int, lambda entry: entry.result.counts.refused),
+    "n_unparsed": (int, lambda entry: entry.result.counts.unparsed),
+    "n_failed": (int, lambda entry: entry.result.counts.failed),
+    "n_truncated": (int, lambda entry: entry.result.counts.truncated),
+    "first_token_share": (float, lambda entry: entry.first_token_share),
+    "n_metrics_recomputed": (int, lambda entry: entry.n_recomputed),
+    "command": (str, lambda entry: entry.command),
+    "signature": (str, lambda entry: str(entry.result.signature)),
+    "signature_sha256": (str, lambda entry: entry.result.signature_sha256),
+    "identity_sha256": (str, lambda entry: entry.result.model.identity_sha256),
+    "records_sha256": (str, lambda entry: None if entry.is_computed else entry.result.records.sha256),
 }
 _AUDITED: Columns = {
     "place": str,
@@ -111,59 +107,38 @@ Manifests = Mapping[tuple[str, str], Manifest]
 def view_table(view: TableView, manifests: Manifests) -> Table:
     """Return the table of a view: of each row the model, its ranks, its values and the results behind them."""
     entries = view.table.rows[0].entries
+    of_rank, of_metric, of_result = columns_of(_RANKED), columns_of(_METRIC), columns_of(_RESULT)
     columns = {
-        **_MODEL,
-        **_RANKED,
+        **columns_of(_MODEL),
+        **of_rank,
         "no_better_than_baselines_reason": str,
         "ranked_by": str,
-        **{f"{name}_by_{other.primary}": kind for other in view.table.others for name, kind in _RANKED.items()},
+        **{f"{name}_by_{other.primary}": kind for other in view.table.others for name, kind in of_rank.items()},
         "origin": str,
         "provenance": str,
-        **{f"{column.key}{name}": kind for column in view.all_columns for name, kind in _METRIC.items()},
-        **{f"{prefix}{name}": kind for prefix in _prefixes(entries) for name, kind in _COUNTED.items()},
+        **{f"{column.key}{name}": kind for column in view.all_columns for name, kind in of_metric.items()},
+        **{f"{prefix}{name}": kind for prefix in _prefixes(entries) for name, kind in of_result.items()},
     }
-    lines = [dict(zip(columns, _values(view, row), strict=True)) for row in view.table.rows]
-    signatures = " ".join(map(str, view.table.signatures))
     metrics: dict[str, JsonValue] = {
         column.key: _about_metric(column.example) for column in view.all_columns if column.example is not None
     }
     about = _about([entry.result.signature for entry in entries], manifests) | {"metrics": json_text(metrics)}
-    return Table(view.files, columns, lines, signatures, about)
+    rows = [tuple(_values(view, row)) for row in view.table.rows]
+    return Table(view.files, columns, rows, " ".join(map(str, view.table.signatures)), about)
 
 
 def _values(view: TableView, row: Row) -> Iterator[Scalar]:
     """Yield the values of a row in the order of the columns of :func:`view_table`."""
-    model = row.model
-    yield from (model.id, model.revision, model.precision, model.backend, model.endpoint)
-    ranked, *others = (placed for *_, placed in view.placings[row.entry.origin, row.entry.place])
-    yield from (*_ranks(ranked), row.shut, view.table.primary)
-    for other in others:
-        yield from _ranks(other)
+    ranked, *others = (values_of(_RANKED, placed) for *_, placed in view.placings[row.entry.origin, row.entry.place])
+    yield from (*values_of(_MODEL, row.model), *ranked, row.shut, view.table.primary, *chain(*others))
     yield " ".join(dict.fromkeys(entry.origin for entry in row.entries))
     yield " ".join(row.provenances)
     cells = view.cells(row)
     for column in view.all_columns:
         metric, *_ = cells[column.key]
-        if metric is None:
-            yield from (*[None] * 6, "not a metric of this task")
-            continue
-        interval = metric.interval
-        yield from (metric.value, *((None, None) if interval is None else (interval.low, interval.high)))
-        yield from (metric.n, metric.n_excluded, metric.version, metric.reason)
+        yield from _NO_METRIC if metric is None else values_of(_METRIC, metric)
     for entry in row.entries:
-        result, counts = entry.result, entry.result.counts
-        yield entry.place
-        yield from (counts.items, counts.scored, counts.refused, counts.unparsed, counts.failed, counts.truncated)
-        yield from (entry.first_token_share, entry.n_recomputed, entry.command)
-        yield from (str(result.signature), result.signature_sha256, result.model.identity_sha256)
-        yield None if entry.is_computed else result.records.sha256
-
-
-def _ranks(row: Row) -> Iterator[Scalar]:
-    yield from row.rank or (None, None, None)
-    yield from (row.rank_of_answers or (None, None, None))[:2]
-    yield from row.bounds or (None, None)
-    yield from (row.chance, row.unranked)
+        yield from values_of(_RESULT, entry)
 
 
 def _prefixes(entries: Sequence[Entry]) -> list[str]:
@@ -180,21 +155,19 @@ def _prefixes(entries: Sequence[Entry]) -> list[str]:
 
 def pair_tables(view_of: Sequence[TableView], pairs: pd.DataFrame) -> Iterator[Table]:
     """Yield the pairs of each table."""
-    columns = kinds_of_frame(pairs[list(PAIR_COLUMNS)])
-    lines = lines_by(pairs, ["table"], PAIR_COLUMNS)
+    rows = rows_by(pairs, ["table"], PAIR_COLUMNS)
     for view in view_of:
-        if (of_table := lines.get((table_name(view.table),))) is not None:
-            yield Table(view.comparisons, columns, of_table, " ".join(map(str, view.table.signatures)))
+        if (of_table := rows.get((table_name(view.table),))) is not None:
+            yield Table(view.comparisons, PAIR_COLUMNS, of_table, " ".join(map(str, view.table.signatures)))
 
 
 def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterator[Table]:
     """Yield the values of each result of a language model."""
-    columns = kinds_of_frame(values[list(VALUE_COLUMNS)])
-    lines = lines_by(values, ["table", "origin", "place"], VALUE_COLUMNS)
+    rows = rows_by(values, ["table", "origin", "place"], VALUE_COLUMNS)
     for table in (view.table for view in view_of if not view.table.is_index):
         for entry in (row.entry for row in table.rows if not row.is_baseline):
-            of_result = lines[table_name(table), entry.origin, entry.place]
-            yield Table(result_files(entry.result), columns, of_result)
+            of_result = rows[table_name(table), entry.origin, entry.place]
+            yield Table(result_files(entry.result), VALUE_COLUMNS, of_result)
 
 
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
@@ -204,14 +177,14 @@ def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
     ]
     found += [("duplicate", one.reason, one.entry) for one in board.duplicates]
     found += [("apart", entry.match.reason, entry) for entry in board.apart]
-    rows: list[Sequence[Scalar]] = []
+    rows: list[Values] = []
     for state, reason, entry in found:
         result, records = entry.result, entry.result.records
         about = (result.model.id, str(result.signature), entry.n_recomputed, records.n_rows, records.sha256)
         rows.append((entry.place, entry.origin, state, reason, *about, result.environment.biasboard))
     rows += [(one.place, one.origin, "left out", one.reason, *[None] * 6) for one in left_out]
     rows.sort(key=lambda row: (str(row[1]), str(row[0])))
-    return Table(Files("files/audit"), _AUDITED, [dict(zip(_AUDITED, row, strict=True)) for row in rows])
+    return Table(Files("files/audit"), _AUDITED, rows)
 
 
 def benchmarks_table(sections: Sequence[TableView]) -> Table:
@@ -230,14 +203,13 @@ def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> 
         key = (asked.dataset, asked.dataset_version, asked.config, "+".join(asked.splits), asked.items_sha256)
         n_results[key] += len(section.table.rows)
         n_items[key] = asked.n_items
-    lines = []
+    rows = []
     for key in sorted(n_results):
         *names, items_sha256 = key
         manifest = built.get((key[0], key[1]))
         known = (None, None) if manifest is None else (manifest.licence, manifest.human_validated)
-        row = (*names, n_items[key], items_sha256, n_results[key], *known)
-        lines.append(dict(zip(_ASKED, row, strict=True)))
-    return Table(Files("files/data"), _ASKED, lines)
+        rows.append((*names, n_items[key], items_sha256, n_results[key], *known))
+    return Table(Files("files/data"), _ASKED, rows)
 
 
 def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, str]:

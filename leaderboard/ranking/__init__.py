@@ -6,7 +6,7 @@ several configs. A result is ranked if nothing about it forbids that (*unranked*
 and no other result is of the same model or has the same answers (*duplicates*); *bounds* widens it by what missing
 answers could change, and *rank_ranges* compares each pair of models on the same items: its outcome is the one verdict
 that everything else reads. Of the rows of each model *revisions* lets one count. *frames* holds all values, pairs and
-ranks of a board.
+ranks of a board; *fields* describes the columns of a table by the functions that read their values.
 
 *profiles* chooses the table that a benchmark shows first, and the values of its headline measures, *useless* the best
 useless predictor of a measure; *placings* says in words what a benchmark says of one model.

@@ -6,22 +6,19 @@ An index is a value like any other. Unknown numbers are missing, each with its r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.ranking.boards import Board, missing_bounds
 from leaderboard.ranking.bounds import Bounds
+from leaderboard.ranking.fields import Columns, Fields, Values, attributes, columns_of, values_of
 from leaderboard.ranking.index_tables import index_bounds
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.ranking.useless import Named, best_useless
-from schemas.documents.result import Interval, Metric
+from schemas.documents.result import Metric
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-Line: TypeAlias = tuple[str | int | float | bool | None, ...]
-"""Values of a row in the order of its columns."""
 
 
 class Frames(NamedTuple):
@@ -36,36 +33,54 @@ class Frames(NamedTuple):
     """A row for each row of a table and each metric that ranks it: the ranges of ranks, or why there is none."""
 
 
-_ABOUT = {
-    "table": str,
-    "benchmark": str,
-    "dataset": str,
-    "dataset_version": str,
-    "config": str,
-    "prompt": str,
+def slice_of(metric: Metric) -> str:
+    """Return the slice of a value as a word for files; that of all items is ``all``."""
+    return ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items())) or "all"
+
+
+def table_name(table: Table) -> str:
+    """Return the name of a table in the frames."""
+    return table.sha256[:16]
+
+
+_ABOUT: Fields[Table] = {
+    "table": (str, table_name),
+    "benchmark": (str, lambda table: table.signature.benchmark),
+    "dataset": (str, lambda table: table.signature.dataset),
+    "dataset_version": (str, lambda table: table.signature.dataset_version),
+    "config": (str, lambda table: None if table.is_index else table.signature.config),
+    "prompt": (str, lambda table: table.protocol if table.is_index else table.signature.prompt),
 }
-_MODEL = {"model": str, "identity_sha256": str, "is_baseline": bool, "origin": str, "place": str}
-_VALUE = {
-    "metric": str,
-    "slice": str,
-    "value": float,
-    "low": float,
-    "high": float,
-    "level": float,
-    "n_clusters": int,
+_MODEL: Fields[Row] = {
+    "model": (str, lambda row: row.label),
+    "identity_sha256": (str, lambda row: row.identity),
+    "is_baseline": (bool, lambda row: row.is_baseline),
+    "origin": (str, lambda row: row.entry.origin),
+    "place": (str, lambda row: row.entry.place),
+}
+MEASURED: Fields[Metric] = {
+    "metric": (str, lambda metric: metric.name),
+    "slice": (str, slice_of),
+    "value": (float, lambda metric: metric.value),
+    "low": (float, lambda metric: metric.interval.low if metric.interval else None),
+    "high": (float, lambda metric: metric.interval.high if metric.interval else None),
+    "level": (float, lambda metric: metric.interval.level if metric.interval else None),
+    "n_clusters": (int, lambda metric: metric.interval.n_clusters if metric.interval else None),
+}
+COUNTED: Fields[Metric] = attributes(
+    n=int, n_excluded=int, unit=str, ideal=float, version=str, reason=str, interval_reason=str
+)
+"""What a file says of a value: first the value with its interval, and after what missing answers could make of it the
+units that it counts, and why something is unknown."""
+VALUE_COLUMNS: Columns = {
+    **columns_of(MEASURED),
     "at_worst": float,
     "at_best": float,
-    "n": int,
-    "n_excluded": int,
-    "unit": str,
-    "ideal": float,
-    "version": str,
-    "reason": str,
-    "interval_reason": str,
+    **columns_of(COUNTED),
     "useless_predictor": str,
     "useless_value": float,
 }
-_PAIR = {
+PAIR_COLUMNS: Columns = {
     "metric": str,
     "first": str,
     "second": str,
@@ -80,101 +95,72 @@ _PAIR = {
     "outcome": str,
     "both_ranked": bool,
 }
-_RANK = {
-    "ranked_by": str,
-    "row": int,
-    "rank_best": int,
-    "rank_worst": int,
-    "n_ranked": int,
-    "rank_best_of_answers": int,
-    "rank_worst_of_answers": int,
-    "chance_of_first": float,
-    "unranked_reason": str,
-    "below_the_line": bool,
-    "no_better_than_baselines_reason": str,
-    "vouching": str,
-}
-VALUE_COLUMNS, PAIR_COLUMNS = tuple(_VALUE), tuple(_PAIR)
 """Columns of the frames besides those that name the table, and the model of a value."""
+RANKS: Fields[Row] = {
+    "rank_best": (int, lambda row: row.rank.best if row.rank else None),
+    "rank_worst": (int, lambda row: row.rank.worst if row.rank else None),
+    "n_ranked": (int, lambda row: row.rank.n_ranked if row.rank else None),
+    "rank_best_of_answers": (int, lambda row: row.rank_of_answers.best if row.rank_of_answers else None),
+    "rank_worst_of_answers": (int, lambda row: row.rank_of_answers.worst if row.rank_of_answers else None),
+}
+REASONS: Fields[Row] = {
+    "chance_of_first": (float, lambda row: row.chance),
+    "unranked_reason": (str, lambda row: row.unranked),
+}
+"""What files say of a row: first its ranks, and after the bounds of its value how sure they are or why it has none."""
+_ROW: Fields[Row] = {
+    **RANKS,
+    **REASONS,
+    "below_the_line": (bool, lambda row: row.is_below),
+    "no_better_than_baselines_reason": (str, lambda row: row.shut),
+    "vouching": (str, lambda row: " ".join(row.provenances)),
+}
 _DTYPES = {str: "string", int: "Int64", float: "Float64", bool: "boolean"}
 
 
 def frames_of(board: Board) -> Frames:
     """Return the frames of a board."""
     tables = [*board.indices.tables, *board.tables]
+    model = columns_of(_MODEL)
     return Frames(
-        values=_frame(tables, _values, {**_MODEL, **_VALUE}),
-        pairs=_frame(tables, _pairs, _PAIR),
-        ranks=_frame(tables, _ranks, {**_MODEL, **_RANK}),
+        values=_frame(tables, _values, {**model, **VALUE_COLUMNS}),
+        pairs=_frame(tables, _pairs, PAIR_COLUMNS),
+        ranks=_frame(tables, _ranks, {**model, "ranked_by": str, "row": int, **columns_of(_ROW)}),
     )
 
 
-def _frame(
-    tables: Sequence[Table], lines_of: Callable[[Table], Iterator[Line]], columns: Mapping[str, type]
-) -> pd.DataFrame:
+def _frame(tables: Sequence[Table], rows_of: Callable[[Table], Iterator[Values]], columns: Columns) -> pd.DataFrame:
     """Return the rows of all tables, each with what names its table.
 
     Args:
         tables: All tables.
-        lines_of: Function that yields the rows of a table, as values in the order of the columns.
+        rows_of: Function that yields the rows of a table.
         columns: Type of each column.
     """
     import pandas as pd
 
-    types = {name: _DTYPES[kind] for name, kind in {**_ABOUT, **columns}.items()}
+    types = {name: _DTYPES[kind] for name, kind in {**columns_of(_ABOUT), **columns}.items()}
     # Table by table, since the rows as objects take many times the memory of the columns.
     frames = []
     for table in tables:
-        about = _about(table)
-        lines = [(*about, *line) for line in lines_of(table)]
-        if lines:
-            frames.append(pd.DataFrame(lines, columns=list(types), dtype=object).astype(types))
+        about = values_of(_ABOUT, table)
+        rows = [(*about, *row) for row in rows_of(table)]
+        if rows:
+            frames.append(pd.DataFrame(rows, columns=list(types), dtype=object).astype(types))
     if not frames:
         return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in types.items()})
     return pd.concat(frames, ignore_index=True)
 
 
-def _about(table: Table) -> Line:
-    """Return what names a table in each of its rows."""
-    signature = table.signature
-    config, prompt = (None, table.protocol) if table.is_index else (signature.config, signature.prompt)
-    return table_name(table), signature.benchmark, signature.dataset, signature.dataset_version, config, prompt
-
-
-def table_name(table: Table) -> str:
-    """Return the name of a table in the frames."""
-    return table.sha256[:16]
-
-
-def _model(row: Row) -> Line:
-    return row.label, row.identity, row.is_baseline, row.entry.origin, row.entry.place
-
-
-def _values(table: Table) -> Iterator[Line]:
+def _values(table: Table) -> Iterator[Values]:
     useless = _useless(table)
     for row in table.rows:
+        model = values_of(_MODEL, row)
         for metric, bounds in _measured(row):
             nearest = None if metric.group else useless.get((metric.name, metric.version))
-            yield (
-                *_model(row),
-                metric.name,
-                slice_of(metric),
-                metric.value,
-                *_ends(metric.interval),
-                *(bounds or (None, None)),
-                metric.n,
-                metric.n_excluded,
-                metric.unit,
-                metric.ideal,
-                metric.version,
-                metric.reason,
-                metric.interval_reason,
-                *((None, None) if nearest is None else (nearest.name, nearest.metric.value)),
-            )
-
-
-def _ends(interval: Interval | None) -> Line:
-    return (None,) * 4 if interval is None else (interval.low, interval.high, interval.level, interval.n_clusters)
+            of_useless = (None, None) if nearest is None else (nearest.name, nearest.metric.value)
+            measured = (*values_of(MEASURED, metric), *(bounds or (None, None)), *values_of(COUNTED, metric))
+            yield (*model, *measured, *of_useless)
 
 
 def _useless(table: Table) -> Mapping[tuple[str, str], Named]:
@@ -199,12 +185,7 @@ def _measured(row: Row) -> Iterator[tuple[Metric, Bounds | None]]:
         yield from ((metric, missing_bounds(row.entry, metric)) for metric in row.entry.metrics.values())
 
 
-def slice_of(metric: Metric) -> str:
-    """Return the slice of a value as a word for files; that of all items is ``all``."""
-    return ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items())) or "all"
-
-
-def _pairs(table: Table) -> Iterator[Line]:
+def _pairs(table: Table) -> Iterator[Values]:
     labels = {row.identity: row.label for row in table.rows}
     for metric, pairs in table.pairs.items():
         for pair in pairs:
@@ -213,18 +194,7 @@ def _pairs(table: Table) -> Iterator[Line]:
             yield metric, *names, *leads, pair.p_adjusted, pair.outcome, pair.is_ranked
 
 
-def _ranks(table: Table) -> Iterator[Line]:
+def _ranks(table: Table) -> Iterator[Values]:
     for ranked in (table, *table.others):
         for number, row in enumerate(ranked.rows):
-            yield (
-                *_model(row),
-                ranked.primary,
-                number,
-                *(row.rank or (None, None, None)),
-                *(row.rank_of_answers or (None, None, None))[:2],
-                row.chance,
-                row.unranked,
-                row.is_below,
-                row.shut,
-                " ".join(row.provenances),
-            )
+            yield (*values_of(_MODEL, row), ranked.primary, number, *values_of(_ROW, row))

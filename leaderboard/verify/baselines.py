@@ -23,7 +23,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.metric import NO_INPUTS, MetricInputs
 from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
-from evaluators.runs.measure.baseline_gate import GateCheck, Reference
+from evaluators.runs.measure.baseline_gate import GateCheck, Reference, applying_gate
 from evaluators.runs.measure.finish import environment
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.plan.plan import normalisation_of, run_command, run_folder
@@ -60,33 +60,22 @@ def can_be_answered(entry: Entry) -> bool:
 
 
 def gate_references(
-    entry: Entry, parts: Iterable[RecordColumns], check: GateCheck, memory: Memory
+    entry: Entry, parts: Iterable[RecordColumns], check: GateCheck | None, memory: Memory
 ) -> tuple[Reference, ...]:
     """Return the values of all baselines in the metric of a gate, and remember their rows.
 
     Args:
-        entry: The result.
+        entry: The result. No rows are computed for one on whose items a run of a baseline could differ.
         parts: Its records, which can be read several times.
-        check: Its gate, which applies.
+        check: Its gate; None if none applies, so that there are only rows to remember.
         memory: The memory of this machine.
     """
     rows = _rows(entry, parts, check, memory) if can_be_answered(entry) else []
+    if check is None:
+        return ()
     if not rows or rows[0]["reference"] is None:
         return check.references(memory)
     return tuple(Reference.from_json(row["reference"]) for row in rows)
-
-
-def remember_rows(entry: Entry, parts: Iterable[RecordColumns], check: GateCheck | None, memory: Memory) -> None:
-    """Compute the rows of all baselines that can answer the items of a result, unless they are known.
-
-    Args:
-        entry: The result; nothing is done for one on whose items a run of a baseline could differ.
-        parts: Its records, which can be read several times.
-        check: Its gate; None if there is none, or if the gate does not apply.
-        memory: The memory of this machine.
-    """
-    if can_be_answered(entry):
-        _rows(entry, parts, check, memory)
 
 
 def with_baselines(entries: Sequence[Entry], memory: Memory, limits: Limits = DEFAULT_LIMITS) -> tuple[Entry, ...]:
@@ -164,10 +153,7 @@ def _made(entry: Entry, memory: Memory) -> list[dict[str, Any]]:
         parts = StoredParts(entry.folder, result)
         for records in verified_parts(entry.folder, result):
             parts.keep(records)
-        benchmark = load_benchmark(result.signature.benchmark)
-        gate = benchmark.gate(result.signature.task)
-        check = None if gate is None else GateCheck(benchmark, gate, result.signature, parts)
-        return _rows(entry, parts, check if check is not None and check.applies else None, memory)
+        return _rows(entry, parts, applying_gate(result.signature, parts), memory)
     except FAULTS:
         return []
     except MemoryError:

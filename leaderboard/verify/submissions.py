@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -129,10 +130,7 @@ def write_register(results: Path, register: Register) -> None:
     Raises:
         DataError: the register is invalid; nothing is written.
     """
-    ordered = Register(
-        schema_version=register.schema_version,
-        results=tuple(sorted(register.results, key=lambda acceptance: acceptance.place)),
-    )
+    ordered = replace(register, results=tuple(sorted(register.results, key=lambda acceptance: acceptance.place)))
     contract.check(ordered, where=str(results / REGISTER))
     strict_json.write(results / REGISTER, contract.dump(ordered))
 

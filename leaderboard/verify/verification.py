@@ -14,9 +14,8 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from biasboard.ground.plugins import HINT
 from evaluators.adapter_set import trained_items
-from evaluators.benchmark import load_benchmark
 from evaluators.metric import MetricInputs
-from evaluators.runs.measure.baseline_gate import GateCheck, Standing
+from evaluators.runs.measure.baseline_gate import Standing, applying_gate
 from evaluators.runs.measure.measuring import Measurement, retired_names
 from evaluators.runs.measure.stored_results import measurement_of, stored_references, sums_of
 from evaluators.scorer import TextScorer, quick_scorers
@@ -24,7 +23,7 @@ from evaluators.statistics.jackknife import METHODS
 from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores
-from leaderboard.verify.baselines import gate_references, remember_rows
+from leaderboard.verify.baselines import gate_references
 from leaderboard.verify.checks import brings_options, check_claims, check_records, check_training
 from leaderboard.verify.entries import Entry, ExampleChoice, Measured, Root
 from leaderboard.verify.intake import read_untrusted
@@ -179,21 +178,15 @@ def _standing(
 ) -> Standing | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
     result, signature, source = entry.result, entry.result.signature, measurement.source
-    benchmark = load_benchmark(signature.benchmark)
-    gate = benchmark.gate(signature.task)
-    check = None
-    if gate is not None:
-        # The gate's statistics are computed without scores of texts.
-        is_other = load_task(signature.task).reads_scores and result.withheld is None
-        items = None if brings_options(signature) else entry.items_sha256
-        check = GateCheck(benchmark, gate, signature, parts, None if is_other else source, items)
-    if gate is None or check is None or not check.applies:
-        remember_rows(entry, parts, None, memory)
-        return None
-    if result.withheld is None:
-        return check.standing(gate_references(entry, parts, check, memory))
-    rows = sums_of(folder, result)
-    return check.standing(stored_references(gate, rows, source.crossing, is_suite=bool(signature.parts)))
+    # The gate's statistics are computed without scores of texts.
+    is_other = load_task(signature.task).reads_scores and result.withheld is None
+    items = None if brings_options(signature) else entry.items_sha256
+    check = applying_gate(signature, parts, None if is_other else source, items)
+    if check is not None and result.withheld is not None:
+        rows = sums_of(folder, result)
+        return check.standing(stored_references(check.gate, rows, source.crossing, is_suite=bool(signature.parts)))
+    references = gate_references(entry, parts, check, memory)
+    return None if check is None else check.standing(references)
 
 
 def differences(

@@ -182,7 +182,7 @@ def check_that_refusals_widen(cells: Mapping[str, str]) -> None:
     assert re.fullmatch(
         "1\N{EN DASH}2 first in [0-9]+ % of redraws, missing answers at worst 1 by given answers", cells["shy"]
     )
-    assert re.fullmatch("1\N{EN DASH}2 first in [0-9]+ % of redraws", cells["steady"])
+    assert re.fullmatch("1\N{EN DASH}2 first in [0-9]+ % of redraws 2 by given answers", cells["steady"])
     assert cells["weak"] == "3"
 
 

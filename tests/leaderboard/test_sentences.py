@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -394,7 +395,8 @@ def lead(first: Line, second: Line) -> float:
 
 
 def in_percent(line: Line) -> str:
-    return f"{100 * float(line['value']):.0f}"
+    # A half goes up, as in all numbers of the site.
+    return str(math.floor(100 * float(line["value"]) + 0.5))
 
 
 def check_kept(said: Said) -> set[str]:
@@ -516,7 +518,7 @@ def test_finding_on_models_below_the_line(site: Site) -> None:
 def uneven(site: Site) -> Iterable[tuple[str, BenchmarkPages, str, str]]:
     for model in site.view.models:
         for placement in () if model.is_baseline else model.placements:
-            for sentence in placement.summary.uneven:
+            for sentence in placement.uneven:
                 yield model.id, load_pages(placement.section.benchmark), placement.files.csv, sentence
 
 
@@ -594,7 +596,7 @@ def results(site: Site) -> Iterable[tuple[Placement, Line, str]]:
 def test_doubts_of_results(site: Site) -> None:
     seen = set()
     for placement, line, text in results(site):
-        doubts = placement.summary.doubts
+        doubts = placement.doubts
         assert f'<p class="bb-note">{" ".join(doubts)}</p>' in text
         for sentence in doubts:
             matches = [

@@ -69,11 +69,7 @@ def pages(settings: Settings, root: Path | None = None) -> dict[str, str]:
     entries = () if root is None else load_known(Root(root, "accepted")).entries
     register = None if root is None else read_register(root)
     handwritten = publishing.handwritten_pages(REPOSITORY / "site")
-    address, repository, contact = settings
-    view = make_view(
-        assemble(entries), (), (), address=address, repository=repository, contact=contact, register=register
-    )
-    return generate(view, handwritten)
+    return generate(make_view(assemble(entries), (), (), settings=settings, register=register), handwritten)
 
 
 @pytest.mark.slow

@@ -284,6 +284,26 @@ def _smallest_answered_share(part: RecordColumns) -> float:
     return min(shares, default=1.0)
 
 
+def applying_gate(
+    signature: Signature,
+    parts: Iterable[RecordColumns],
+    known_source: StatisticsSource | None = None,
+    known_items: str | None = None,
+) -> GateCheck | None:
+    """Return the gate of the task of some records; None if it has none, or the items lack what the gate needs.
+
+    Args:
+        signature: Signature of the result.
+        parts: Its records, as :class:`GateCheck` describes them and what may be known of them.
+        known_source: The statistics of the records under the gate's task; None to compute them.
+        known_items: Hash of the records' facts about their items; None to compute it.
+    """
+    benchmark = load_benchmark(signature.benchmark)
+    gate = benchmark.gate(signature.task)
+    check = None if gate is None else GateCheck(benchmark, gate, signature, parts, known_source, known_items)
+    return check if check is not None and check.applies else None
+
+
 def why_no_rank(result: Result, folder: Path) -> str | None:
     """Return why the gate refuses a finished run a rank; None if the run passes, or if its task has no gate.
 
@@ -291,10 +311,5 @@ def why_no_rank(result: Result, folder: Path) -> str | None:
         result: The result of the run.
         folder: Folder of the run, whose records are read.
     """
-    signature = result.signature
-    benchmark = load_benchmark(signature.benchmark)
-    gate = benchmark.gate(signature.task)
-    if gate is None or not result.counts.scored:
-        return None
-    check = GateCheck(benchmark, gate, signature, StoredParts(folder, result))
-    return check.standing(check.references(machine_memory())).reason if check.applies else None
+    check = applying_gate(result.signature, StoredParts(folder, result)) if result.counts.scored else None
+    return None if check is None else check.standing(check.references(machine_memory())).reason

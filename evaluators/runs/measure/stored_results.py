@@ -20,10 +20,10 @@ from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
-from evaluators.benchmark import Gate, load_benchmark
+from evaluators.benchmark import Gate
 from evaluators.metric import MetricDefinition, MetricFacts, MetricName, StatisticsSource
 from evaluators.runs.measure.answer_keys import has_known_requests
-from evaluators.runs.measure.baseline_gate import GateCheck, Reference
+from evaluators.runs.measure.baseline_gate import Reference, applying_gate
 from evaluators.runs.measure.finish import write_parts
 from evaluators.runs.measure.measuring import (
     Measurement,
@@ -337,15 +337,8 @@ def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
 
     They are stored because some baselines read the prompts, which may be withheld.
     """
-    signature = result.signature
-    benchmark = load_benchmark(signature.benchmark)
-    gate = benchmark.gate(signature.task)
-    if gate is None:
-        return
-    check = GateCheck(benchmark, gate, signature, StoredParts(run, result))
-    if not check.applies:
-        return
-    for reference in check.references(machine_memory()):
+    check = applying_gate(result.signature, StoredParts(run, result))
+    for reference in () if check is None else check.references(machine_memory()):
         metric = reference.metric
         facts = MetricFacts(metric.version, None, metric.ideal, metric.unit)
         statistics = Statistics(reference.sums, metric.n, metric.n_excluded)
