@@ -104,6 +104,11 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Site("accepted", loaded.entries)
 
 
+def in_percent(value: str | float) -> int:
+    """The share in percent; a half goes up, as in all numbers of the site."""
+    return math.floor(100 * float(value) + 0.5)
+
+
 def percents(text: str) -> list[int]:
     return [int(found) for found in re.findall(r"(\d+)\N{NO-BREAK SPACE}%", text)]
 
@@ -197,12 +202,12 @@ def check_share(site: Site, model_id: str, pages: BenchmarkPages, sentence: str)
 
         models = [one for one in values if not one.startswith("baseline/") and one != model_id]
         baselines = [one for one in values if one.startswith("baseline/")]
-        expected = [round(100 * values.get(model_id, -1.0))]
+        expected = [in_percent(values.get(model_id, -1.0))]
         if name and models:
-            expected.append(round(100 * values[min(models, key=lambda one: (far(one), one))]))
+            expected.append(in_percent(values[min(models, key=lambda one: (far(one), one))]))
             assert display_name(min(models, key=lambda one: (far(one), one))) == name[0] or expected[0] != own
         if has_useless and baselines:
-            expected.append(round(100 * values[min(baselines, key=far)]))
+            expected.append(in_percent(values[min(baselines, key=far)]))
         agreeing += expected == [own, *others][: len(expected)]
     assert agreeing
 
@@ -394,18 +399,13 @@ def lead(first: Line, second: Line) -> float:
     return float(first["value"]) - float(second["value"])
 
 
-def in_percent(line: Line) -> str:
-    # A half goes up, as in all numbers of the site.
-    return str(math.floor(100 * float(line["value"]) + 0.5))
-
-
 def check_kept(said: Said) -> set[str]:
     both = said.both("recognition", "recognition_accuracy", "family_class=binary", "family_class=neo")
     less = [name for name, old, new in both if above(old, new)]
     said.counts(len(less), len(both))
     old, new = said.names(both)
     assert float(new["value"]) == max(float(one["value"]) for _, _, one in both)
-    assert (said.match["first"], said.match["second"]) == (in_percent(new), in_percent(old))
+    assert (int(said.match["first"]), int(said.match["second"])) == (in_percent(new["value"]), in_percent(old["value"]))
     return {said.match["name"], *less}
 
 
@@ -414,7 +414,7 @@ def check_gap(said: Said, both: Sequence[tuple[str, Line, Line]]) -> set[str]:
     said.counts(len(more), len(both))
     one, two = said.names(more)
     assert lead(one, two) == max(lead(*each[1:]) for each in more)
-    assert (said.match["first"], said.match["second"]) == (in_percent(one), in_percent(two))
+    assert (int(said.match["first"]), int(said.match["second"])) == (in_percent(one["value"]), in_percent(two["value"]))
     return {name for name, _, _ in more}
 
 
@@ -435,7 +435,7 @@ def check_called(said: Said) -> set[str]:
     if other:
         _, share = said.names(other)
         assert float(share["value"]) == max(float(two["value"]) for _, _, two in other)
-        assert said.match["first"] == in_percent(share)
+        assert int(said.match["first"]) == in_percent(share["value"])
     return {*they, *(name for name, _, _ in other)}
 
 
@@ -453,7 +453,7 @@ def check_lean(said: Said) -> set[str]:
     leaning = {name: line for name, line in known if float(line["low"]) > 0.5}
     said.counts(len(leaning), len(known))
     assert float(leaning[said.match["name"]]["value"]) == max(float(line["value"]) for line in leaning.values())
-    assert said.match["first"] == in_percent(leaning[said.match["name"]])
+    assert int(said.match["first"]) == in_percent(leaning[said.match["name"]]["value"])
     return {*leaning}
 
 
