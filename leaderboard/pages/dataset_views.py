@@ -19,11 +19,13 @@ from markupsafe import Markup
 from biasboard.ground import strict_json
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import visible
+from evaluators.benchmark import PublishedPart
 from leaderboard.benchmark_pages import CountTable, load_pages
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.fields import Columns, Fields, T, attributes
+from leaderboard.verify.entries import published_part
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
 from schemas.files import contract
@@ -127,6 +129,12 @@ class DatasetView:
         if self.manifest is not None:
             return self.manifest.licence
         return next((key.licence for key in self.keys if key.licence), None)
+
+    @property
+    def published(self) -> dict[str, PublishedPart]:
+        """On what terms others published the answers to each config, whose file is that of the first model."""
+        entries = {one.table.signature.config: one.table.rows[0].entry for one in self.sections}
+        return {config: part for config, entry in entries.items() if (part := published_part(entry)) is not None}
 
     @property
     def is_other(self) -> bool:

@@ -159,8 +159,9 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
     where = ordinal(rank.best) if rank.best == rank.worst else f"between {ordinal(rank.best)} and {ordinal(rank.worst)}"
     yield f"{subject} is {where} of the {rank.n_ranked} models that can be ranked."
     if row.rank_of_answers not in (None, rank) and row.bounds is not None:
+        ends = f"from {row.bounds.worst:.3f} to {row.bounds.best:.3f}"
         given = f"by the given ones it has rank {row.rank_of_answers}"
-        yield f"That counts its missing answers at their worst and best; {given}."
+        yield f"That counts its missing answers at their worst and best, {ends}; {given}."
     ahead, behind = rank.n_ranked - rank.worst, rank.best - 1
     if ahead or behind:
         yield f"It is separably better than {ahead or 'none'} of them and separably worse than {behind or 'none'}."

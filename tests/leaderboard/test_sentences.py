@@ -251,10 +251,15 @@ def check_unranked(site: Site, model_id: str, pages: BenchmarkPages, sentence: s
 
 def check_given(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
     lines = [line for view in site.view.tables if view.benchmark == pages.name for line in site.lines(view.files.csv)]
-    ranks = [
-        [line[f"rank_{end}_of_answers"] for end in ("best", "worst")] for line in lines if line["model"] == model_id
+    own = [line for line in lines if line["model"] == model_id and line["ranked_by_worst"]]
+    worst, best, *rank = re.findall(r"[\d.]*\d", sentence)
+    assert [worst, best, *dict.fromkeys(rank)] in [
+        [
+            *(f"{float(line[name]):.3f}" for name in ("ranked_by_worst", "best_with_missing")),
+            *dict.fromkeys(line[f"rank_{end}_of_answers"] for end in ("best", "worst")),
+        ]
+        for line in own
     ]
-    assert [*dict.fromkeys(re.findall(r"\d+", sentence))] in [[*dict.fromkeys(rank)] for rank in ranks]
 
 
 Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
@@ -267,7 +272,8 @@ PORTRAIT: dict[str, Check] = {
     r"On .+ is (between \S+ and )?\S+ of the \d+ models that can be ranked\.": check_rank,
     r"It is separably better than \S+ of them and separably worse than \S+\.": check_separable,
     r"It cannot be told apart from any of them\.": check_separable,
-    r"That counts its missing answers at their worst and best; by the given ones it has rank \S+\.": check_given,
+    r"That counts its missing answers at their worst and best, from \S+ to \S+; by the given ones it has rank \S+\."
+    r"": check_given,
     r"By .+, it goes from .+ to .+\.": check_groups,
     r".+: \d+\N{NO-BREAK SPACE}% of .+\.": check_share,
 }

@@ -128,7 +128,11 @@ BASELINES = (
         "they for everybody, and the last number of a problem",
         lambda request: _sentence(_families(request)[2], _numbers(request)[-1]),
     ),
-    _defined("random-family", "any family for anybody, and any number of a problem", _random),
+    _defined(
+        "random-family",
+        "a coin with a side for each family, thrown for anybody; any number of a problem",
+        _random,
+    ),
     _defined("majority", "the most frequent right answer, to every text", _right, _most_frequent),
     _defined("shuffled", "the right answer to another text", _right, _rotated),
 )
