@@ -373,7 +373,8 @@ def _write_lists(write: Callable[..., None], view: View) -> None:
     write("papers/index.html", "papers.md.j2", papers=view.papers)
     for paper in view.papers:
         write(paper.page, "paper.md.j2", view=paper, compared=paper.compared, assumptions=assumptions())
-    write("answers.html", "answers.md.j2")
+    readable = [any(map(explorer_link, model.placements)) for model in view.models if not model.is_baseline]
+    write("answers.html", "answers.md.j2", readable=readable)
     write("compare.html", "compare.md.j2")
     if view.suites:
         by_id = {suite.suite_id: suite for suite in view.suites}
