@@ -173,7 +173,7 @@ def test_sentences_above_tables_and_on_the_front_page(view: View, texts: dict[st
             assert f"{n_apart} of {len(ranked)} pairs can be told apart" in texts["index.md"]
             losers = {pair.second if pair.outcome == "first" else pair.first for pair in ranked if pair.separable}
             top = [display_name(row.model.id) for row in one.table.ranked if row.identity not in losers]
-            said = re.findall(r"(?:tied for|alone at) the top: ([^(]+) \(no other ranked", texts["index.md"])
+            said = re.findall(r"(?:not beaten|alone at the top): ([^(]+) \(no other ranked", texts["index.md"])
             assert said == [", ".join(top)]
 
 

@@ -228,7 +228,7 @@ def check_groups(site: Site, model_id: str, pages: BenchmarkPages, sentence: str
             for key, of_group in by_group.items():
                 if pages.group_names.get(key, key.replace("_", " ")) == said[1]:
                     ordered = sorted(of_group, key=distance)
-                    found.append([(round(100 * float(one["value"])), words(one)) for one in (ordered[0], ordered[-1])])
+                    found.append([(in_percent(one["value"]), words(one)) for one in (ordered[0], ordered[-1])])
                     nearest, farthest = (
                         nearest_distance(float(one["low"]), float(one["high"]), float(one["ideal"]))
                         for one in (ordered[0], ordered[-1])
@@ -347,7 +347,7 @@ def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -
         items, scored = (
             sum(int(value) for key, value in nearest.items() if key.endswith(name)) for name in ("n_items", "n_scored")
         )
-        assert found[4] == f"{100 * (items - scored) / items:.0f}"
+        assert int(found[4]) == in_percent((items - scored) / items)
 
 
 class Said(NamedTuple):
