@@ -198,7 +198,9 @@ class TestPage:
         assert f"large is separably better in 1: {named}; separably worse in 0; {same}." in page.inner_text("body")
         better = page.locator("[data-bb-measures] tbody td", has_text="large is better")
         assert better.count() == 1
-        assert re.fullmatch(r"p (= \.0[0-4]\d|< \.001) for all pairs at once", better.locator("small").first.inner_text())
+        assert re.fullmatch(
+            r"p (= \.0[0-4]\d|< \.001) for all pairs at once", better.locator("small").first.inner_text()
+        )
         page.context.close()
 
     def test_it_opens_with_two_that_have_a_common_measure(self, browser: Browser, address: str) -> None:
