@@ -112,7 +112,8 @@ def population(models: Sequence[ModelView]) -> str:
         newest = f" The newest of the {len(dated)} whose date a source tells is {display_name(model_id)} ({date})."
     models_of = "1 language model" if len(views) == 1 else f"{len(views)} language models"
     rule = "they are few, since a row needs answers from which its numbers can be computed again"
-    return f"{models_of}: {told}; {rule}.{newest} A newer one gets a row once somebody hands in its answers."
+    joins = "A newer one joins the tables of what can be asked today once somebody hands in its answers."
+    return f"{models_of}: {told}; {rule}.{newest} {joins}"
 
 
 def models_table(models: Sequence[ListedModel]) -> Table:

@@ -104,7 +104,7 @@ def test_the_front_page_says_how_many_models_there_are_and_how_new(view: View, t
         f"{n_models} language models: {n_models} have answers given for this board; they are few, since a row needs "
         "answers from which its numbers can be computed again. "
         f"The newest of the {len(dated)} whose date a source tells is {dated[-1][1]} ({dated[-1][0]}). "
-        "A newer one gets a row once somebody hands in its answers."
+        "A newer one joins the tables of what can be asked today once somebody hands in its answers."
     )
     assert population(()) == ""
 
