@@ -71,9 +71,7 @@ def leaders(parts: Sequence[Profile]) -> tuple[Leaders, ...]:
 
 def _leading(part: Profile) -> Leaders:
     first, pairs = part.table.tied_for_first, part.table.comparisons
-    names = [*map(display_name, first)]
-    # Such a model may stand behind one that is beaten, which the tints tell, so that it is not called the best.
-    top = f"not beaten: {listed(names, most=_MOST_LINKS)}" if len(names) > 1 else top_note(names)
+    top = top_note([*map(display_name, first)])
     n_apart = sum(pair.separable for pair in pairs)
     sentences = [
         f"On “{part.heading}”, {top} (no other ranked model is separably better).",

@@ -45,9 +45,10 @@ def top_note(names: Sequence[str]) -> str:
     """Return words on the models that no other ranked model is separably better than.
 
     >>> top_note(["a", "b"]), top_note(["a"])
-    ('tied for the top: a, b', 'alone at the top: a')
+    ('not beaten: a, b', 'alone at the top: a')
     """
-    return f"{'tied for' if len(names) > 1 else 'alone at'} the top: {listed(names, most=_MOST_NAMED)}"
+    # Of several, one may stand behind a model that is beaten, so that none is called the best.
+    return f"{'not beaten' if len(names) > 1 else 'alone at the top'}: {listed(names, most=_MOST_NAMED)}"
 
 
 def bounds_of(metric: Metric | None, missing_share: float = 0.0) -> Bounds | None:

@@ -310,8 +310,8 @@ def test_sentences_above_tables(site: Site) -> None:
         n_apart = sum(line["outcome"] in ("first", "second") for line in pairs)
         assert f"{n_apart} of {len(pairs)} pairs of ranked models can be told apart." in sentence
         tied = [display_name(line["model"]) for line in site.ranked(view) if line["rank_best"] == "1"]
-        named = "alone at" if len(tied) == 1 else "tied for"
-        assert sentence.startswith(f"By {view.primary_label}, {named} the top: {', '.join(tied)}; ")
+        named = "alone at the top" if len(tied) == 1 else "not beaten"
+        assert sentence.startswith(f"By {view.primary_label}, {named}: {', '.join(tied)}; ")
         n_checked += 1
     assert n_checked
 
