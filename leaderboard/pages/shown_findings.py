@@ -10,7 +10,7 @@ from biasboard.ground.plain_text import listed
 from leaderboard.findings import LEAST_MODELS, Finding
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
-from leaderboard.pages.markup import percent
+from leaderboard.pages.markup import metric_number, percent
 from leaderboard.pages.profile import best_by_skill, profile_page
 from leaderboard.ranking.bounds import top_note
 from leaderboard.ranking.profiles import Profile
@@ -84,7 +84,7 @@ def _leading(part: Profile) -> Leaders:
         name, rank = display_name(nearest.model.id), nearest.rank_of_answers
         counts = [entry.result.counts for entry in nearest.entries]
         lost = percent(sum(one.items - one.scored for one in counts), sum(one.items for one in counts))
-        said = f"By the given answers alone, {name} has the best value ({value.value:.2f}, rank {rank})"
+        said = f"By the given answers alone, {name} has the best value ({metric_number(value, digits=2)}, rank {rank})"
         sentences.append(f"{said}, but {lost} of its answers are missing.")
     for label, best in best_by_skill(part).items():
         able = [display_name(model_id) for model_id in first if model_id in best]

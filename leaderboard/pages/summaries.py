@@ -42,7 +42,7 @@ def doubts_of(entry: Entry) -> Iterator[str]:
 
 
 def uneven_groups(section: TableView, entry: Entry) -> Iterator[str]:
-    """Yield sentences on groups of items that differ separably, for each metric that summaries of a table are about."""
+    """Yield sentences on groups of items that differ clearly, for each metric that summaries of a table are about."""
     names = section.pages.group_names
     for column in section.summarised:
         for key, slices in slices_by_group(entry, column.metric).items():

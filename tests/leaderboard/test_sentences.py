@@ -342,7 +342,7 @@ def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -
         assert found is None
     else:
         assert found is not None
-        assert found.groups()[:2] == (display_name(nearest["model"]), f"{float(nearest[metric]):.2f}")
+        assert found.groups()[:2] == (display_name(nearest["model"]), f"{in_percent(nearest[metric]) / 100:.2f}")
         assert re.findall(r"\d+", found[3]) == [*dict.fromkeys(ranks[1])]
         items, scored = (
             sum(int(value) for key, value in nearest.items() if key.endswith(name)) for name in ("n_items", "n_scored")
