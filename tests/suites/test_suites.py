@@ -208,7 +208,7 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_pa
     page = (tmp_path / "built" / "benchmarks" / "labels.html").read_text(encoding="utf-8")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     assert "labels 1.0.0, index, shown" in text
-    assert "answers of each under 2 prompts" in text
+    assert "1,768 items under 2 prompts" in text
     assert "accuracy shown-v1" in text
     row = next(row for row in rows_of(tmp_path, "index") if row["model"] == "lab/first-0.8")
     assert row["accuracy_shown-other-v1"] == pytest.approx(values["lab/first-0.8", "shown-other-v1"])
