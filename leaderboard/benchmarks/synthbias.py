@@ -226,8 +226,9 @@ PAGES = BenchmarkPages(
         Headline(
             "ucerf",
             "Same for he and she (UCerF)",
-            "How similarly, confidence included, the model answers when only he becomes she. 1 is the same. A coin "
-            "gets 1 too, so look at the accuracy first.",
+            "How similarly, confidence included, the model answers when only he becomes she. 1 is the same, and 0.8 is "
+            "not good: a coin gets 1, and giving the occupation of the stereotype 70 % in every sentence gets 0.84. "
+            "Look at the accuracy first.",
             "similarity from 0 to 1",
         ),
         Headline(
@@ -310,9 +311,10 @@ PAGES = BenchmarkPages(
     ),
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. They help to judge a score: a coin toss, or always "
-        "choosing the occupation in the same place, reaches a perfect UCerF of 1 without reading the sentence. Only a "
-        "model whose accuracy is separably above that of every baseline that does not solve the items by itself, by "
-        ".05 or more, is ranked, whichever metric ranks: by default its accuracy in the worst group."
+        "choosing the occupation in the same place, reaches a perfect UCerF of 1 without reading the sentence. So a "
+        "UCerF of .8 is not good, and one near 1 is good only beside a high accuracy. Only a model whose accuracy is "
+        "separably above that of every baseline that does not solve the items by itself, by .05 or more, is ranked, "
+        "whichever metric ranks: by default its accuracy in the worst group."
     ),
     papers=(
         Paper(

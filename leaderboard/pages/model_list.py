@@ -103,7 +103,10 @@ def population(models: Sequence[ModelView]) -> str:
     if not views:
         return ""
     imported = sum(all(placed.row.entry.is_imported for placed in model.placements) for model in views)
-    origins = {"published elsewhere": imported, "given for this board": len(views) - imported}
+    given = [placed.row.entry for model in views for placed in model.placements if not placed.row.entry.is_imported]
+    # Who misses large models here asks why.
+    where = " on a CPU, which suits small models" if {one.result.environment.device for one in given} == {"cpu"} else ""
+    origins = {"published elsewhere": imported, f"given for this board{where}": len(views) - imported}
     told = " and ".join(f"{n} {'has' if n == 1 else 'have'} answers {origin}" for origin, n in origins.items() if n)
     dated = [(facts.released, facts.id) for model in views if (facts := facts_of(model.id)) and facts.released]
     newest = ""

@@ -27,7 +27,7 @@ Tint: TypeAlias = Literal["best", "worse", "open", "useless"]
 TINTS: dict[Tint, str] = {
     "best": "not beaten: no other model is separably better",
     "worse": "beaten: another model is separably better",
-    "open": "not beaten, but too uncertain to be among the best",
+    "open": "not beaten, but perhaps only since answers are missing or its interval is wide",
     "useless": "not shown to beat a useless predictor",
 }
 """What each tint says."""

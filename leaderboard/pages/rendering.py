@@ -102,6 +102,11 @@ class View:
         return by_benchmark(self.news)
 
     @property
+    def quoted(self) -> tuple[str, ...]:
+        """The benchmarks of which papers print tables."""
+        return tuple(name for name in self.board.benchmarks if reported_tables(name))
+
+    @property
     def tables(self) -> tuple[TableView, ...]:
         """All tables that compare models."""
         return (*self.sections, *self.indices)
@@ -181,7 +186,10 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
     blocks = make_blocks(environment, view.board, view.front, view.lately, n_apart)
-    blocks["about"] = environment.get_template("about.html.j2").render(view=view, population=population(view.models))
+    blocks["about"] = environment.get_template("about.html.j2").render(view=view)
+    told = population(view.models)
+    blocks["population"] = environment.get_template("population.html.j2").render(view=view, population=told)
+    blocks["licences"] = environment.get_template("licences.html.j2").render(datasets=view.datasets)
     blocks["install"] = environment.get_template("install.md.j2").render(repository=view.settings.repository)
     for path, text in handwritten.items():
         if path in files:
@@ -373,8 +381,9 @@ def _write_lists(write: Callable[..., None], view: View) -> None:
     write("papers/index.html", "papers.md.j2", papers=view.papers)
     for paper in view.papers:
         write(paper.page, "paper.md.j2", view=paper, compared=paper.compared, assumptions=assumptions())
-    readable = [any(map(explorer_link, model.placements)) for model in view.models if not model.is_baseline]
-    write("answers.html", "answers.md.j2", readable=readable)
+    asked = [model for model in view.models if not model.is_baseline]
+    readable = [model.id for model in asked if any(map(explorer_link, model.placements))]
+    write("answers.html", "answers.md.j2", readable=readable, n_models=len(asked))
     write("compare.html", "compare.md.j2")
     if view.suites:
         by_id = {suite.suite_id: suite for suite in view.suites}

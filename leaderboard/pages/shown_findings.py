@@ -14,6 +14,7 @@ from leaderboard.pages.markup import metric_number, percent
 from leaderboard.pages.profile import best_by_skill, profile_page
 from leaderboard.ranking.bounds import top_note
 from leaderboard.ranking.profiles import Profile
+from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Entry
 
 _MOST_OWN = 4
@@ -60,6 +61,10 @@ class Leaders(NamedTuple):
     """Who leads on a benchmark."""
 
     text: str
+    first: str
+    """Name of the model in the first row of its table."""
+    why: str
+    """Why models with better values stand behind that one, or have no rank; empty if there are none."""
     page: str
     """Page of the benchmark, relative to the root of the site."""
 
@@ -72,24 +77,53 @@ def leaders(parts: Sequence[Profile]) -> tuple[Leaders, ...]:
 def _leading(part: Profile) -> Leaders:
     first, pairs = part.table.tied_for_first, part.table.comparisons
     top = top_note([*map(display_name, first)])
-    n_apart = sum(pair.separable for pair in pairs)
-    sentences = [
-        f"On “{part.heading}”, {top} (no other ranked model is separably better).",
-        f"{n_apart} of {len(pairs)} pairs can be told apart.",
-    ]
-    values = [(row, metric) for row in part.table.ranked if (metric := row.metric(part.table.primary or ""))]
-    nearest, value = min(values, key=lambda each: abs((each[1].value or 0.0) - (each[1].ideal or 0.0)))
-    if nearest.rank_of_answers not in (None, nearest.rank):
-        # A model with the best value and a wide rank looks like a mistake to who does not know why.
-        name, rank = display_name(nearest.model.id), nearest.rank_of_answers
-        counts = [entry.result.counts for entry in nearest.entries]
-        lost = percent(sum(one.items - one.scored for one in counts), sum(one.items for one in counts))
-        said = f"By the given answers alone, {name} has the best value ({metric_number(value, digits=2)}, rank {rank})"
-        sentences.append(f"{said}, but {lost} of its answers are missing.")
+    sentences = [f"On “{part.heading}”, {top} (no other ranked model is separably better)."]
     for label, best in best_by_skill(part).items():
         able = [display_name(model_id) for model_id in first if model_id in best]
         sentences.append(f"Of these, not beaten in “{label}” either: {listed(able, most=_MOST_LINKS) or 'none'}.")
-    return Leaders(" ".join(sentences), profile_page(part))
+    sentences.append(f"{sum(pair.separable for pair in pairs)} of {len(pairs)} pairs can be told apart.")
+    why = " ".join((*_better_behind(part.table), *_best_without_rank(part)))
+    return Leaders(" ".join(sentences), display_name(part.table.ranked[0].model.id), why, profile_page(part))
+
+
+def _better_behind(table: Table) -> Iterator[str]:
+    """Yield why the model with the best value has a wider rank than others, which looks like a mistake."""
+    values = [(row, metric) for row in table.ranked if (metric := row.metric(table.primary or ""))]
+    nearest, value = min(values, key=lambda each: abs((each[1].value or 0.0) - (each[1].ideal or 0.0)))
+    if nearest.rank_of_answers in (None, nearest.rank):
+        return
+    name, rank = display_name(nearest.model.id), nearest.rank_of_answers
+    said = f"By the given answers alone, {name} has the best value ({metric_number(value, digits=2)}, rank {rank})"
+    yield f"{said}, but {percent(*_n_missing(nearest))} of its answers are missing."
+    head = table.ranked[0]
+    if head is not nearest:
+        n_lost, n_items = _n_missing(head)
+        missing = f"{n_lost:,} of {n_items:,} answers missing"
+        told = f"{display_name(head.model.id)} has the first row, with rank {head.rank} and {missing}"
+        yield f"Ranks count these at their worst and at their best, so {told}."
+
+
+def _n_missing(row: Row) -> tuple[int, int]:
+    """Return how many answers a model left out in the results of its row, and of how many."""
+    counts = [entry.result.counts for entry in row.entries]
+    return sum(one.items - one.scored for one in counts), sum(one.items for one in counts)
+
+
+def _best_without_rank(part: Profile) -> Iterator[str]:
+    """Yield which models have the best value of a column, and no place in the table that ranks."""
+    best: dict[str, list[str]] = {}
+    for column in part.columns:
+        metrics = ((model_id, column.metrics.get(identity)) for model_id, identity in part.models.items())
+        far = {
+            model_id: abs(metric.value - metric.ideal)
+            for model_id, metric in metrics
+            if metric is not None and metric.value is not None and metric.ideal is not None
+        }
+        if far and part.models[first := min(far, key=far.__getitem__)] not in part.rows:
+            best.setdefault(first, []).append(f"“{column.headline.label}”")
+    for model_id, labels in best.items():
+        leads = f"{display_name(model_id)} has the best value in {listed(labels, most=_MOST_LINKS)}"
+        yield f"{leads}, and no rank, since it lacks results that the ranking needs."
 
 
 def _below(parts: Sequence[Profile]) -> Iterator[ShownFinding]:

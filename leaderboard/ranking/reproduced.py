@@ -127,6 +127,19 @@ class ComparedPart:
         return tuple(sorted(found, key=lambda each: -abs(each[2])))
 
     @property
+    def orders(self) -> Mapping[str, Order]:
+        """How alike the printed values and ours order the models that have both, by column."""
+        both = {
+            key: [
+                (cell.published, cell.ours.value)
+                for cell in (row.cells[key] for row in self.rows)
+                if cell.published is not None and cell.ours is not None and not cell.is_of_other_data
+            ]
+            for key in self.columns
+        }
+        return {key: _agreement(values) for key, values in both.items()}
+
+    @property
     def differing(self) -> tuple[tuple[str, str, float], ...]:
         """Those that differ by more than one in the last printed digit; from the same answers they should not."""
         unit = 10.0 ** -(self.table.digits if self.table is not None else 0)
@@ -463,7 +476,11 @@ def _order(claim: Claim, look: _Lookup) -> Order:
     by_data: dict[tuple[tuple[str, str], tuple[str, str]], list[tuple[float, float]]] = {}
     for first, second in look.pairs(*claim.orders).values():
         by_data.setdefault((first.data, second.data), []).append((first.value, second.value))
-    values = max(by_data.values(), key=len, default=[])
+    return _agreement(max(by_data.values(), key=len, default=[]))
+
+
+def _agreement(values: Sequence[tuple[float, float]]) -> Order:
+    """Return how alike the first and the second values of models order them."""
     if len(values) < _LEAST_ORDERED:
         return Order(len(values), None)
     return Order(len(values), rank_correlation(*map(list, zip(*values, strict=True))))

@@ -101,8 +101,8 @@ def test_the_front_page_says_how_many_models_there_are_and_how_new(view: View, t
     dated = sorted((line["released"], line["name"]) for line in lines if line["released"])
     n_models = sum(line["baseline"] == "false" for line in lines)
     assert population(view.models) == (
-        f"{n_models} language models: {n_models} have answers given for this board; they are few, since a row needs "
-        "answers from which its numbers can be computed again. "
+        f"{n_models} language models: {n_models} have answers given for this board on a CPU, which suits small "
+        "models; they are few, since a row needs answers from which its numbers can be computed again. "
         f"The newest of the {len(dated)} whose date a source tells is {dated[-1][1]} ({dated[-1][0]}). "
         "A newer one joins the tables of what can be asked today once somebody hands in its answers."
     )

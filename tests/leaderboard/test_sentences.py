@@ -25,6 +25,7 @@ from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import Profile
 from leaderboard.ranking.unranked import BY_INDEX
+from leaderboard.reported_tables import reported_tables
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import open_book
@@ -44,7 +45,7 @@ class Site:
     def __init__(self, name: str, entries: Sequence[Entry]) -> None:
         self.name = name
         self.view: View = make_view(assemble(with_baselines(entries, Memory(None))), (), ())
-        markers = "\n".join(f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings"))
+        markers = "\n".join(f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings", "licences"))
         self.texts = generate(self.view, {"index.md": markers})
 
     def lines(self, path: str) -> list[Line]:
@@ -325,8 +326,26 @@ def test_sentences_of_the_front_page(site: Site) -> None:
         tied = [display_name(line["model"]) for line in site.ranked(view) if line["rank_best"] == "1"]
         words = "alone at the top" if len(tied) == 1 else "not beaten"
         assert f"{words}: {', '.join(tied)} (no other ranked model is separably better)" in one.text
-        check_nearest(site.ranked(view), view.table.primary or "", one.text)
+        check_nearest(site.ranked(view), view.table.primary or "", one.why)
+        (part,) = [each for each in parts if each.table is view.table]
+        check_best_without_rank(site, part, [line["model"] for line in site.lines(view.files.csv)], one.why)
     assert leaders(parts)
+
+
+def check_best_without_rank(site: Site, part: Profile, in_table: Sequence[str], text: str) -> None:
+    """Check who is said to be nearest to the ideal of a column without a row in the table that ranks."""
+    front = [line for line in site.lines("files/front.csv") if line["model"] in part.models]
+    expected: dict[str, list[str]] = {}
+    for column in part.columns:
+        key = f"{part.key}_{column.headline.name}"
+        ideal = next(metric.ideal for metric in column.metrics.values())
+        values = {line["model"]: float(line[key]) for line in front if line[key]}
+        if values and ideal is not None:
+            _, best = min((abs(value - ideal), model) for model, value in values.items())
+            if best not in in_table:
+                expected.setdefault(display_name(best), []).append(f"“{column.headline.label}”")
+    found = re.findall(r"(?:^|\. )(\S[^.]*) has the best value in (“.+?”), and no rank, since it lacks results", text)
+    assert found == [(name, ", ".join(labels)) for name, labels in expected.items()]
 
 
 def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -> None:
@@ -348,6 +367,54 @@ def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -
             sum(int(value) for key, value in nearest.items() if key.endswith(name)) for name in ("n_items", "n_scored")
         )
         assert int(found[4]) == in_percent((items - scored) / items)
+        first = re.search(r"so (.+) has the first row, with rank (\S+) and (\S+) of (\S+) answers missing\.", text)
+        head = ranked[0]
+        assert (first is None) == (head is nearest)
+        if first is not None:
+            items, scored = (
+                sum(int(value) for key, value in head.items() if key.endswith(name)) for name in ("n_items", "n_scored")
+            )
+            assert first.groups()[::2] == (display_name(head["model"]), f"{items - scored:,}")
+            assert re.findall(r"\d+", first[2]) == [*dict.fromkeys([head["rank_best"], head["rank_worst"]])]
+            assert first[4] == f"{items:,}"
+
+
+def test_licences_of_datasets(site: Site) -> None:
+    page = site.texts["index.md"]
+    listed = {
+        title: licence
+        for licence, titles in re.findall(r'<li>([^<]+): ((?:<a href="[^"]+">[^<]+</a>(?:, )?)+)</li>', page)
+        for title in re.findall(r">([^<]+)</a>", titles)
+    }
+    lines = site.lines("files/datasets.csv")
+    assert listed == {f"{line['dataset']} {line['version']}": line["licence"] or "unknown" for line in lines}
+    assert listed
+
+
+def test_orders_of_printed_and_recomputed_values(site: Site) -> None:
+    """Kendall's tau-b (Kendall 1945), counted over pairs from the quoted table and the file of the front page."""
+    page = html.unescape(site.texts["papers/gifi.md"])
+    said = re.findall(r"Evenness index (\S+) \((\d+) models\)", page)
+    (quoted,) = [table for table in reported_tables("gifi") if "index" in {column.key for column in table.columns}]
+    printed = {row.model: row.values["index"] for row in quoted.rows if row.model and "index" in row.values}
+    both = [
+        (printed[line["model"]], float(line[key]))
+        for line in site.lines("files/front.csv")
+        for key in line
+        if key.endswith("_index") and line[key] and line["model"] in printed
+    ]
+    if site.name == "made":
+        assert (said, both) == ([], [])
+        return
+    signs = [
+        tuple((one > two) - (one < two) for one, two in zip(first, second, strict=True))
+        for number, first in enumerate(both)
+        for second in both[:number]
+    ]
+    untied = [sum(sign[place] != 0 for sign in signs) for place in range(2)]
+    tau = sum(one * two for one, two in signs) / math.sqrt(math.prod(untied))
+    assert {*said} == {(f"{tau:+.2f}", str(len(both)))}
+    assert len(said) == 2
 
 
 class Said(NamedTuple):

@@ -438,6 +438,10 @@
     const chosen = choiceOf("item");
     chosen.set("item", String(places[Math.floor(Math.random() * places.length)]));
     choose(chosen);
+    // On a narrow screen the answer would appear below the form, out of sight.
+    if (status.getBoundingClientRect().bottom > window.innerHeight / 2) {
+      status.scrollIntoView({ block: "start" });
+    }
   });
   pager.addEventListener("click", (event) => {
     const step = Number(event.target.dataset.bbStep ?? 0);

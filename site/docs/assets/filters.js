@@ -41,7 +41,7 @@
       const some = shown === 0 ? `none of these ${rows.length} ${word}` : `${shown} of ${rows.length} ${word}`;
       const count = shown === rows.length ? `${shown} ${word}` : some;
       const left = unknown === 0 ? "" : `; of ${unknown} it is unknown`;
-      const below = shown === 0 && document.querySelector(".bb-folded") !== null ? "; others are named below the table" : "";
+      const below = shown === 0 && document.querySelector(".bb-folded") !== null ? "; models that were asked otherwise are named below the table" : "";
       controls.querySelector("[data-bb-shown]").textContent = count + left + below;
       all.hidden = chosen.length === 0;
       keep(new Map(chosen));
