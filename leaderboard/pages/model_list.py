@@ -80,6 +80,7 @@ _FACTS: Mapping[str, Kind] = {
     "kind": str,
     "licence": str,
     "released": str,
+    "released_by": str,
 }
 _FIELDS: Fields[ListedModel] = {
     "model": (str, lambda listed: listed.view.id),
@@ -108,11 +109,15 @@ def population(models: Sequence[ModelView]) -> str:
     where = " on a CPU, which suits small models" if {one.result.environment.device for one in given} == {"cpu"} else ""
     origins = {"published elsewhere": imported, f"given for this board{where}": len(views) - imported}
     told = " and ".join(f"{n} {'has' if n == 1 else 'have'} answers {origin}" for origin, n in origins.items() if n)
-    dated = [(facts.released, facts.id) for model in views if (facts := facts_of(model.id)) and facts.released]
+    known = [facts for model in views if (facts := facts_of(model.id))]
+    dated = [(facts.released, facts.id) for facts in known if facts.released]
+    bounds = [facts.released_by for facts in known if facts.released_by]
     newest = ""
     if dated:
         date, model_id = max(dated)
-        newest = f" The newest of the {len(dated)} whose date a source tells is {display_name(model_id)} ({date})."
+        newest = f" The newest of the {len(dated)} whose date a source tells is {display_name(model_id)} ({date})"
+        # Who looks for models of this year wants to know it of all.
+        newest += f"; the others were there by {max(bounds)}." if len(dated) + len(bounds) == len(views) else "."
     models_of = "1 language model" if len(views) == 1 else f"{len(views)} language models"
     rule = "they are few, since a row needs answers from which its numbers can be computed again"
     joins = "A newer one joins the tables of what can be asked today once somebody hands in its answers."

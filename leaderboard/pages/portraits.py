@@ -75,6 +75,7 @@ def facts_sentence(model_id: str) -> str:
     weights = {True: ", open weights", False: ", closed weights", None: ""}[facts.open_weights]
     licence = f", licence {facts.licence}" if facts.licence else ""
     released = f", released {facts.released}" if facts.released else ""
+    released = f", released by {facts.released_by}" if facts.released_by else released
     return f"{display_name(model_id)} is a {kind}model{maker}{size}{weights}{licence}{released}."
 
 

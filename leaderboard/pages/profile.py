@@ -17,7 +17,7 @@ from leaderboard.pages.exports import Files
 from leaderboard.pages.exports import Table as Export
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Columns, Kind, Scalar
-from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of
+from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of, scope_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Provenance
@@ -172,7 +172,7 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
 def _folded(part: Profile) -> Folded:
     # A model may pass in one config of the data and not in another.
     newest = frozenset(part.models.values())
-    tables = (part.table, *(one.table for one in part.columns))
+    tables = [table for table in part.tables if scope_of(table) == part.scope]
     n_ranked = len({row.identity for table in tables for row in table.ranked} & newest)
     if part.scope.is_retired:
         note = "this version of the data is retired"

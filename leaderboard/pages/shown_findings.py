@@ -64,7 +64,7 @@ class Leaders(NamedTuple):
     first: str
     """Name of the model in the first row of its table."""
     why: str
-    """Why models with better values stand behind that one, or have no rank; empty if there are none."""
+    """Why a model with a better value stands behind that one; empty if none does."""
     page: str
     """Page of the benchmark, relative to the root of the site."""
 
@@ -82,7 +82,8 @@ def _leading(part: Profile) -> Leaders:
         able = [display_name(model_id) for model_id in first if model_id in best]
         sentences.append(f"Of these, not beaten in “{label}” either: {listed(able, most=_MOST_LINKS) or 'none'}.")
     sentences.append(f"{sum(pair.separable for pair in pairs)} of {len(pairs)} pairs can be told apart.")
-    why = " ".join((*_better_behind(part.table), *_best_without_rank(part)))
+    sentences += _best_without_rank(part)
+    why = " ".join(_better_behind(part.table))
     return Leaders(" ".join(sentences), display_name(part.table.ranked[0].model.id), why, profile_page(part))
 
 

@@ -20,6 +20,7 @@ WebAddress: TypeAlias = Annotated[
     str, StringConstraints(max_length=500, pattern=r"^https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~/@%+?=&#:-]*)?$")
 ]
 ModelKind: TypeAlias = Literal["base", "instruction-tuned"]
+Time: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$")]
 Fact: TypeAlias = Literal["parameters", "open_weights", "kind", "licence", "released"]
 FACTS: tuple[Fact, ...] = get_args(Fact)
 """Facts that a file either gives with a source or declares unknown with a reason."""
@@ -29,7 +30,7 @@ FACTS: tuple[Fact, ...] = get_args(Fact)
 class FactSource(Document):
     """A public page that states facts about a model."""
 
-    facts: Annotated[tuple[Fact, ...], MinLen(1), Distinct()]
+    facts: Annotated[tuple[Fact | Literal["released_by"], ...], MinLen(1), Distinct()]
     address: WebAddress
     looked_at: Day
     """Date on which somebody read the page."""
@@ -54,8 +55,10 @@ class ModelFacts(Document):
     kind: ModelKind | None = None
     licence: Line | None = None
     """SPDX identifier, or the title of the licence or terms of use."""
-    released: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$")] | None = None
+    released: Time | None = None
     """Day or month of the first publication."""
+    released_by: Time | None = None
+    """Day or month by which the model was there, as of a changelog that names it, where ``released`` is unknown."""
     address: WebAddress
     """Page of the model."""
     note: Line | None = None
@@ -76,3 +79,7 @@ class ModelFacts(Document):
                 yield f"unknown.{fact}: {fact} is given as well; remove one of them"
             elif is_given and fact not in sourced:
                 yield f"{fact}: has no source; name a page that states it in [[sources]]"
+        if self.released_by is not None and self.released is not None:
+            yield "released_by: released is given as well, which says more; remove released_by"
+        elif self.released_by is not None and "released_by" not in sourced:
+            yield "released_by: has no source; name a page of that date in [[sources]]"

@@ -181,6 +181,16 @@ def test_each_filter_keeps_the_models_it_names_and_useless_predictors(filtered: 
 
 @pytest.mark.browser
 @pytest.mark.slow
+def test_a_model_that_was_there_before_a_year_is_not_said_to_be_unknown_in_it(filtered: Page) -> None:
+    page = opened(filtered)
+    page.evaluate("""document.querySelector("[data-bb-model='acme/small-1b']").dataset.dateBy = "2025-07-15" """)
+    for year, unknown in {"2026": "", "2025": "; of 1 it is unknown"}.items():
+        page.locator("[data-bb-facet=date]").select_option(year)
+        assert page.locator("[data-bb-shown]").inner_text() == f"none of these 4 models{unknown}"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
 def test_filters_add_up_and_the_address_restores_them(filtered: Page) -> None:
     page = opened(filtered)
     page.locator("[data-bb-facet=kind]").select_option("tuned")

@@ -45,7 +45,9 @@ class Site:
     def __init__(self, name: str, entries: Sequence[Entry]) -> None:
         self.name = name
         self.view: View = make_view(assemble(with_baselines(entries, Memory(None))), (), ())
-        markers = "\n".join(f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings", "licences"))
+        markers = "\n".join(
+            f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings", "licences", "population")
+        )
         self.texts = generate(self.view, {"index.md": markers})
 
     def lines(self, path: str) -> list[Line]:
@@ -328,7 +330,7 @@ def test_sentences_of_the_front_page(site: Site) -> None:
         assert f"{words}: {', '.join(tied)} (no other ranked model is separably better)" in one.text
         check_nearest(site.ranked(view), view.table.primary or "", one.why)
         (part,) = [each for each in parts if each.table is view.table]
-        check_best_without_rank(site, part, [line["model"] for line in site.lines(view.files.csv)], one.why)
+        check_best_without_rank(site, part, [line["model"] for line in site.lines(view.files.csv)], one.text)
     assert leaders(parts)
 
 
@@ -377,6 +379,22 @@ def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -
             assert first.groups()[::2] == (display_name(head["model"]), f"{items - scored:,}")
             assert re.findall(r"\d+", first[2]) == [*dict.fromkeys([head["rank_best"], head["rank_worst"]])]
             assert first[4] == f"{items:,}"
+
+
+def test_which_models_there_are_and_how_new(site: Site) -> None:
+    page = html.unescape(site.texts["index.md"])
+    models = [line for line in site.lines("files/models.csv") if line["baseline"] == "false"]
+    assert f"{len(models)} language models: " in page
+    said = re.search(r"The newest of the (\d+) whose date a source tells is (.+?) \(([\d-]+)\)(; [^.]+)?\.", page)
+    dated = [line for line in models if line["released"]]
+    bounds = [line["released_by"] for line in models if line["released_by"]]
+    assert (said is not None) == bool(dated)
+    if said is not None:
+        newest = max(dated, key=lambda line: line["released"])
+        assert said.groups()[:3] == (str(len(dated)), display_name(newest["model"]), newest["released"])
+        others = f"; the others were there by {max(bounds)}" if len(dated) + len(bounds) == len(models) else None
+        assert said[4] == others
+    assert bool(dated) == (site.name == "accepted")
 
 
 def test_licences_of_datasets(site: Site) -> None:

@@ -20,7 +20,10 @@
   const fits = (row, facet, value) =>
     facet in TESTS ? TESTS[facet](row, value) : row.dataset[facet].split(" ").includes(value);
   // A model may fit of which no source says so; readers are told how many were left out for that.
-  const isUnknown = (row, facet) => facet !== "find" && ["", "unknown"].includes(row.dataset[facet]);
+  const isUnknown = (row, facet, value) =>
+    facet !== "find" && ["", "unknown"].includes(row.dataset[facet])
+    // A model that was there before a year is not of that year or later.
+    && !(facet === "date" && value !== "unknown" && row.dataset.dateBy < value);
 
   function start(table) {
     const controls = table.closest("[data-bb-board]").querySelector(".bb-filters");
@@ -35,7 +38,7 @@
       }
       const shown = rows.filter((row) => !row.hidden).length;
       const unknown = rows.filter(
-        (row) => row.hidden && chosen.every(([facet, value]) => isUnknown(row, facet) || fits(row, facet, value)),
+        (row) => row.hidden && chosen.every(([facet, value]) => isUnknown(row, facet, value) || fits(row, facet, value)),
       ).length;
       const word = rows.length === 1 ? "model" : "models";
       const some = shown === 0 ? `none of these ${rows.length} ${word}` : `${shown} of ${rows.length} ${word}`;
