@@ -178,7 +178,7 @@ def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
 
 
 def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:
-    known = "about, apart, examples, findings, install, leaders, news, profile"
+    known = "about, apart, examples, findings, install, leaders, licences, news, population, profile"
     with pytest.raises(ConfigError, match=rf"site/docs/x.md: no generated block 'ranking'; have: {known}"):
         generate(view, {"x.md": "<!-- generated: ranking -->\n"})
 
