@@ -88,8 +88,8 @@ class Folded(NamedTuple):
     note: str
     """Words on how they do."""
     models: tuple[str, ...]
-    ways: tuple[Profile, ...]
-    """The ways in which all of them were asked."""
+    ways: tuple[tuple[str, str], ...]
+    """The conditions under which all of them were asked, with the address of a table, with ranks if one has any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
     asked = {part.benchmark for part in parts if not part.scope.is_retired}
     names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks() if not pages.is_of_own_data)}
     shown: list[Profile] = []
-    folded: dict[Folded, list[Profile]] = {}
+    folded: dict[Folded, list[tuple[str, str]]] = {}
     models: set[str] = set()
     for part in parts:
         # A column of which most cells are empty says less than a line.
@@ -160,13 +160,21 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
             models |= set() if part.is_own else part.models.keys()
         else:
             # One line for all ways in which the same models were asked and do as well.
-            folded.setdefault(_folded(part), []).append(part)
+            folded.setdefault(_folded(part), []).append((part.conditions, _ranked_page(part)))
     return FrontTable(
         groups=tuple(shown),
         rows=_rows(board, shown, explored),
         folded=tuple(line._replace(ways=tuple(ways)) for line, ways in folded.items()),
         missing=tuple(load_pages(name) for name in sorted(names - asked)),
     )
+
+
+def _ranked_page(part: Profile) -> str:
+    """Return the address of the first table of a profile, or of another one if only that has ranks."""
+    if part.table.ranked:
+        return profile_page(part)
+    others = (table for table in part.tables if scope_of(table) == part.scope and table.ranked)
+    return next((table_page(table, is_default=False) for table in others), profile_page(part))
 
 
 def _folded(part: Profile) -> Folded:

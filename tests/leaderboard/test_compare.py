@@ -203,6 +203,35 @@ class TestPage:
         )
         page.context.close()
 
+    @pytest.mark.parametrize(
+        ("lead", "words"),
+        [
+            ((0.2, 0.1, 0.3, 0.2, 0.2), "of so many pairs, some differ so by chance"),
+            ((0.2, 0.1, 0.3, 0.05, 0.2), "missing answers leave it open"),
+            (
+                (0.2, 0.1, 0.3, 0.15, 0.2),
+                "with missing answers at their worst the lead is +0.150; of so many pairs, some differ so by chance",
+            ),
+        ],
+    )
+    def test_a_tie_beside_an_interval_without_0_says_why(
+        self, browser: Browser, address: str, lead: tuple[float, ...], words: str
+    ) -> None:
+        def tied(route: Route) -> None:
+            # The lead of the model whose file it is, its interval, and its ends with missing answers.
+            body = route.fetch().body()
+            listed = json.loads(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
+            route.fulfill(body=json.dumps({other: [[0, *lead, 0.5, "tied"]] for other in listed}))
+
+        page = browser.new_page()
+        page.route("**/pairs/*.json.gz", tied)
+        page.goto(f"{address}compare.html#models=acme/small,acme/large")
+        settle(page)
+        reason = page.locator("[data-bb-measures] .bb-reason").first.inner_text()
+        said = words if "+0.200" in page.inner_text("[data-bb-measures]") else words.replace("+", "\N{MINUS SIGN}")
+        assert reason == said
+        page.close()
+
     def test_it_opens_with_two_that_have_a_common_measure(self, browser: Browser, address: str) -> None:
         page = visit(browser, f"{address}compare.html#models=acme/small").page
         settle(page)

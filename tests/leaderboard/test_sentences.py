@@ -381,6 +381,18 @@ def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -
             assert first[4] == f"{items:,}"
 
 
+def test_ways_that_fold_into_a_line_lead_to_their_ranks(site: Site) -> None:
+    n_ways = 0
+    for folded in site.view.front.folded:
+        for _, page in folded.ways:
+            (view, *_) = [each for each in site.view.tables if each.page == page.partition("#")[0]]
+            models = {line["model"] for line in site.ranked(view)}
+            assert bool(models) == folded.note.endswith(("one can be ranked, with nobody to compare it with", "ranked"))
+            assert f'<a href="{page}">' in site.texts["index.md"]
+            n_ways += 1
+    assert bool(n_ways) == (site.name == "accepted")
+
+
 def test_which_models_there_are_and_how_new(site: Site) -> None:
     page = html.unescape(site.texts["index.md"])
     models = [line for line in site.lines("files/models.csv") if line["baseline"] == "false"]

@@ -164,9 +164,13 @@
       cell.append(element("small", `p ${p} for all pairs at once`));
     }
     if (one.outcome === "tied" && (one.low > 0 || one.high < 0)) {
-      // The pair's own interval, moved to where missing answers are at their worst for who leads.
-      const turns = one.low > 0 ? one.low - (one.value - one.worst) <= 0 : one.high + (one.best - one.value) >= 0;
-      cell.append(element("small", turns ? "missing answers leave it open" : "of so many pairs, some differ so by chance", "bb-reason"));
+      // The lead, and the pair's own interval moved to it, where missing answers are at their worst for who leads.
+      const least = one.low > 0 ? one.worst : one.best;
+      const turns = one.low > 0 ? one.low - (one.value - least) <= 0 : one.high + (least - one.value) >= 0;
+      const chance = "of so many pairs, some differ so by chance";
+      const isMoved = number(least, true) !== number(one.value, true);
+      const both = isMoved ? `with missing answers at their worst the lead is ${number(least, true)}; ${chance}` : chance;
+      cell.append(element("small", turns ? "missing answers leave it open" : both, "bb-reason"));
     }
     const winner = { first, second }[one.outcome];
     if (winner !== undefined && measure.useless.includes(winner.key)) {
