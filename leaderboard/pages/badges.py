@@ -57,7 +57,7 @@ class Badge(NamedTuple):
         return f"[![{_plain(self.alt)}]({address}{self.path})]({address}{self.page})"
 
 
-def make_badges(sections: Sequence[TableView], indices: Sequence[TableView]) -> dict[str, tuple[Badge, ...]]:
+def make_badges(tables: Sequence[TableView]) -> dict[str, tuple[Badge, ...]]:
     """Return the badges of each model, by its id: one for each benchmark in which it has a result.
 
     Baselines have no badge. The table that a badge is about does not depend on how well the model does: it is that of
@@ -65,16 +65,15 @@ def make_badges(sections: Sequence[TableView], indices: Sequence[TableView]) -> 
     identities, such as revisions, has a badge for each of them.
 
     Args:
-        sections: All tables of results, in the board's order.
-        indices: The tables of all indices.
+        tables: All tables, in the order in which the pages of their benchmarks show them.
     """
     firsts: dict[tuple[str, str], tuple[TableView, Row]] = {}
-    for view in (*indices, *sorted(sections, key=lambda section: not section.table.is_whole)):
+    for view in sorted(tables, key=lambda view: (not view.table.is_index, not view.table.is_whole)):
         # Of results that contradict each other, the one that a maintainer preferred represents the model.
         for row in sorted(view.table.rows, key=lambda row: row.rank is None):
             if not row.is_baseline:
                 firsts.setdefault((view.benchmark, row.identity), (view, row))
-    benchmarks = [*dict.fromkeys(section.benchmark for section in sections)]
+    benchmarks = [*dict.fromkeys(view.benchmark for view in tables)]
     n_identities = Counter((benchmark, row.model.id) for (benchmark, _), (_, row) in firsts.items())
     found: dict[str, list[Badge]] = {}
     for view, row in sorted(firsts.values(), key=lambda first: benchmarks.index(first[0].benchmark)):

@@ -111,17 +111,21 @@ class FrontTable:
 def front_parts(board: Board) -> tuple[Profile, ...]:
     """Return the benchmarks with a language model: those with local runs, and then those with most models first."""
     profiles = [profile for name in board.benchmarks if (profile := profile_of(board, name)) is not None]
-    return tuple(sorted(profiles, key=_by_models))
+    return tuple(sorted(profiles, key=lambda profile: _by_models(profile, profile)))
 
 
 def all_parts(board: Board) -> tuple[Profile, ...]:
-    """Return each way in which a language model was asked: own data and local runs, and then most models first."""
-    profiles = [profile for name in board.benchmarks for profile in profiles_of(board, name)]
-    return tuple(sorted(profiles, key=lambda profile: (not profile.is_own, *_by_models(profile))))
+    """Return each way in which a language model was asked: own data and local runs, and then most models first.
+
+    The first way of a benchmark comes before its others, however many models these have.
+    """
+    of_benchmarks = [profiles_of(board, name) for name in board.benchmarks]
+    profiles = [(profile, of_one[0]) for of_one in of_benchmarks for profile in of_one]
+    return tuple(one for one, _ in sorted(profiles, key=lambda pair: (not pair[0].is_own, *_by_models(*pair))))
 
 
-def _by_models(profile: Profile) -> tuple[bool, int, str]:
-    return not profile.is_local, -len(profile.models), profile.heading
+def _by_models(profile: Profile, first: Profile) -> tuple[bool, tuple[int, int], str]:
+    return not profile.is_local, max(profile.weight.order, first.weight.order), profile.heading
 
 
 def profile_page(profile: Profile) -> str:
@@ -150,14 +154,14 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
     names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks() if not pages.is_of_own_data)}
     shown: list[Profile] = []
     folded: dict[Folded, list[tuple[str, str]]] = {}
-    models: set[str] = set()
+    models: frozenset[str] = frozenset()
     for part in parts:
-        # A column of which most cells are empty says less than a line.
+        # A column of which most cells are empty says less than a line; rows that anybody can add empty no other's.
         is_filled = 2 * len(part.models) >= len(models | part.models.keys())
         if not part.scope.is_retired and (part.is_own or part.is_local or is_filled):
             shown.append(part)
             # Own data stand there for whoever has them, and say nothing of what others are asked.
-            models |= set() if part.is_own else part.models.keys()
+            models |= frozenset() if part.is_own else part.weight.models
         else:
             # One line for all ways in which the same models were asked and do as well.
             folded.setdefault(_folded(part), []).append((part.conditions, _ranked_page(part)))

@@ -21,7 +21,7 @@ from leaderboard.pages import markup, table_files
 from leaderboard.pages.addresses import BASELINES, anchor_of, dataset_page, model_page, permalink, result_page
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
-from leaderboard.pages.choice_keys import answers_link
+from leaderboard.pages.choice_keys import answers_link, in_order
 from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
@@ -150,7 +150,7 @@ def make_view(
         left_out=tuple(left_out),
         manifests=manifests,
         settings=settings,
-        badges=make_badges(sections, indices),
+        badges=make_badges(in_order(board, (*sections, *indices))),
         news=() if register is None else make_news(register, board, models, left_out),
         datasets=make_datasets(sections, built, keys),
         apart=make_apart(board, models),

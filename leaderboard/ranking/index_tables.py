@@ -12,6 +12,7 @@ from evaluators.runs.measure.example_sets import set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
+from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rows import Measured, Row, Table, compared, ranked_by
 from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
@@ -76,16 +77,17 @@ def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
 
 
 def _of_one_version(rows: Sequence[Row]) -> list[Row]:
-    """Return rows of which each index has the version that most rows have; others lose its value, with the reason."""
+    """Return rows of which each index has the version that most rows have; others lose its value, with the reason.
+
+    Only rows of the lowest level decide, and of as many of these those that were accepted first.
+    """
     usual: list[str | None] = []
-    for column in zip(*(row.indices for row in rows), strict=True):
-        versions = Counter(
-            index.metric.version
-            for row, index in zip(rows, column, strict=True)
-            if index.metric.value is not None and not row.is_baseline
-        )
-        versions = versions or Counter(index.metric.version for index in column if index.metric.value is not None)
-        usual.append(max(versions, key=lambda version: (versions[version], version), default=None))
+    ordered = sorted(rows, key=lambda row: (row.is_baseline, row.level, precedence(row.entry)))
+    for column in zip(*(row.indices for row in ordered), strict=True):
+        known = [(row, one.metric) for row, one in zip(ordered, column, strict=True) if one.metric.value is not None]
+        deciding = [(row.is_baseline, row.level) for row, _ in known[:1]]
+        versions = Counter(metric.version for row, metric in known if [(row.is_baseline, row.level)] == deciding)
+        usual.append(max(versions, key=versions.__getitem__, default=None))
     return [
         replace(row, indices=tuple(_of_version(*pair) for pair in zip(row.indices, usual, strict=True))) for row in rows
     ]

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.index_values import protocol_of
-from evaluators.task import load_task
+from evaluators.runs.plan.plan import normalisation_of
+from evaluators.task import load_task, prompt_of
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.rank_ranges import Comparison
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.ranking.useless import Named, best_useless
 from leaderboard.verify.entries import Entry
-from schemas.documents.result import Metric
+from schemas.documents.result import Metric, Signature
 
 
 class Scope(NamedTuple):
@@ -48,40 +50,85 @@ def scope_of(table: Table) -> Scope:
     return Scope(signature.benchmark, signature.dataset, signature.dataset_version, protocol)
 
 
+_EMPTY = 3
+
+
+class Weight(NamedTuple):
+    """The models by which one of several tables is chosen."""
+
+    level: int
+    """The lowest :attr:`Row.level` of a language model, whose rows alone count; 3 without any language model."""
+    models: frozenset[str]
+    """Ids of the models that have it; none from level 2 on."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The sort key: registered models first, then most."""
+        return self.level, -len(self.models)
+
+
+def weight_of(tables: Iterable[Table]) -> Weight:
+    """Return the models of some tables that count where one of several tables is chosen."""
+    levels = [(row.level, row.model.id) for table in tables for row in table.rows if not row.is_baseline]
+    level = min(levels, default=(_EMPTY, ""))[0]
+    return Weight(level, frozenset(model for of_row, model in levels if of_row == level < 2))
+
+
 def tables_of(board: Board, benchmark: str) -> tuple[Table, ...]:
     """Return the tables of a benchmark; the first one is what its page shows.
 
-    Tables with most models come first, counted over all configs of their scope, and those of retired versions last.
-    Data that only local runs are on come after those of accepted results: pages show them besides.
-    Within a scope the index comes before single configs, that of trained scorers before that of word lists, then the
-    configs that rank, under the default prompt.
+    Scopes with registered models come first, then those with ranked ones; of each, those of the default protocol, then
+    those with most such models, counted over all configs. Retired versions come last, and data that only local runs are
+    on after those of accepted results: pages show them besides.
+    Within a scope the default normalisation comes first, then the index before single configs, that of trained scorers
+    before that of word lists, and the configs that rank, under the default prompt. Whatever is still alike, what was
+    accepted first decides, and never a hash.
     """
     tables: list[Table] = [*board.indices.tables, *board.tables]
-    of_benchmark = [table for table in tables if scope_of(table).benchmark == benchmark]
+    scopes: dict[Scope, list[Table]] = {}
+    for table in tables:
+        if (scope := scope_of(table)).benchmark == benchmark:
+            scopes.setdefault(scope, []).append(table)
     own = board.own_datasets
-    models: dict[Scope, set[str]] = {}
-    for table in of_benchmark:
-        entries = (entry for row in table.rows for entry in row.entries)
-        ids = {entry.result.model.id for entry in entries if not entry.is_baseline}
-        models.setdefault(scope_of(table), set()).update(ids)
 
-    def order(table: Table) -> tuple[object, ...]:
-        scope = scope_of(table)
-        n_models = len(models[scope])
+    def by_scope(scope: Scope) -> tuple[object, ...]:
+        level, n_fewer = weight_of(scopes[scope]).order
         version = tuple(-int(part) for part in scope.dataset_version.split("."))
-        prompt = _default_prompt_order(table)
-        by_scope = (n_models == 0, scope.is_retired, scope.data in own, -n_models, version, min(prompt, 1), scope)
-        if table.is_index:
-            return *by_scope, 0, table.is_demo, -len(table.rows), "", 0
-        return *by_scope, 1, not table.is_whole, table.primary is None, table.signature.config, prompt
+        is_other = scope.protocol != _default_protocol(scopes[scope][0].signature)
+        return level == _EMPTY, scope.is_retired, scope.data in own, level, is_other, n_fewer, version, scope
 
-    return tuple(sorted(of_benchmark, key=order))
+    return tuple(
+        table for scope in sorted(scopes, key=by_scope) for table in sorted(scopes[scope], key=_order_in_scope)
+    )
 
 
-def _default_prompt_order(table: Table) -> int:
-    """Return how far the prompt of a table is from the default prompt of its task, which is 0."""
-    prompts, prompt = list(load_task(table.signature.task).prompts), table.signature.prompt
-    return prompts.index(prompt) if prompt in prompts else len(prompts)
+def _order_in_scope(table: Table) -> tuple[object, ...]:
+    signature = table.signature
+    prompts = [load_task(one.task).prompts.get(one.prompt) for one in table.signatures]
+    is_scored_otherwise = any(
+        prompt is None or one.normalisation != normalisation_of(prompt, None)
+        for one, prompt in zip(table.signatures, prompts, strict=True)
+    )
+    if table.is_index:
+        is_asked_otherwise, config, place = table.protocol != scope_of(table).protocol, "", 0
+    else:
+        place = [*load_task(signature.task).prompts.values(), None].index(prompts[0])
+        is_asked_otherwise, config = place > 0, signature.config
+    level, n_fewer = weight_of([table]).order
+    accepted = (precedence(entry) for row in table.rows if not row.is_baseline for entry in row.entries)
+    return (
+        *(level, is_scored_otherwise, not table.is_index, not table.is_whole, table.is_index and table.is_demo),
+        *(table.primary is None, is_asked_otherwise, config, place),
+        *(n_fewer, -signature.n_items, min(accepted, default=())),
+    )
+
+
+def _default_protocol(signature: Signature) -> str:
+    """Return the protocol by which a dataset is asked unless the user chooses another."""
+    importer = load_benchmark(signature.benchmark).importer
+    is_imported = importer is not None and importer.dataset == signature.dataset
+    prompt = prompt_of(load_task(signature.task), importer.prompt if importer and is_imported else None)
+    return protocol_of(signature.task, prompt.id)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -231,6 +278,11 @@ class Profile:
         """The rows of these versions in the first table."""
         shown = frozenset(self.models.values())
         return tuple(row for identity, row in self.rows.items() if identity in shown)
+
+    @cached_property
+    def weight(self) -> Weight:
+        """The models that count where the profile stands among others."""
+        return weight_of(table for table in self.tables if scope_of(table) == self.scope)
 
     @property
     def is_local(self) -> bool:

@@ -472,11 +472,13 @@ def _is_exact(name: str) -> bool:
 
 
 def _order(claim: Claim, look: _Lookup) -> Order:
-    """Return how alike models are ordered on the one dataset that most of them have answered."""
-    by_data: dict[tuple[tuple[str, str], tuple[str, str]], list[tuple[float, float]]] = {}
-    for first, second in look.pairs(*claim.orders).values():
-        by_data.setdefault((first.data, second.data), []).append((first.value, second.value))
-    return _agreement(max(by_data.values(), key=len, default=[]))
+    """Return how alike models are ordered on the one dataset that most of them have answered, registered ones first."""
+    by_data: dict[tuple[tuple[str, str], tuple[str, str]], list[tuple[Ours, Ours]]] = {}
+    for pair in look.pairs(*claim.orders).values():
+        by_data.setdefault((pair[0].data, pair[1].data), []).append(pair)
+    levels = {data: [ours.row.level for ours, _ in pairs] for data, pairs in by_data.items()}
+    chosen = max(levels, key=lambda data: [levels[data].count(level) for level in (0, 1)], default=None)
+    return _agreement([(first.value, second.value) for first, second in by_data[chosen]] if chosen else [])
 
 
 def _agreement(values: Sequence[tuple[float, float]]) -> Order:

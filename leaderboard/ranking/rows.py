@@ -23,7 +23,7 @@ from leaderboard.ranking.bounds import Bounds
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, by_rank, rank
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.table_columns import Undefined
-from leaderboard.ranking.unranked import reasons_of
+from leaderboard.ranking.unranked import reasons_of, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Signature
 from schemas.documents.run_files import Scorer
@@ -85,6 +85,17 @@ class Row:
     def provenances(self) -> tuple[str, ...]:
         """Who vouches for the results, each word once."""
         return tuple(dict.fromkeys(entry.provenance for entry in self.entries))
+
+    @property
+    def level(self) -> int:
+        """How much the row counts where a table or a version is chosen, as no choice may follow rows that anybody adds.
+
+        It is 0 if a maintainer has registered its results and at most a gate keeps them from a rank, 1 if it has a rank
+        without that, and 2 for all others, such as copies, limited runs and withdrawn results.
+        """
+        if all(entry.acceptance is not None and why_unranked(entry) is None for entry in self.entries):
+            return 0
+        return 1 if self.unranked is None else 2
 
     @property
     def is_below(self) -> bool:
@@ -198,7 +209,7 @@ class Table:
     @property
     def is_whole(self) -> bool:
         """True if the rows answer all items of the config or suite, as the board knows it."""
-        return self.rows[0].entry.match.extent == "whole"
+        return all(entry.match.extent == "whole" for entry in self.rows[0].entries)
 
     @property
     def ranked(self) -> tuple[Row, ...]:

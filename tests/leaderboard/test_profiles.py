@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.task import load_task
 from evaluators.tasks.labels.label_prompts import label_prompts
 from leaderboard.benchmark_pages import load_pages
+from leaderboard.pages.profile import all_parts, front_table
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import profile_of, scope_of, tables_of
 from leaderboard.verify.entries import Root
-from tests.leaderboard.made_keys import load_known
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
+from schemas.documents.result import Normalisation
+from tests.leaderboard.forging import accepted
+from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import leaning, make_records, make_result, uniform, write_model, write_result
 
 
@@ -78,3 +86,85 @@ def test_prompts_of_a_benchmark_have_names_that_tell_them_apart() -> None:
     for name in ("intrinsic-v1", "unknown-v1"):
         assert coreference.config_words("type2", name) == "sentences that say who is meant"
     assert labels.config_words("tasks", "unknown-v1") == "tasks"
+
+
+HONEST = {"honest/a": 1.4, "honest/b": 1.2, "honest/c": 1.0}
+"""How certain honest models are; what nobody reads anything into has 0."""
+NORMALISATIONS = [name for name in get_args(Normalisation) if name != "sum"]
+
+
+def stand(
+    root: Path,
+    model: str,
+    certainty: float = 0.8,
+    *,
+    normalisation: Normalisation = "sum",
+    prompt: str = "intrinsic-v1",
+    dataset: str = "synthbias",
+    date: str | None = None,
+    decision: str = "accepted",
+    limit: int | None = None,
+) -> None:
+    """Write a model's result into a folder of accepted ones, and enter it into the register if it has a date."""
+    task = load_task("coreference")
+    records = make_records(leaning(certainty, 0.1))[:limit]
+    told = {"option_end_logprobs": (-0.1, -0.2), "option_token_counts": (2, 3)}
+    asked = [[replace(exchange, **told) for exchange in record.exchanges] for record in records]  # type: ignore[arg-type]
+    reads = [task.reading(exchanges, normalisation, prompt) for exchanges in asked]
+    records = [
+        replace(record, exchanges=tuple(exchanges), status=read.status, reading=read.reading)
+        for record, exchanges, read in zip(records, asked, reads, strict=True)
+    ]
+    result = make_result(records, model, prompt=prompt)
+    signature = replace(result.signature, normalisation=normalisation, dataset=dataset)
+    result = replace(result, signature=signature, signature_sha256=signature.sha256())
+    place = f"{dataset}/{model.replace('/', '__')}/{prompt}-{normalisation}-{limit}"
+    write_result(root / place, result, records)
+    if date is not None:
+        reason = None if decision == "accepted" else "made"
+        accepted(root, place, date, decision=decision, reason=reason)
+
+
+def copies(n: int, **fields: Any) -> list[dict[str, Any]]:
+    """Models without a rank, since they are right no more often than a coin."""
+    return [{"model": f"evil/copy{number}", "certainty": 0.001 * number, **fields} for number in range(n)]
+
+
+def ranked(n: int, **fields: Any) -> list[dict[str, Any]]:
+    return [{"model": f"evil/own{number}", "certainty": 2 + 0.1 * number, **fields} for number in range(n)]
+
+
+DATES = {"date": "2026-01-01"}
+TAKEOVERS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
+    *((f"another normalisation, {name}", {}, ranked(1, normalisation=name)) for name in NORMALISATIONS),
+    *((f"more models, {name}", {}, ranked(4, normalisation=name)) for name in NORMALISATIONS),
+    ("unranked rows under another prompt", {}, copies(4, prompt="mcq2-v1")),
+    ("ranked rows under another prompt", {}, ranked(4, prompt="mcq2-v1")),
+    ("unranked rows on another dataset", {}, copies(4, dataset="winobias")),
+    ("unranked rows on a dataset whose name comes first", {}, copies(4, dataset="aaa")),
+    ("ranked rows on another dataset that nobody registered", DATES, ranked(4, dataset="winobias")),
+    ("withdrawn rows on another dataset", DATES, copies(4, dataset="winobias", decision="withdrawn", **DATES)),
+    ("few items under the default prompt", {"prompt": "mcq2-v1"}, copies(4, limit=20)),
+    ("unranked rows under the default prompt", {"prompt": "mcq2-v1"}, copies(4)),
+    ("rows under the default prompt that nobody registered", {"prompt": "mcq2-v1", **DATES}, ranked(4)),
+    ("few items", {}, ranked(4, limit=40)),
+    ("few registered items", DATES, ranked(4, limit=40, **DATES)),
+]
+
+
+@pytest.mark.parametrize(("honest", "forged"), [row[1:] for row in TAKEOVERS], ids=[row[0] for row in TAKEOVERS])
+def test_nobody_takes_the_first_table_over(
+    tmp_path: Path, honest: dict[str, Any], forged: list[dict[str, Any]]
+) -> None:
+    for model, certainty in HONEST.items():
+        stand(tmp_path, model, certainty, **honest)
+    for fields in forged:
+        stand(tmp_path, **fields)
+    book = KeyBook(write_keys(tmp_path.parent / f"{tmp_path.name}-keys", tmp_path))
+    board = assemble(load([Root(tmp_path, "accepted")], book, Memory(None)).entries)
+    first, profile, front = tables_of(board, "synthbias")[0], profile_of(board, "synthbias"), all_parts(board)[0]
+    assert [row.model.id for row in first.ranked] == [*HONEST]
+    assert profile is not None
+    assert first is profile.table is front.table
+    assert all(column.table is first for column in profile.columns)
+    assert {row.model_id for row in front_table(board, all_parts(board)).rows} >= {*HONEST}
