@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.memory import Memory
-from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import read_inputs
 from evaluators.statistics.class_accuracies import lorenz_curve, mean_accuracy
 from evaluators.statistics.jackknife import LEVEL, WILSON
@@ -26,6 +25,7 @@ from leaderboard.pages.exports import Files, Line, Table
 from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.ranking.fields import Columns
 from leaderboard.verify.entries import Entry
+from leaderboard.verify.intake import contents_of
 from schemas.documents.result import Interval, Metric
 from schemas.folders.run_folder import verified_parts
 
@@ -127,9 +127,7 @@ def _report(entry: Entry, folder: Path, memory: Memory) -> ClassReport | None:
         reports = [task.class_report(records, inputs) for records in verified_parts(folder, result)]
         return [report for report in reports if report is not None]
 
-    parts: dict[str, JsonValue] = {"records": result.records.sha256, "task": result.signature.task}
-    parts |= {file.path: file.sha256 for file in (result.adapters, result.corrections) if file is not None}
-    return next(iter(memory.remembered(_KIND, parts, list[ClassReport], made)), None)
+    return next(iter(memory.remembered(_KIND, contents_of(result), list[ClassReport], made)), None)
 
 
 def _values(column: CorrectedClasses) -> list[float]:

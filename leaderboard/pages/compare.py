@@ -28,6 +28,7 @@ from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Profile, ProfileColumn, Scope, profiles_of
 from leaderboard.verify.entries import Entry
+from leaderboard.verify.intake import contents_of
 from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/compare"
@@ -173,13 +174,7 @@ def _slices(entry: Entry, names: Sequence[str], memory: Memory) -> JsonValue:
         memory: Memory of this machine.
     """
     result = entry.result
-    parts: dict[str, JsonValue] = {
-        "records": result.records.sha256,
-        "scores": None if result.scores is None else result.scores.sha256,
-        "sums": None if result.withheld is None else result.withheld.sums.sha256,
-        "task": result.signature.task,
-        "metrics": list(names),
-    }
+    parts = contents_of(result) | {"metrics": list(names)}
     stored = memory.get(_KIND, parts)
     if stored is None:
         assert entry.folder is not None

@@ -32,6 +32,7 @@ from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
+from leaderboard.verify.intake import contents_of
 from schemas.documents.record import Record, RequestKind
 from schemas.documents.result import Signature
 from schemas.files.record_columns import RecordColumns
@@ -160,10 +161,9 @@ def _remembered(make: Callable[[RecordColumns, Signature], _Pieces], entry: Entr
     """Return what the explorer has about the items or the answers of a result; it follows from the records."""
     result, folder = entry.result, entry.folder
     assert folder is not None
-    parts: dict[str, JsonValue] = {"records": result.records.sha256, "task": result.signature.task}
     return memory.remembered(
         f"explorer{make.__name__}",
-        parts,
+        contents_of(result),
         _Pieces,
         lambda: make(RecordColumns.joined(verified_parts(folder, result)), result.signature),
     )

@@ -168,7 +168,7 @@ def _texts(view: SuiteView) -> tuple[Mapping[str, str], str | None]:
             smallest.setdefault(split.config, split)
 
     def text(split: SplitEntry) -> str:
-        parts: dict[str, JsonValue] = {"content": split.content_sha256, "shape": split.item_shape}
+        parts: dict[str, JsonValue] = {"content": split.content_sha256, "shape": split.item_shape, "task": task.name}
         return memory.remembered(_KIND, parts, str, lambda: task.part_text(read_split(folder, split)[0]))
 
     return {part: text(split) for part, split in smallest.items()}, None

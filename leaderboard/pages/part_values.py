@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from biasboard.ground.memory import Memory
-from biasboard.ground.strict_json import JsonValue
 from evaluators.metric import MetricInputs
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
 from evaluators.task import PartReport, load_task
 from leaderboard.verify.entries import Entry
+from leaderboard.verify.intake import contents_of
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import verified_parts
 
@@ -66,13 +66,7 @@ def parts_of(entry: Entry, names: Sequence[str], memory: Memory) -> dict[str, Pa
         inputs = read_inputs(folder, result)
         return [_measured(records, task, inputs, names, chance) for records in verified_parts(folder, result)]
 
-    parts: dict[str, JsonValue] = {
-        "records": result.records.sha256,
-        "task": task,
-        "metrics": list(names),
-        "by_chance": list(chance),
-    }
-    parts |= {file.path: file.sha256 for file in (result.adapters, result.corrections) if file is not None}
+    parts = contents_of(result) | {"metrics": list(names), "by_chance": list(chance)}
     return {one.part: one for one in memory.remembered(_KIND, parts, list[PartOfResult], measured)}
 
 

@@ -187,6 +187,7 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
         answers_sha256=joined_sha256(hashes),
         # Nobody asks whether a baseline copies a model.
         sketch=SketchMaker().sketch,
+        first_token_share=None,
         earlier=(),
         coverage=tally.coverage,
         standing=None,

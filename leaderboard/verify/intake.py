@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import BiasboardError, DataError
 from biasboard.ground.plain_text import printable
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import under_present_names
 from evaluators.stores.store import STORE
 from schemas.documents.record import Record
@@ -125,6 +126,11 @@ def files_of(result: Result) -> dict[str, FileOfRun]:
         "corrections": result.corrections,
     }
     return {name: file for name, file in files.items() if file is not None}
+
+
+def contents_of(result: Result) -> dict[str, JsonValue]:
+    """Return what a value that is computed from a verified result depends on: its signature, and its files."""
+    return {"signature": result.signature_sha256, **{name: file.sha256 for name, file in files_of(result).items()}}
 
 
 def read_untrusted(path: Path) -> Result:

@@ -86,7 +86,7 @@ class KeyBook:
             may_build: False if these are there already, or not at all.
         """
         self._keys, self._datasets, self._embedded, self._may_build = keys, datasets, embedded, may_build
-        self._known: dict[tuple[str, str], KnownKey | None] = {}
+        self._known: dict[tuple[str, ...], KnownKey | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., KeyBook], tuple[Any, ...]]:
         """Pickle the arguments: each process opens the book once and then reads each key once.
@@ -102,9 +102,10 @@ class KeyBook:
             ConfigError: no task or prompt has such a name.
             DataError: a key or a dataset is damaged.
         """
-        name = (dataset_name(signature), key_name(signature))
+        # A dataset is looked for as one of its benchmark, so that a wrong one must not answer for the right one.
+        name = (signature.benchmark, dataset_name(signature), key_name(signature))
         if name not in self._known:
-            self._known[name] = self._read(*name) or self._made(signature, memory)
+            self._known[name] = self._read(*name[1:]) or self._made(signature, memory)
         return self._known[name]
 
     def _read(self, dataset: str, name: str) -> KnownKey | None:
@@ -129,8 +130,7 @@ class KeyBook:
         folder, manifest = dataset
         config, task, prompt = signature.config, signature.task, signature.prompt
         parts: dict[str, strict_json.JsonValue] = {"config": config, "task": task, "prompt": prompt}
-        # Where the licence forbids it, records hold no texts, and generations are then asked with another hash.
-        parts |= {"dataset": manifest.content_sha256, "licence": manifest.licence, "shows": manifest.redistributable}
+        parts["manifest"] = contract.dump(manifest)
         known = memory.get(_MADE, parts)
         if isinstance(known, dict):
             key = contract.load(known["key"], AnswerKey, where="memory")

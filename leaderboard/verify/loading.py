@@ -16,7 +16,14 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
-from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, files_of, read_untrusted
+from leaderboard.verify.intake import (
+    FAULTS,
+    MOST_RESULT_BYTES,
+    check_own_file,
+    contents_of,
+    files_of,
+    read_untrusted,
+)
 from leaderboard.verify.isolation import DEFAULT_LIMITS, Limits, Stopped, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.stored_entries import as_json, entry_from
@@ -176,7 +183,7 @@ def _remembered(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry 
     """Return a result that was verified before, if its files, its key and the code are byte for byte the same."""
     try:
         result = read_untrusted(path)
-        stored = memory.get(_VERIFIED, _hashes(path, result, keys, memory))
+        stored = memory.get(_VERIFIED, _hashes(path, root, result, keys, memory))
     except FAULTS:
         return None
     return None if stored is None else entry_from(stored, result, root.origin, root.place(path), path.parent)
@@ -186,18 +193,19 @@ def _verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) 
     check_own_file(path, MOST_RESULT_BYTES)
     before = sha256_file(path)
     entry = verified_entry(path, root, memory, keys)
-    now = _hashes(path, entry.result, keys, memory)
+    now = _hashes(path, root, entry.result, keys, memory)
     # The files may have changed while they were read.
-    if now == now | {"result": before} | {name: file.sha256 for name, file in files_of(entry.result).items()}:
+    if now == now | {"result": before} | contents_of(entry.result):
         memory.put(_VERIFIED, now, as_json(entry))
     return entry
 
 
-def _hashes(path: Path, result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
-    """Return what the entry of a result follows from: its files, and the key of its dataset."""
+def _hashes(path: Path, root: Root, result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
+    """Return what the entry of a result follows from: its files, the key of its dataset, and whether it is foreign."""
     key = keys.find(result.signature, memory)
-    hashes = {name: sha256_file(path_of(path.parent, file)) for name, file in files_of(result).items()}
-    return {"result": sha256_file(path), **hashes, "key": None if key is None else key.sha256}
+    found = {name: sha256_file(path_of(path.parent, file)) for name, file in files_of(result).items()}
+    known = {"result": sha256_file(path), "key": None if key is None else key.sha256, "origin": root.origin}
+    return contents_of(result) | found | known
 
 
 def _left_out(result: Located, reason: str) -> LeftOut:

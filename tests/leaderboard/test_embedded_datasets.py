@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground import strict_json
 from biasboard.ground.memory import Memory
 from evaluators.task import load_task
+from leaderboard.verify import keys
 from leaderboard.verify.keys import KeyBook
 from schemas.documents.result import Signature
+from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.synthetic import make_records, make_result, uniform
@@ -78,3 +81,41 @@ def test_a_licence_that_hides_prompts_changes_the_keys_of_generations_alone(
 def test_nothing_else_is_built(tmp_path: Path, fields: dict[str, str]) -> None:
     assert KeyBook(None, embedded=tmp_path).find(signature(**fields), Memory(None)) is None
     assert list(tmp_path.iterdir()) == []
+
+
+def made_dataset(folder: Path, **fields: Any) -> Signature:
+    """A dataset with other facts and the same items; gives the signature of results on it."""
+    write_dataset(folder / "made", {"made": made_items(2)})
+    manifest = replace(read_manifest(folder / "made"), **fields)
+    strict_json.write(folder / "made" / "dataset.json", contract.dump(manifest))
+    return signature(dataset=manifest.name, dataset_version=manifest.version, config="made")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"version": "9.9.9"}, {"name": "other"}, {"licence": "CC0-1.0"}, {"title": "Other"}]
+)
+def test_datasets_with_the_same_items_do_not_share_a_key(tmp_path: Path, fields: dict[str, str]) -> None:
+    memory, found = Memory(tmp_path / "memory"), []
+    for folder, changed in ((tmp_path / "first", {}), (tmp_path / "second", fields)):
+        asked = made_dataset(folder, **changed)
+        known = KeyBook(None, folder).find(asked, memory)
+        assert known is not None
+        assert known.key == getattr(KeyBook(None, folder).find(asked, Memory(None)), "key", None)
+        assert (known.key.signature.dataset, known.key.signature.dataset_version) == (
+            asked.dataset,
+            asked.dataset_version,
+        )
+        found.append(known.key)
+    assert len(list((tmp_path / "memory").rglob("*.json"))) == 2
+    assert (found[0] == found[1]) == ("title" in fields)
+
+
+def test_a_result_of_another_benchmark_hides_no_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(asked: Signature, folder: Path) -> None:
+        if asked.benchmark == "synthbias":
+            write_dataset(folder / "made", {"made": made_items(2)})
+
+    monkeypatch.setattr(keys, "_build_embedded", build)
+    book, honest = KeyBook(None, embedded=tmp_path / "embedded"), made_dataset(tmp_path / "elsewhere")
+    assert book.find(replace(honest, benchmark="gifi"), Memory(None)) is None
+    assert book.find(honest, Memory(None)) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,12 +13,18 @@ import pytest
 
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure import baseline_gate
+from leaderboard.pages import class_tables, compare, explorer, part_values
 from leaderboard.verify import checks, verification
 from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.intake import contents_of
+from leaderboard.verify.loading import load
 from schemas.documents.record import Record
+from schemas.documents.result import CorrectionsFile
 from schemas.files import row_files
 from schemas.files.record_files import write_records
+from tests.leaderboard.forging import Places, forge
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, write_model
@@ -189,3 +195,52 @@ def test_values_of_baselines_are_remembered_too(results: Path, memory: Memory, m
     standing = {entry.result.model.id: entry.standing for entry in first}
     assert len(again) == len(first) + 1
     assert all(entry.standing == standing[entry.result.model.id] for entry in again if "small" in entry.result.model.id)
+
+
+def test_what_was_verified_as_an_own_run_is_verified_again_as_that_of_a_stranger(
+    places: Places, tmp_path: Path, memory: Memory
+) -> None:
+    forge(
+        places,
+        tmp_path / "runs" / "a",
+        of_result=lambda result: replace(result, model=replace(result.model, revision="2")),
+    )
+    own, foreign = (load([Root(tmp_path / "runs", origin)], places.book, memory) for origin in ("local", "accepted"))
+    assert len(own.entries) == 1
+    assert foreign.entries == ()
+    assert "the identity says revision '1', the model '2'" in foreign.left_out[0].reason
+
+
+class Asked(Exception):  # noqa: N818
+    """What a memory was asked for."""
+
+
+class AskedMemory(Memory):
+    """A memory that says by what it is asked for a value."""
+
+    def get(self, kind: str, parts: Mapping[str, JsonValue]) -> JsonValue | None:
+        raise Asked(dict(parts))
+
+
+MADE_OF_RESULTS: list[Callable[[Entry, Memory], object]] = [
+    lambda entry, memory: compare._slices(entry, ["accuracy"], memory),
+    lambda entry, memory: explorer._remembered(explorer._items, entry, memory),
+    lambda entry, memory: explorer._remembered(explorer._answers, entry, memory),
+    lambda entry, memory: part_values.parts_of(entry, ["accuracy"], memory),
+    lambda entry, memory: class_tables._report(entry, entry.folder or Path(), memory),
+]
+
+
+@pytest.mark.parametrize("make", MADE_OF_RESULTS)
+def test_what_is_made_of_a_result_is_remembered_by_its_signature_and_all_its_files(
+    tmp_path: Path, make: Callable[[Entry, Memory], object]
+) -> None:
+    write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
+    (entry,) = entries(tmp_path / "runs", Memory(None))
+    file = CorrectionsFile(path="corrections.json", sha256="1" * 64)
+    entry = replace(entry, result=replace(entry.result, corrections=file))
+    with pytest.raises(Asked) as asked:
+        make(entry, AskedMemory(tmp_path / "memory"))
+    named_parts = asked.value.args[0].items()
+    assert named_parts >= contents_of(entry.result).items()
+    assert dict(named_parts)["corrections"] == "1" * 64

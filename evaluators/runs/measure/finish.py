@@ -199,7 +199,7 @@ def are_known_to_follow(file: RecordsFile, signature: Signature) -> bool:
 
 
 def _depends_on(file: RecordsFile, signature: Signature) -> dict[str, JsonValue]:
-    return {"records": file.sha256, "task": signature.task, "normalisation": signature.normalisation}
+    return {"records": file.sha256, "signature": signature.sha256()}
 
 
 def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) -> TextScoring:
