@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from biasboard.ground.errors import DataError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -91,6 +93,25 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+_LOCK_SECONDS = 30.0
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep other commands from changing a folder between a look at it and a change.
+
+    Raises:
+        DataError: there is no such folder, or another process holds it for too long.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; name one that exists")
+    try:
+        with FileLock(folder / ".lock", timeout=_LOCK_SECONDS):
+            yield
+    except Timeout as error:
+        raise DataError(f"{folder}: another command is writing there; wait until it is done") from error
 
 
 MOST_BYTES = 512 << 20

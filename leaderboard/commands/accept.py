@@ -11,7 +11,7 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.files import sha256_file
+from biasboard.ground.files import held, sha256_file
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
 from leaderboard.verify.public_files import place_for
@@ -50,48 +50,54 @@ def accept(
     """
     if (decision == "accepted") != (reason is None):
         raise ConfigError("--reason belongs to --decision preferred and withdrawn, and each of them needs one")
-    register = read_register(results)
-    decisions = dict(acceptances(register))
     today = datetime.date.today().isoformat()
     reported = {} if report is None else _read_report(report)
-    for folder in place:
-        path = results / folder / RESULT
-        if not path.is_file():
-            raise DataError(f"{path}: no such file; name a folder below {results}")
-        before = decisions.get(folder)
-        account = owner or (None if before is None else before.owner)
-        if account is None:
-            raise ConfigError(f"{folder}: is not in the register yet; name its --owner")
-        result = read_result(path.parent)
-        if folder != (belongs := place_for(result).as_posix()):
-            raise DataError(f"{folder}: belongs into {belongs}; move it there, or submit the run again")
-        if before is None and (why := why_not_owner(register, folder, account)) is not None:
-            raise DataError(why)
-        is_new = before is None or (before.decision, before.reason) != (decision, reason)
-        result_sha256 = sha256_file(path)
-        # What was asked again or compared says nothing about a result that changed since then.
-        same = None if before is None or before.result_sha256 != result_sha256 else before
-        if report is not None and result_sha256 not in reported:
-            raise DataError(f"{report}: says nothing about {path} as it is now; verify it again with --report")
-        now = reported.get(result_sha256)
-        rerun = None if now is None else now.rerun
-        if rerun is not None and (lack := why_insufficient(rerun, result)) is not None:
-            raise DataError(
-                f"{report}: says too little about {folder}: {lack}; ask the model again with biasboard verify --rerun"
+    with held(results):
+        register = read_register(results)
+        decisions = dict(acceptances(register))
+        for folder in place:
+            path = results / folder / RESULT
+            if not path.is_file():
+                raise DataError(f"{path}: no such file; name a folder below {results}")
+            before = decisions.get(folder)
+            account = owner or (None if before is None else before.owner)
+            if account is None:
+                raise ConfigError(f"{folder}: is not in the register yet; name its --owner")
+            result = read_result(path.parent)
+            if folder != (belongs := place_for(result).as_posix()):
+                raise DataError(f"{folder}: belongs into {belongs}; move it there, or submit the run again")
+            if before is None and (why := why_not_owner(register, folder, account)) is not None:
+                raise DataError(why)
+            is_new = before is None or (before.decision, before.reason) != (decision, reason)
+            result_sha256 = sha256_file(path)
+            # What was asked again or compared says nothing about a result that changed since then.
+            same = None if before is None or before.result_sha256 != result_sha256 else before
+            if report is not None and result_sha256 not in reported:
+                raise DataError(f"{report}: says nothing about {path} as it is now; verify it again with --report")
+            now = reported.get(result_sha256)
+            rerun = None if now is None else now.rerun
+            if rerun is not None and (lack := why_insufficient(rerun, result)) is not None:
+                raise DataError(
+                    f"{report}: says too little about {folder}: {lack}; ask the model again with biasboard verify "
+                    "--rerun"
+                )
+            decisions[folder] = Acceptance(
+                place=folder,
+                result_sha256=result_sha256,
+                accepted=today if before is None else before.accepted,
+                owner=account,
+                decision=decision,
+                reason=reason,
+                decided=None if decision == "accepted" else today if is_new or before is None else before.decided,
+                rerun=rerun or (None if same is None else same.rerun),
+                texts_compared=today if now and now.texts_compared else None if same is None else same.texts_compared,
+                scores_compared=today
+                if now and now.scores_compared
+                else None
+                if same is None
+                else same.scores_compared,
             )
-        decisions[folder] = Acceptance(
-            place=folder,
-            result_sha256=result_sha256,
-            accepted=today if before is None else before.accepted,
-            owner=account,
-            decision=decision,
-            reason=reason,
-            decided=None if decision == "accepted" else today if is_new or before is None else before.decided,
-            rerun=rerun or (None if same is None else same.rerun),
-            texts_compared=today if now and now.texts_compared else None if same is None else same.texts_compared,
-            scores_compared=today if now and now.scores_compared else None if same is None else same.scores_compared,
-        )
-    write_register(results, replace(register, results=tuple(decisions.values())))
+        write_register(results, replace(register, results=tuple(decisions.values())))
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
 
 

@@ -14,6 +14,7 @@ import typer
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import held
 from biasboard.ground.plain_text import printable
 from leaderboard.verify.board_files import RESULTS
 from schemas.documents.base import SCHEMA_VERSION
@@ -68,9 +69,12 @@ def add_command(
     )
     name = _name(request)
     contract.check(request, where=f"request {name}")
-    if any(other.name == name for other in _read(queue)):
-        raise ConfigError(f"{queue / name}.json: the same model, revision and backend were requested before")
-    _write(queue, _Queued(name, request))
+    if not queue.exists():
+        queue.mkdir(parents=True)
+    with held(queue):
+        if any(other.name == name for other in _read(queue)):
+            raise ConfigError(f"{queue / name}.json: the same model, revision and backend were requested before")
+        _write(queue, _Queued(name, request))
     print(f"added {name}: {model}")
 
 
@@ -130,20 +134,21 @@ def done_command(
     """Close a request: with the places of its results, or with the reason why there are none."""
     if (declined is None) != bool(place):
         raise ConfigError("a request is closed by --place, which may be repeated, or by --declined REASON")
-    found = next((queued for queued in _read(queue) if queued.name == name), None)
-    if found is None or found.request.state != "open":
-        raise ConfigError(f"{queue}: has no open request {name}; see them with: biasboard queue list")
     for folder in place or ():
         if not (results / folder / RESULT).is_file():
             raise DataError(f"{results / folder}: no {RESULT} here; submit the run first")
-    closed = replace(
-        found.request,
-        state="declined" if declined is not None else "done",
-        closed=datetime.date.today().isoformat(),
-        places=tuple(place or ()),
-        reason=declined,
-    )
-    _write(queue, _Queued(name, closed))
+    with held(queue):
+        found = next((queued for queued in _read(queue) if queued.name == name), None)
+        if found is None or found.request.state != "open":
+            raise ConfigError(f"{queue}: has no open request {name}; see them with: biasboard queue list")
+        closed = replace(
+            found.request,
+            state="declined" if declined is not None else "done",
+            closed=datetime.date.today().isoformat(),
+            places=tuple(place or ()),
+            reason=declined,
+        )
+        _write(queue, _Queued(name, closed))
     print(f"{closed.state}: {closed.model}")
 
 
@@ -174,5 +179,4 @@ def _name(request: ScoringRequest) -> str:
 def _write(queue: Path, queued: _Queued) -> None:
     path = queue / f"{queued.name}.json"
     contract.check(queued.request, where=str(path))
-    queue.mkdir(parents=True, exist_ok=True)
     strict_json.write(path, contract.dump(queued.request))

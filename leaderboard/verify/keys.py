@@ -20,7 +20,7 @@ from typing import Any
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from biasboard.ground.files import check_readable, replacing, sha256_file
+from biasboard.ground.files import check_readable, held, replacing, sha256_file
 from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
@@ -275,10 +275,11 @@ def write_key(folder: Path, made: MadeKey) -> Path:
     signature = made.key.signature
     path = folder / dataset_name(signature) / f"{key_name(signature)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path.with_name(made.key.items_path)) as temporary:
-        temporary.write_bytes(made.items)
     contract.check(made.key, where=str(path))
-    strict_json.write(path, contract.dump(made.key))
+    with held(path.parent):
+        with replacing(path.with_name(made.key.items_path)) as temporary:
+            temporary.write_bytes(made.items)
+        strict_json.write(path, contract.dump(made.key))
     return path
 
 

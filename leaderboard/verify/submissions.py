@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.files import replacing_folder, sha256_file
+from biasboard.ground.files import held, replacing_folder, sha256_file
 from leaderboard.verify.board_files import KEYS, RESULTS
 from leaderboard.verify.intake import Searched, check_own_file, results_in
 from leaderboard.verify.public_files import PublicFiles
@@ -82,10 +82,12 @@ def write_prepared(prepared: Prepared, results: Path) -> Path:
         DataError: another result is there.
     """
     target = results / prepared.public.place
-    if target.exists() and sha256_file(target / RESULT) != prepared.submission.result_sha256:
-        raise DataError(f"{target}: another result of this model lies here; a maintainer has to settle which counts")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_folder(target) as temporary:
+    with held(results), replacing_folder(target) as temporary:
+        if target.exists() and sha256_file(target / RESULT) != prepared.submission.result_sha256:
+            raise DataError(
+                f"{target}: another result of this model lies here; a maintainer has to settle which counts"
+            )
         for file in prepared.public.files:
             shutil.copyfile(file, temporary / file.name)
         strict_json.write(temporary / SUBMISSION, contract.dump(prepared.submission))

@@ -1,0 +1,113 @@
+"""Commands that change the files of a board at the same time: none loses what another has written."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import _raises
+from biasboard.ground.errors import BiasboardError
+from evaluators.runs.measure.answer_keys import key_of_dataset
+from leaderboard.commands.accept import accept
+from leaderboard.commands.queue import add_command
+from leaderboard.verify.keys import KeyBook, dataset_name, write_key
+from leaderboard.verify.public_files import place_for
+from leaderboard.verify.submissions import read_register
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import find_runs, read_result
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.handed_in import hand_in
+from tests.leaderboard.synthetic import leaning, make_records, make_result, write_result
+
+N = 6
+FORK = multiprocessing.get_context("fork")
+
+
+def at_once(work: Callable[[int], object], said: Path) -> list[str]:
+    """Do a work in as many processes, each of which writes slowly; gives the error of each, "" for none."""
+    said.mkdir()
+    write = strict_json.write
+
+    def slow(path: Path, value: strict_json.JsonValue) -> None:
+        time.sleep(0.2)
+        write(path, value)
+
+    def call(number: int) -> None:
+        _raises.set(True)
+        try:
+            work(number)
+            error = ""
+        except (BiasboardError, OSError) as raised:
+            error = str(raised)
+        (said / str(number)).write_text(error)
+
+    with mock.patch.object(strict_json, "write", slow):
+        # Every process needs what the test has made and patched.
+        processes = [FORK.Process(target=call, args=(number,)) for number in range(N)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+    return [(said / str(number)).read_text() for number in range(N)]
+
+
+def run_of(root: Path, model: str, certainty: float) -> Path:
+    records = make_records(leaning(certainty, 0.1))
+    return write_result(root, make_result(records, model), records).parent
+
+
+def test_the_register_keeps_what_each_of_several_maintainers_enters(tmp_path: Path) -> None:
+    results, places = tmp_path / "results", []
+    for number in range(N):
+        run = run_of(tmp_path / "runs" / str(number), f"acme/{number}", 1.0)
+        places.append(hand_in(run, results).relative_to(results).as_posix())
+    assert (
+        at_once(lambda number: accept([places[number]], owner="acme-bot", results=results), tmp_path / "said")
+        == [""] * N
+    )
+    assert sorted(one.place for one in read_register(results).results) == sorted(places)
+
+
+def test_one_of_several_results_of_a_model_is_handed_in(tmp_path: Path) -> None:
+    runs = [run_of(tmp_path / "runs" / str(number), "acme/small", 1.0 + number) for number in range(N)]
+    said = at_once(lambda number: hand_in(runs[number], tmp_path / "results"), tmp_path / "said")
+    place = place_for(read_result(runs[0]))
+    assert [error for error in said if "another result of this model lies here" not in error] == [""]
+    assert [found.relative_to(tmp_path / "results") for found in find_runs(tmp_path / "results")] == [place]
+    assert (tmp_path / "results" / place / "result.json").read_bytes() == (
+        (runs[said.index("")] / "result.json").read_bytes()
+    )
+
+
+def test_the_same_request_is_queued_once(tmp_path: Path) -> None:
+    said = at_once(lambda number: add_command("acme/small", str(number), queue=tmp_path / "queue"), tmp_path / "said")
+    assert [error for error in said if "were requested before" not in error] == [""]
+
+
+def test_a_key_and_its_items_are_written_together(tmp_path: Path) -> None:
+    made = []
+    for number in range(N):
+        dataset = write_dataset(tmp_path / str(number), {"type2": made_items(number + 1)})
+        made.append(
+            key_of_dataset(dataset, read_manifest(dataset), config="type2", task="coreference", prompt="intrinsic-v1")
+        )
+    assert at_once(lambda number: write_key(tmp_path / "keys", made[number]), tmp_path / "said") == [""] * N
+    signature = made[0].key.signature
+    name = f"{signature.config}-{signature.task}-{signature.prompt}"
+    known = KeyBook(tmp_path / "keys")._read(dataset_name(signature), name)
+    assert known is not None
+    assert known.items == next(one.items for one in made if one.key == known.key)
+
+
+def test_a_mistake_makes_no_folder(tmp_path: Path) -> None:
+    token = _raises.set(True)
+    with pytest.raises(BiasboardError, match="no such folder"):
+        accept(["made@1.0.0/acme__small/x"], owner="acme-bot", results=tmp_path / "results")
+    _raises.reset(token)
+    assert list(tmp_path.iterdir()) == []
