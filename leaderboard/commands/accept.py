@@ -15,7 +15,7 @@ from biasboard.ground.files import held, sha256_file
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
 from leaderboard.verify.public_files import place_for
-from leaderboard.verify.submissions import acceptances, read_register, why_not_owner, write_register
+from leaderboard.verify.submissions import acceptances, read_register, tries_of, why_not_owner, write_register
 from schemas.documents.board import Acceptance, Decision
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, read_result
@@ -99,6 +99,8 @@ def accept(
             )
         write_register(results, replace(register, results=tuple(decisions.values())))
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
+    tries = tries_of({folder: one.owner for folder, one in decisions.items()})
+    print("".join(f"{told}\n" for told in dict.fromkeys(tries[folder] for folder in place if folder in tries)), end="")
 
 
 def _read_report(report: Path) -> dict[str, VerdictOnResult]:

@@ -27,7 +27,7 @@ from leaderboard.verify.intake import (
 from leaderboard.verify.isolation import DEFAULT_LIMITS, Limits, Stopped, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.stored_entries import as_json, entry_from
-from leaderboard.verify.submissions import acceptances, read_register
+from leaderboard.verify.submissions import acceptances, read_register, tries_of
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.board import Acceptance
 from schemas.documents.result import Result
@@ -123,8 +123,11 @@ def verified_outcomes(
     outcomes = [entry or next(verified) for entry in remembered]
     accepted = {root for _, root in results if root.origin == "accepted"}
     decisions = {root: acceptances(read_register(root.folder)) for root in accepted}
+    tries = {root: tries_of({place: one.owner for place, one in of.items()}) for root, of in decisions.items()}
     return [
-        _decided(outcome, path, decisions.get(root, {})) if isinstance(outcome, Entry) else outcome
+        replace(_decided(outcome, path, decisions.get(root, {})), tries=tries.get(root, {}).get(outcome.place))
+        if isinstance(outcome, Entry)
+        else outcome
         for (path, root), outcome in zip(results, outcomes, strict=True)
     ]
 

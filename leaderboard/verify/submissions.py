@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -140,6 +141,23 @@ def write_register(results: Path, register: Register) -> None:
 def acceptances(register: Register) -> Mapping[str, Acceptance]:
     """Return the decisions by the folder of their result."""
     return {acceptance.place: acceptance for acceptance in register.results}
+
+
+def tries_of(owners: Mapping[str, str]) -> dict[str, str]:
+    """Return how many results an owner has handed in to the same questions, in a sentence, by the folder of each.
+
+    Withdrawn ones count, and so does every way to score the answers: of many tries, one does well by chance.
+
+    Args:
+        owners: Owner of each result, by its folder, which is named after dataset, model, config, prompt and a key.
+    """
+    parts = ((place, owner, place.split("/")) for place, owner in owners.items())
+    asked = {place: (owner, of[0], of[-1].rpartition("-")[0]) for place, owner, of in parts}
+    n = Counter(asked.values())
+    told = (
+        "One of {} results that {} has handed in to {}, {}, withdrawn ones included: of many, one does well by chance."
+    )
+    return {place: told.format(n[of], *of) for place, of in asked.items() if n[of] > 1}
 
 
 def why_not_owner(register: Register, place: str, author: str) -> str | None:
