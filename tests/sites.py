@@ -34,6 +34,6 @@ def render(view: View, folder: Path, *, with_parquet: bool = False, site: Path |
     site, built = site or copy_site(folder), folder / "built"
     texts = generate(view, publishing.handwritten_pages(site))
     tables = parquet_files(view) if with_parquet else {}
-    with publishing.combined(site, {**texts, **tables}, copies(view)) as pages:
+    with publishing.combined(site, {**texts, **tables}, copies(view), built) as pages:
         publishing.render(site, pages, built)
     return built

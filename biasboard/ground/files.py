@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -77,24 +77,46 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     Yields:
         Path of the temporary folder, for the caller to fill.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    temporary.chmod(0o755)
-    try:
+    with unfinished(path) as holder:
+        temporary = holder / "new"
+        temporary.mkdir()
+        temporary.chmod(0o755)
         with _named(path, temporary):
             yield temporary
         if path.exists():
             # Rename cannot replace a folder that is not empty, so the old one is moved aside first.
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            path.replace(old / path.name)
-            temporary.replace(path)
-            shutil.rmtree(old)
-        else:
-            temporary.replace(path)
+            path.replace(holder / _OLD)
+        temporary.replace(path)
+
+
+_OLD = "old"
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder next to ``path``, and remove those of earlier processes that were killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    prefix = f".{path.name}.unfinished-"
+    for left in [one for one in path.parent.iterdir() if one.name.startswith(prefix)]:
+        # A process that still works there holds the lock, which its end releases, whatever ended it.
+        with suppress(Timeout, OSError), FileLock(left / _LOCK, timeout=0):
+            _end(left, path)
+    holder = Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))
+    try:
+        with FileLock(holder / _LOCK, timeout=0):
+            yield holder
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _end(holder, path)
 
 
+def _end(holder: Path, path: Path) -> None:
+    """Remove a temporary folder; what it was to replace stands again if the end came between both renames."""
+    if (holder / _OLD).exists() and not path.exists():
+        (holder / _OLD).replace(path)
+    shutil.rmtree(holder, ignore_errors=True)
+
+
+_LOCK = ".lock"
 _LOCK_SECONDS = 30.0
 
 
@@ -108,7 +130,7 @@ def held(folder: Path) -> Iterator[None]:
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; name one that exists")
     try:
-        with FileLock(folder / ".lock", timeout=_LOCK_SECONDS):
+        with FileLock(folder / _LOCK, timeout=_LOCK_SECONDS):
             yield
     except Timeout as error:
         raise DataError(f"{folder}: another command is writing there; wait until it is done") from error

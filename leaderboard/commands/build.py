@@ -114,7 +114,7 @@ def build(
             )
             texts = generate(view, handwritten, step)
             files: dict[str, str | bytes] = {**texts, **parquet_files(view)}
-            with publishing.combined(site, files, copies(view)) as pages:
+            with publishing.combined(site, files, copies(view), target) as pages:
                 step("running the site generator", 0, None)
                 publishing.render(site, pages, target)
         memory.tidy()

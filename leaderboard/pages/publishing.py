@@ -11,7 +11,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +21,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from biasboard.ground.errors import ConfigError, import_extra
-from biasboard.ground.files import replacing_folder, sha256_file
+from biasboard.ground.files import replacing_folder, sha256_file, unfinished
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.stores.store import STORE
@@ -163,7 +162,7 @@ class LastBuild:
 
 
 @contextmanager
-def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, Path]) -> Iterator[Path]:
+def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, Path], out: Path) -> Iterator[Path]:
     """Yield a folder of its own with everything that MkDocs reads: its configuration and, in ``docs``, all pages.
 
     The folder is temporary: that of the settings may be one of an installation, where nothing is written.
@@ -173,9 +172,9 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
         files: Text or bytes of each file by its path. What only pages read gets ``.gz`` behind its name, and whatever
             has such a name is packed.
         copies: File to copy by the path of the copy.
+        out: Folder of the finished site, next to which the temporary one lies.
     """
-    with tempfile.TemporaryDirectory(prefix="biasboard-site-") as name:
-        folder = Path(name)
+    with unfinished(out) as folder:
         inherited = json.dumps(str((site / CONFIG).absolute()))
         (folder / CONFIG).write_text(f"INHERIT: {inherited}\ndocs_dir: {HANDWRITTEN}\n", encoding="utf-8")
         docs = folder / HANDWRITTEN

@@ -46,6 +46,8 @@ class Submission(Document):
     @override
     def problems(self) -> Iterator[str]:
         yield from _no_days(self.run_date, self.submitted)
+        if self.submitted < self.run_date:
+            yield f"submitted: {self.submitted} is before the run, of {self.run_date}; submit the run again"
 
 
 Decision: TypeAlias = Literal["accepted", "preferred", "withdrawn"]

@@ -133,7 +133,7 @@ def test_records_and_scores_are_offered_with_their_sizes(tmp_path: Path) -> None
     size = f"{(folders['continuation'] / 'records.parquet').stat().st_size / 1e3:.1f} kB"
     assert f'.parquet" download>Parquet, {size}</a>' in page
     (tmp_path / "site" / "docs").mkdir(parents=True)
-    with combined(tmp_path / "site", files, offered) as folder:
+    with combined(tmp_path / "site", files, offered, tmp_path / "out") as folder:
         for path, source in offered.items():
             assert f'href="../../{path}"' in page
             assert (folder / "docs" / path).read_bytes() == source.read_bytes()

@@ -370,6 +370,7 @@ def test_rejected_results_harm_no_others_beside_them(places: Places, tmp_path: P
         ({"run_date": "2026-99-99"}, "'2026-99-99' is no day of the calendar"),
         ({"model_card": "https://evil.test@acme.org/x"}, "model_card"),
         ({"contact": "a\nb"}, "contact"),
+        ({"run_date": "2026-01-03"}, "submitted: 2026-01-02 is before the run, of 2026-01-03; submit the run again"),
     ],
 )
 def test_statements_that_mislead_are_rejected(

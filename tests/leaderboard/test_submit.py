@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import subprocess
 from pathlib import Path
@@ -189,7 +190,7 @@ def test_one_pull_request_names_its_models_and_is_found_on_another_day(places: P
 
 def test_another_result_in_the_same_place_is_not_overwritten(places: Places) -> None:
     target = hand_in(places.run, places.results)
-    assert json.loads((target / "submission.json").read_text())["submitted"] == "2026-01-02"
+    assert json.loads((target / "submission.json").read_text())["submitted"] == datetime.date.today().isoformat()
     (target / "result.json").write_text("{}")
     with pytest.raises(DataError, match="another result of this model lies here"):
         hand_in(places.run, places.results)

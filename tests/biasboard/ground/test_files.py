@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
+import os
+import signal
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -61,6 +66,60 @@ def test_a_first_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(WriterError), replacing_folder(tmp_path / "out" / "dataset"):
         raise WriterError
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def killed(work: Callable[[], object]) -> None:
+    """Do a work in a process that ends as one that is killed."""
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "dataset"
+
+    def half() -> None:
+        with replacing_folder(path) as temporary:
+            (temporary / "half.txt").write_text("half", encoding="utf-8")
+            kill()
+
+    killed(half)
+    killed(half)
+    (tmp_path / ".dataset.notes").mkdir()
+    with replacing_folder(tmp_path / "other"):
+        assert len(list(tmp_path.iterdir())) == 3
+    with replacing_folder(path) as first, replacing_folder(path) as second:
+        # Two that work at the same time leave each other alone.
+        (first / "first.txt").touch()
+        (second / "second.txt").touch()
+    assert [entry.name for entry in path.iterdir()] == ["first.txt"]
+    assert {entry.name for entry in tmp_path.iterdir()} == {"dataset", "other", ".dataset.notes"}
+
+
+def test_the_old_folder_comes_back_if_the_process_is_killed_between_both_renames(tmp_path: Path) -> None:
+    path = tmp_path / "dataset"
+    path.mkdir()
+    (path / "old.txt").touch()
+
+    def rename_once(one: Path, other: Path) -> None:
+        one.rename(other)
+        kill()
+
+    def half() -> None:
+        with mock.patch.object(Path, "replace", rename_once), replacing_folder(path):
+            pass
+
+    killed(half)
+    assert not path.exists()
+    with pytest.raises(WriterError), replacing_folder(path):
+        raise WriterError
+    assert [entry.name for entry in path.iterdir()] == ["old.txt"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_sha256_is_of_the_bytes(tmp_path: Path) -> None:
