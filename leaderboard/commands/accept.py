@@ -15,7 +15,7 @@ from biasboard.ground.files import held, sha256_file
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
 from leaderboard.verify.public_files import place_for
-from leaderboard.verify.submissions import acceptances, read_register, tries_of, why_not_owner, write_register
+from leaderboard.verify.submissions import read_register, why_not_owner, write_register
 from schemas.documents.board import Acceptance, Decision
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, read_result
@@ -54,7 +54,7 @@ def accept(
     reported = {} if report is None else _read_report(report)
     with held(results):
         register = read_register(results)
-        decisions = dict(acceptances(register))
+        decisions = register.by_place
         for folder in place:
             path = results / folder / RESULT
             if not path.is_file():
@@ -97,9 +97,10 @@ def accept(
                 if same is None
                 else same.scores_compared,
             )
-        write_register(results, replace(register, results=tuple(decisions.values())))
+        entered = replace(register, results=tuple(decisions.values()))
+        write_register(results, entered)
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
-    tries = tries_of({folder: one.owner for folder, one in decisions.items()})
+    tries = entered.tries()
     print("".join(f"{told}\n" for told in dict.fromkeys(tries[folder] for folder in place if folder in tries)), end="")
 
 

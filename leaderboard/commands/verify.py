@@ -31,7 +31,7 @@ from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import is_reproduced
 from leaderboard.verify.keys import open_book
-from leaderboard.verify.submissions import read_register, tries_of, why_not_owner
+from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict
 from schemas.folders.run_folder import RESULT, read_result
 from schemas.outputs.documents import VerdictOnResult, Verdicts
@@ -118,7 +118,7 @@ def verify(
                 for verdict in verdicts
             ]
             new = [one.belongs for one in verdicts if one.belongs is not None and one.reason is None]
-            tries = tries_of({one.place: one.owner for one in register.results} | dict.fromkeys(new, author))
+            tries = register.tries(dict.fromkeys(new, author))
             for told in dict.fromkeys(tries[place] for place in new if place in tries):
                 print(printable(told, most=2_000), file=sys.stderr)
         if texts is not None:

@@ -71,6 +71,8 @@ class View:
     """Who runs the board, and where."""
     badges: Mapping[str, tuple[Badge, ...]]
     """Badges of each model, by its id."""
+    tries: Mapping[str, str]
+    """How many results the owner of an accepted one has handed in, by the folder of the result."""
     news: tuple[News, ...]
     """Events of accepted results, the newest first."""
     datasets: tuple[DatasetView, ...]
@@ -151,6 +153,7 @@ def make_view(
         manifests=manifests,
         settings=settings,
         badges=make_badges(in_order(board, (*sections, *indices))),
+        tries={} if register is None else register.tries(),
         news=() if register is None else make_news(register, board, models, left_out),
         datasets=make_datasets(sections, built, keys),
         apart=make_apart(board, models),
@@ -318,13 +321,15 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             has_answers=any(map(explorer_link, model.placements)),
         )
         for placement in model.placements:
-            write(placement.page, "result.md.j2", model=model, placement=placement, rule=rule())
+            tries = view.tries.get(entry.place) if (entry := placement.row.entry).acceptance else None
+            write(placement.page, "result.md.j2", model=model, placement=placement, tries=tries, rule=rule())
         for placed in index_placements(view.indices, model.id):
             write(
                 result_page(model.id, placed.anchor),
                 "index_result.md.j2",
                 model=model,
                 placement=placed,
+                tries=view.tries.get(entry.place) if (entry := placed.row.entry).acceptance else None,
                 answers=answers,
             )
     if len(language_models) < len(view.models):

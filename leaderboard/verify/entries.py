@@ -208,8 +208,6 @@ class Entry:
     one token; None if there are none."""
     acceptance: Acceptance | None = None
     """Decision of a maintainer about exactly this result; None if there is none."""
-    tries: str | None = None
-    """How many results its owner has handed in to the same questions, in a sentence; None for a single one."""
     double: str | None = None
     """Why this result has no rank because of another result on the board; None if that is not so."""
     shared_identity: str | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import BiasboardError, DataError
+from biasboard.ground.files import sha256_file
 from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import under_present_names
@@ -27,6 +28,7 @@ from schemas.folders.run_folder import (
     SUMS,
     FileOfRun,
     TableOfRun,
+    path_of,
     read_result,
 )
 
@@ -128,9 +130,11 @@ def files_of(result: Result) -> dict[str, FileOfRun]:
     return {name: file for name, file in files.items() if file is not None}
 
 
-def contents_of(result: Result) -> dict[str, JsonValue]:
-    """Return what a value that is computed from a verified result depends on: its signature, and its files."""
-    return {"signature": result.signature_sha256, **{name: file.sha256 for name, file in files_of(result).items()}}
+def contents_of(result: Result, folder: Path | None = None) -> dict[str, JsonValue]:
+    """Return what a value made from a result depends on: its signature and its files, whose hashes it states itself."""
+    files = files_of(result).items()
+    hashes = {name: sha256_file(path_of(folder, file)) if folder else file.sha256 for name, file in files}
+    return {"signature": result.signature_sha256, **hashes}
 
 
 def read_untrusted(path: Path) -> Result:

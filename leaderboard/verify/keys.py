@@ -128,16 +128,15 @@ class KeyBook:
         if dataset is None:
             return None
         folder, manifest = dataset
-        config, task, prompt = signature.config, signature.task, signature.prompt
-        parts: dict[str, strict_json.JsonValue] = {"config": config, "task": task, "prompt": prompt}
-        parts["manifest"] = contract.dump(manifest)
-        known = memory.get(_MADE, parts)
-        if isinstance(known, dict):
-            key = contract.load(known["key"], AnswerKey, where="memory")
-            return KnownKey(key, str(folder), base64.b64decode(str(known["items"])))
-        made = key_of_dataset(folder, manifest, config=config, task=task, prompt=prompt)
-        memory.put(_MADE, parts, {"key": contract.dump(made.key), "items": base64.b64encode(made.items).decode()})
-        return KnownKey(made.key, str(folder), made.items)
+        asked = {"config": signature.config, "task": signature.task, "prompt": signature.prompt}
+
+        def made() -> tuple[AnswerKey, str]:
+            key, items = key_of_dataset(folder, manifest, **asked)
+            return key, base64.b64encode(items).decode()
+
+        parts: dict[str, strict_json.JsonValue] = {"manifest": contract.dump(manifest), **asked}
+        key, items = memory.remembered(_MADE, parts, tuple[AnswerKey, str], made)
+        return KnownKey(key, str(folder), base64.b64decode(items))
 
 
 def dataset_of(signature: Signature, datasets: Path | None) -> tuple[Path, Manifest] | None:
@@ -202,15 +201,11 @@ class KeyCheck:
         if limited is not None and theirs == replace(ours, items_sha256=limited.items_sha256, n_items=limited.n_items):
             self._parts, self._limit = limited.parts, limited.limit
             return Match("whole", None)
-        chosen = {name: getattr(theirs, name) for name in _CHOSEN}
-        if theirs != replace(ours, **chosen):
-            names = [field for field in Signature.__dataclass_fields__ if field not in _CHOSEN]
-            differences = ", ".join(
-                f"{field} is {getattr(theirs, field)}, not {getattr(ours, field)}"
-                for field in names
-                if getattr(theirs, field) != getattr(ours, field)
+        facts = ((field, getattr(theirs, field), getattr(ours, field)) for field in Signature.__dataclass_fields__)
+        if told := [f"{field} is {its}, not {own}" for field, its, own in facts if field not in _CHOSEN and its != own]:
+            raise DataError(
+                f"{self._where}: the signature is not that of {name}: {', '.join(told)}; run the model again"
             )
-            raise DataError(f"{self._where}: the signature is not that of {name}: {differences}; run the model again")
         if unread := [split for split in signature.splits if split not in ours.splits]:
             raise DataError(
                 f"{self._where}: has items of split {' and '.join(unread)}, which are not asked under prompt "

@@ -16,23 +16,16 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
-from leaderboard.verify.intake import (
-    FAULTS,
-    MOST_RESULT_BYTES,
-    check_own_file,
-    contents_of,
-    files_of,
-    read_untrusted,
-)
+from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, contents_of, read_untrusted
 from leaderboard.verify.isolation import DEFAULT_LIMITS, Limits, Stopped, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.stored_entries import as_json, entry_from
-from leaderboard.verify.submissions import acceptances, read_register, tries_of
+from leaderboard.verify.submissions import read_register
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.board import Acceptance
 from schemas.documents.result import Result
 from schemas.files import contract
-from schemas.folders.run_folder import RESULT, find_runs, path_of
+from schemas.folders.run_folder import RESULT, find_runs
 
 _VERIFIED = "verified result"
 # For fewer bytes of parquet files, starting processes takes longer than the work itself.
@@ -122,12 +115,9 @@ def verified_outcomes(
     verified = map(done, _verified_now(unknown, memory, keys))
     outcomes = [entry or next(verified) for entry in remembered]
     accepted = {root for _, root in results if root.origin == "accepted"}
-    decisions = {root: acceptances(read_register(root.folder)) for root in accepted}
-    tries = {root: tries_of({place: one.owner for place, one in of.items()}) for root, of in decisions.items()}
+    decisions = {root: read_register(root.folder).by_place for root in accepted}
     return [
-        replace(_decided(outcome, path, decisions.get(root, {})), tries=tries.get(root, {}).get(outcome.place))
-        if isinstance(outcome, Entry)
-        else outcome
+        _decided(outcome, path, decisions.get(root, {})) if isinstance(outcome, Entry) else outcome
         for (path, root), outcome in zip(results, outcomes, strict=True)
     ]
 
@@ -206,9 +196,8 @@ def _verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) 
 def _hashes(path: Path, root: Root, result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
     """Return what the entry of a result follows from: its files, the key of its dataset, and whether it is foreign."""
     key = keys.find(result.signature, memory)
-    found = {name: sha256_file(path_of(path.parent, file)) for name, file in files_of(result).items()}
     known = {"result": sha256_file(path), "key": None if key is None else key.sha256, "origin": root.origin}
-    return contents_of(result) | found | known
+    return contents_of(result, path.parent) | known
 
 
 def _left_out(result: Located, reason: str) -> LeftOut:

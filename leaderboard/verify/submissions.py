@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -20,7 +19,7 @@ from leaderboard.verify.board_files import KEYS, RESULTS
 from leaderboard.verify.intake import Searched, check_own_file, results_in
 from leaderboard.verify.public_files import PublicFiles
 from schemas.documents.base import SCHEMA_VERSION
-from schemas.documents.board import Acceptance, Register, Submission
+from schemas.documents.board import Register, Submission
 from schemas.files import contract
 from schemas.folders.run_folder import REGISTER, RESULT, SUBMISSION, find_runs, path_of, read_result
 
@@ -138,39 +137,13 @@ def write_register(results: Path, register: Register) -> None:
     strict_json.write(results / REGISTER, contract.dump(ordered))
 
 
-def acceptances(register: Register) -> Mapping[str, Acceptance]:
-    """Return the decisions by the folder of their result."""
-    return {acceptance.place: acceptance for acceptance in register.results}
-
-
-def tries_of(owners: Mapping[str, str]) -> dict[str, str]:
-    """Return how many results an owner has handed in to the same questions, in a sentence, by the folder of each.
-
-    Withdrawn ones count, and so does every way to score the answers: of many tries, one does well by chance.
-
-    Args:
-        owners: Owner of each result, by its folder, which is named after dataset, model, config, prompt and a key.
-    """
-    parts = ((place, owner, place.split("/")) for place, owner in owners.items())
-    asked = {place: (owner, of[0], of[-1].rpartition("-")[0]) for place, owner, of in parts}
-    n = Counter(asked.values())
-    told = (
-        "One of {} results that {} has handed in to {}, {}, withdrawn ones included: of many, one does well by chance."
-    )
-    return {place: told.format(n[of], *of) for place, of in asked.items() if n[of] > 1}
-
-
 def why_not_owner(register: Register, place: str, author: str) -> str | None:
     """Return why an author may not submit a result of a model: others did before. None if nobody has, or the author.
 
     The second part of a place, the folder of a result relative to that of all results, is named after the model.
     """
     model = _model_folder(place)
-    owners = {
-        acceptance.owner
-        for acceptance in register.results
-        if appearance(_model_folder(acceptance.place)) == appearance(model)
-    }
+    owners = {one.owner for one in register.results if appearance(_model_folder(one.place)) == appearance(model)}
     if not owners or author in owners:
         return None
     return (
@@ -221,8 +194,8 @@ def changes(folder: Path, since: Path) -> Iterator[Searched]:
             yield Searched(folder / parent, f"{parent}: is a link or a file, and must be a folder of results")
             return
     files = {*ours, *theirs}
-    changed = sorted(path for path in files if ours.get(path) != theirs.get(path))
-    others = [path for path in changed if not _is_of_result(PurePosixPath(path), files)]
+    changed = (path for path in files if ours.get(path) != theirs.get(path))
+    others = sorted(path for path in changed if not _is_of_result(PurePosixPath(path), files))
     for path in others[:_MOST_NAMED]:
         what = "decides how results are verified" if path.startswith(DECIDING) else "belongs to no result"
         yield Searched(folder / path, f"{path}: {what}; change it in a pull request of its own")
@@ -246,10 +219,9 @@ def _files_of(checkout: Path) -> Mapping[str, str]:
 
 def _is_of_result(path: PurePosixPath, files: set[str]) -> bool:
     """Return True for the register, which is compared below, and for a file beside a result that is searched."""
-    if path == PurePosixPath(RESULTS / REGISTER):
-        return True
     is_hidden = any(part.startswith(".") for part in path.parts)
-    return path.is_relative_to(RESULTS) and not is_hidden and str(path.parent / RESULT) in files
+    is_beside = path.is_relative_to(RESULTS) and not is_hidden and str(path.parent / RESULT) in files
+    return is_beside or path == PurePosixPath(RESULTS / REGISTER)
 
 
 def _results_changed(folder: Path, since: Path) -> Iterator[Searched]:

@@ -6,9 +6,11 @@ score a model wait in a queue. An answer key replaces a dataset whose texts a bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from types import MappingProxyType
 from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, MinLen
@@ -108,6 +110,32 @@ class Register(Document):
 
     schema_version: Literal["1.0"]
     results: tuple[Acceptance, ...]
+
+    @property
+    def by_place(self) -> dict[str, Acceptance]:
+        """The decisions by the folder of their result."""
+        return {one.place: one for one in self.results}
+
+    def tries(self, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+        """Return how many results an owner has handed in to the same questions, in a sentence, by the folder of each.
+
+        Withdrawn ones count, and so does every way to score the answers: of many tries, one does well by chance.
+
+        Args:
+            more: Owners by the folders of further results. A folder is named after dataset, model, config, prompt and a
+                key.
+        """
+        owners = {one.place: one.owner for one in self.results} | dict(more)
+        parts = ((place, owner, place.split("/")) for place, owner in owners.items())
+        asked = {place: (owner, of[0], of[-1].rpartition("-")[0]) for place, owner, of in parts}
+        counts = Counter(asked.values())
+        return {
+            place: f"One of {counts[of]} results that {owner} has handed in to {dataset}, {questions}, withdrawn ones "
+            "included: of many, one does well by chance."
+            for place, of in asked.items()
+            for owner, dataset, questions in [of]
+            if counts[of] > 1
+        }
 
     @override
     def problems(self) -> Iterator[str]:
