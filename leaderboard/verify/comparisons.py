@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -13,13 +14,15 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
-from evaluators.backend import Backend, ChoiceRequest, Request, Response
-from evaluators.models.parity import answers, compare, tolerance_for
+from evaluators.backend import Backend, Request
+from evaluators.models.parity import answers, tolerance_for
 from evaluators.runs.measure.measuring import retired_names, under_present_names
+from evaluators.runs.measure.recording import exchange_of, whole
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import TextScorer
+from evaluators.statistics.leaning import find_lean
 from evaluators.task import Prompt, load_task, prompt_of
 from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
@@ -46,7 +49,7 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
     """Ask a model some items of a result again.
 
     Log-probabilities agree if they differ by no more than the tolerance of the less exact of the two precisions, in
-    nats per square root of an option's number of tokens. Generated texts agree if they are equal.
+    nats per square root of an option's number of tokens, and lean to no side. All else must be equal, as texts are.
 
     Args:
         path: Path of the ``result.json``.
@@ -56,7 +59,7 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         seed: Seed of the draw, which must not be known before the result is submitted.
 
     Returns:
-        How many answers agree, and the ids of the items whose answers differ.
+        How many answers agree, and the ids of the items whose answers differ, with the side to which they lean.
 
     Raises:
         ConfigError: the opened model is not that of the result, or the dataset is not built.
@@ -72,29 +75,29 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
                 "one with --model, --revision, --chat and --lora"
             )
     requests = _requests(result.signature, datasets, backend)
-    records = [record for part in StoredParts(path.parent, result) for record in part]
-    answered = [record for record in records if record.status != "failed"]
+    answered = [one for part in StoredParts(path.parent, result) for one in part if one.status != "failed"]
     if not answered:
         raise DataError(f"{path}: holds no answer that could be compared; reject it, or ask for another run")
     drawn = random.Random(seed).sample(answered, min(n, len(answered)))
-    prompt = prompt_of(load_task(result.signature.task), result.signature.prompt)
+    task = load_task(result.signature.task)
+    prompt = prompt_of(task, result.signature.prompt)
     if result.withheld is not None and prompt.follow_up is not None:
         raise DataError(f"{path}: its options were scored after texts that are kept elsewhere; name the complete run")
     asked = [_requests_of(record, requests, prompt) for record in drawn]
     responses = iter(answers(backend, [request for of_item in asked for request in of_item]))  # type: ignore[misc]
+    says = {"chat": result.model.chat_template_sha256 is not None, "is_continued": prompt.follow_up is not None}
+    again = [
+        [exchange_of(one, whole(next(responses)), show_prompt=True, **says) for one in of_item] for of_item in asked
+    ]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
-    differing = tuple(
-        record.item_id
-        for record, of_item in zip(drawn, asked, strict=True)
-        if not _agree(record.exchanges, of_item, [next(responses) for _ in of_item], tolerance)
-    )
-    made = Rerun(
-        date=datetime.date.today().isoformat(),
-        n_items=len(drawn),
-        n_agreeing=len(drawn) - len(differing),
-        tolerance=tolerance,
-    )
-    return made, differing
+    pairs = enumerate(zip(drawn, again, strict=True))
+    differing = {row: one.item_id for row, (one, ours) in pairs if not _agree(one.exchanges, ours, tolerance)}
+    readings = [task.reading(ours, result.signature.normalisation, prompt.id).reading for ours in again]
+    if (lean := find_lean(drawn, readings)) is not None:
+        differing |= {row: f"{drawn[row].item_id} (leans {lean.towards})" for row in sorted(lean.rows)}
+    n_agreeing, today = len(drawn) - len(differing), datetime.date.today().isoformat()
+    made = Rerun(date=today, n_items=len(drawn), n_agreeing=n_agreeing, tolerance=tolerance)
+    return made, tuple(differing.values())
 
 
 def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:
@@ -125,31 +128,28 @@ def _requests_of(
     return asked
 
 
-def _agree(stored: Sequence[Exchange], requests: Sequence[Request], ours: Sequence[Response], tolerance: float) -> bool:
-    answered = list(zip(requests, ours, stored, strict=True))
-    scored = [
-        (request, answer, Response(**{name: getattr(exchange, name) for name in _COMPARED}))
-        for request, answer, exchange in answered
-        if isinstance(request, ChoiceRequest)
-    ]
-    if scored:
-        choices, given, reference = zip(*scored, strict=True)
-        comparison = compare(choices, given, reference, tolerance)
-        if not comparison.holds or comparison.unanswered:
-            return False
+def _agree(stored: Sequence[Exchange], ours: Sequence[Exchange], tolerance: float) -> bool:
     return all(
-        _text(answer) == _text(exchange)
-        for request, answer, exchange in answered
-        if not isinstance(request, ChoiceRequest)
+        _stated(theirs) == _stated(own) and all(_are_near(theirs, own, tolerance))
+        for theirs, own in zip(stored, ours, strict=True)
     )
 
 
-def _text(answer: Response | Exchange) -> tuple[str, str | None]:
-    """Return the status and text of an answer; by its hash, since it may be kept elsewhere."""
-    return answer.status, None if answer.text is None else as_hash(answer.text)
+def _stated(exchange: Exchange) -> Sequence[object]:
+    """Return what no rounding changes; a text by its hash, since it may be kept elsewhere."""
+    text = None if exchange.text is None else as_hash(exchange.text)
+    known = [value is not None for value in (*exchange.option_logprobs, *exchange.option_end_logprobs)]
+    numbers = exchange.option_is_bound, exchange.option_token_counts, exchange.n_moved_tokens
+    return exchange.status, text, exchange.finish_reason == "length", known, numbers
 
 
-_COMPARED = ("status", "option_logprobs", "option_is_bound", "option_end_logprobs", "option_token_counts")
+def _are_near(stored: Exchange, ours: Exchange, tolerance: float) -> Iterator[bool]:
+    values = [(*one.option_logprobs, *one.option_end_logprobs, one.text_logprob) for one in (stored, ours)]
+    n_tokens = (*ours.option_token_counts, *(1 for _ in ours.option_end_logprobs), ours.n_completion_tokens)
+    for theirs, own, n in zip(*values, n_tokens, strict=True):
+        # Equal infinities are near, and what is unknown on both sides; older files have no text_logprob.
+        if theirs != own and None not in (theirs, own):
+            yield abs(theirs - own) <= tolerance * math.sqrt(n or 1)
 
 
 N_TEXTS = 100
