@@ -51,16 +51,18 @@ def find_lean(records: Sequence[Record], again: Sequence[Reading | None]) -> Lea
         for test, difference in _differences(record, reading):
             differences[test][row] = difference
     totals, excesses = dict[_Test, float](), dict[_Test, float]()
+    distinct = set[frozenset[tuple[str, float]]]()
     for test, by_row in differences.items():
         sums: dict[str, float] = defaultdict(float)
         for row, difference in by_row.items():
             sums[records[row].cluster] += difference
-        squares = [value**2 for value in sums.values()]
+        squares, total = [value**2 for value in sums.values()], sum(sums.values())
         # S^2 is at most n Q, so that fewer clusters cannot fail.
         if sum(map(bool, squares)) > 2 * math.log(2 / LEVEL):
-            totals[test] = sum(sums.values())
-            excesses[test] = totals[test] ** 2 / sum(squares)
-    bound = 2 * math.log(2 * max(1, len(totals)) / LEVEL)
+            totals[test], excesses[test] = total, total**2 / sum(squares)
+            # What one of two outcomes gains, the other loses: that is one test.
+            distinct.add(frozenset((cluster, round(value * total, 12)) for cluster, value in sums.items()))
+    bound = 2 * math.log(2 * max(1, len(distinct)) / LEVEL)
     leaning = [
         test
         for test, total in totals.items()
@@ -69,10 +71,9 @@ def find_lean(records: Sequence[Record], again: Sequence[Reading | None]) -> Lea
     if not leaning:
         return None
     measure, outcome, group = worst = max(leaning, key=excesses.__getitem__)
-    total = totals[worst]
     return Lean(
-        f"{'towards' if total > 0 else 'away from'} {outcome}{group} in {measure}",
-        frozenset(row for row, value in differences[worst].items() if value * total > 0),
+        f"{'towards' if totals[worst] > 0 else 'away from'} {outcome}{group} in {measure}",
+        frozenset(row for row, value in differences[worst].items() if value * totals[worst] > 0),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ import numpy as np
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.backend import Backend, Request
-from evaluators.models.parity import answers, tolerance_for
+from evaluators.models.parity import agree, answers, tolerance_for
 from evaluators.runs.measure.measuring import retired_names, under_present_names
 from evaluators.runs.measure.recording import exchange_of, whole
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
@@ -32,10 +31,9 @@ from leaderboard.verify.keys import KeyBook, dataset_of
 from leaderboard.verify.public_files import hides_prompts, place_for
 from leaderboard.verify.verification import differences, scored_again, verified_entry
 from schemas.documents.board import Rerun
-from schemas.documents.record import Exchange, Record, exchange_sha256
+from schemas.documents.record import Record, exchange_sha256
 from schemas.documents.result import TOLERANCE, Result, Signature
 from schemas.documents.run_files import ClusterSums
-from schemas.files.record_hashes import as_hash
 from schemas.folders.run_folder import (
     RESULT,
     SUBMIT_AGAIN,
@@ -48,8 +46,8 @@ from schemas.folders.run_folder import (
 def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) -> tuple[Rerun, tuple[str, ...]]:
     """Ask a model some items of a result again.
 
-    Log-probabilities agree if they differ by no more than the tolerance of the less exact of the two precisions, in
-    nats per square root of an option's number of tokens, and lean to no side. All else must be equal, as texts are.
+    Log-probabilities agree within the tolerance of the less exact of the two precisions, if they lean to no side. What
+    no rounding changes must be equal, and so must texts.
 
     Args:
         path: Path of the ``result.json``.
@@ -91,7 +89,7 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
     ]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
     pairs = enumerate(zip(drawn, again, strict=True))
-    differing = {row: one.item_id for row, (one, ours) in pairs if not _agree(one.exchanges, ours, tolerance)}
+    differing = {row: one.item_id for row, (one, ours) in pairs if not agree(one.exchanges, ours, tolerance)}
     readings = [task.reading(ours, result.signature.normalisation, prompt.id).reading for ours in again]
     if (lean := find_lean(drawn, readings)) is not None:
         differing |= {row: f"{drawn[row].item_id} (leans {lean.towards})" for row in sorted(lean.rows)}
@@ -126,30 +124,6 @@ def _requests_of(
     if not asked or [request.sha256 for request in asked] != list(map(exchange_sha256, record.exchanges)):
         raise DataError(f"item '{record.item_id[:60]}' is not asked as in the dataset; verify the result first")
     return asked
-
-
-def _agree(stored: Sequence[Exchange], ours: Sequence[Exchange], tolerance: float) -> bool:
-    return all(
-        _stated(theirs) == _stated(own) and all(_are_near(theirs, own, tolerance))
-        for theirs, own in zip(stored, ours, strict=True)
-    )
-
-
-def _stated(exchange: Exchange) -> Sequence[object]:
-    """Return what no rounding changes; a text by its hash, since it may be kept elsewhere."""
-    text = None if exchange.text is None else as_hash(exchange.text)
-    known = [value is not None for value in (*exchange.option_logprobs, *exchange.option_end_logprobs)]
-    numbers = exchange.option_is_bound, exchange.option_token_counts, exchange.n_moved_tokens
-    return exchange.status, text, exchange.finish_reason == "length", known, numbers
-
-
-def _are_near(stored: Exchange, ours: Exchange, tolerance: float) -> Iterator[bool]:
-    values = [(*one.option_logprobs, *one.option_end_logprobs, one.text_logprob) for one in (stored, ours)]
-    n_tokens = (*ours.option_token_counts, *(1 for _ in ours.option_end_logprobs), ours.n_completion_tokens)
-    for theirs, own, n in zip(*values, n_tokens, strict=True):
-        # Equal infinities are near, and what is unknown on both sides; older files have no text_logprob.
-        if theirs != own and None not in (theirs, own):
-            yield abs(theirs - own) <= tolerance * math.sqrt(n or 1)
 
 
 N_TEXTS = 100

@@ -15,13 +15,13 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest, Request, Response
-from evaluators.models.parity import tolerance_for
+from evaluators.models.parity import agree, tolerance_for
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
-from leaderboard.commands.verify import verdicts_document
-from leaderboard.verify.comparisons import _agree, rerun
+from leaderboard.commands.verify import _asked_again, verdicts_document
+from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import Root, is_reproduced
 from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
@@ -111,8 +111,7 @@ STATED: list[tuple[str, dict[str, Any]]] = [
         {"option_token_counts": (10**12, 10**12), "n_moved_tokens": 10**12, "option_logprobs": (-9.0, 0.0)},
     ),
     ("another border", {"n_moved_tokens": 1}),
-    ("an unknown border", {"n_moved_tokens": None}),
-    ("unknown numbers of tokens", {"option_token_counts": (None, None)}),
+    ("one number of tokens", {"option_token_counts": (2, 1)}),
     ("bounds", {"option_is_bound": (False, True), "option_logprobs": (-0.001, -9.0)}),
     ("a probability of zero", {"option_logprobs": (-math.inf, 0.0)}),
     ("end tokens", {"option_end_logprobs": (-9.0, 0.0)}),
@@ -215,6 +214,30 @@ def test_rounding_does_not_lean(world: World, tmp_path: Path) -> None:
         assert is_reproduced(found, read_result(folder))
 
 
+@pytest.mark.parametrize("precision", [None, "bfloat16"])
+def test_another_precision_vouches_for_nothing(world: World, tmp_path: Path, precision: str | None) -> None:
+    folder = forge(world.places, tmp_path / "forged", model=NAME, of_result=in_half)
+    backend = world.backend if precision is None else Rounding(tmp_path / "log", name=NAME, error=0.05)
+    verdict = _asked_again(Verdict(place=str(folder)), lambda name: backend, None, world.datasets, 60, 1)
+    if precision is not None:
+        assert (verdict.provenance, verdict.warnings) == ("reproduced", ())
+        assert verdict.rerun is not None
+        return
+    assert (verdict.provenance, verdict.rerun) == (None, None)
+    (warning,) = verdict.warnings
+    assert warning.startswith(
+        "60 of 60 items asked again (seed 1) agree in an unknown precision, which vouches for nothing: "
+    )
+    assert warning.endswith("the result is in bfloat16; open it so with --dtype")
+
+
+def test_what_a_log_leaves_open_is_no_statement(world: World, tmp_path: Path) -> None:
+    unknown = told(option_token_counts=(None, None), n_moved_tokens=None, option_end_logprobs=(None, None))
+    folder = forge(world.places, tmp_path / "log", unknown, model=NAME)
+    found, _ = rerun(folder / "result.json", world.backend, world.datasets, 60, seed=1)
+    assert is_reproduced(found, read_result(folder))
+
+
 def test_another_model_or_a_missing_dataset_is_an_error(world: World, tmp_path: Path) -> None:
     class Other(SkilledBackend):
         @property
@@ -240,7 +263,7 @@ def test_generated_texts_agree_if_they_are_equal(world: World) -> None:
         (Response(status="refused", error="no"), False),
     ):
         exchange = exchange_of(request, ours, show_prompt=True, chat=False)
-        assert _agree(record.exchanges, [exchange], 1e-3) is is_same
+        assert agree(record.exchanges, [exchange], 1e-3) is is_same
 
 
 @pytest.mark.slow
