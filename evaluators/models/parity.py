@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Backend, ChoiceRequest, Response, open_backend
 from evaluators.backend_options import BackendOptions
+from schemas.documents.record import Exchange
+from schemas.files.record_hashes import as_hash
 
 # Nats per square root of an option's number of tokens, with which rounding errors grow. A wrong token or mask adds far
 # more.
@@ -159,6 +162,53 @@ def compare(
         ),
         unanswered=tuple(dict.fromkeys(our.error or our.status for _, our, _ in answered if our.status != "answered")),
     )
+
+
+def agree(stored: Sequence[Exchange], ours: Sequence[Exchange], tolerance: float) -> bool:
+    """Return True if stored answers are those that a model gives, up to rounding.
+
+    Args:
+        stored: Exchanges that somebody else stored, of which nothing but the answers is believed.
+        ours: The same exchanges with the model that was opened here, in the same order.
+        tolerance: Allowed error of a log-probability in nats per square root of its tokens, or of its own nats if these
+            are more.
+    """
+    return all(
+        _facts(one) == _facts(own)
+        # What is unknown states nothing, as in the logs of harnesses.
+        and all(n is None or n == ours_n for n, ours_n in zip(_counts(one), _counts(own), strict=True))
+        and all(map(partial(_is_near, tolerance), _logprobs(one), _logprobs(own)))
+        for one, own in zip(stored, ours, strict=True)
+    )
+
+
+def _facts(exchange: Exchange) -> Sequence[object]:
+    # A text is compared by its hash, since it may be kept elsewhere.
+    text = None if exchange.text is None else as_hash(exchange.text)
+    return exchange.status, text, exchange.finish_reason == "length", exchange.option_is_bound
+
+
+def _counts(exchange: Exchange) -> Sequence[int | None]:
+    return *exchange.option_token_counts, exchange.n_moved_tokens
+
+
+def _logprobs(exchange: Exchange) -> Iterator[tuple[float | None, int]]:
+    """Yield the log-probability and number of tokens of a text, of options, and of these with their end tokens."""
+    yield exchange.text_logprob, exchange.n_completion_tokens or 1
+    parts = exchange.option_logprobs, exchange.option_end_logprobs, exchange.option_token_counts
+    for logprob, end, n in zip(*parts, strict=True):
+        yield logprob, n or 1
+        yield None if logprob is None or end is None else logprob + end, (n or 1) + 1
+
+
+def _is_near(tolerance: float, stored: tuple[float | None, int], ours: tuple[float | None, int]) -> bool:
+    (theirs, _), (own, n_tokens) = stored, ours
+    # Equal infinities are near, though their difference is NaN.
+    if theirs is None or theirs == own:
+        return True
+    # Both runs round, and errors add in squares. The more improbable a text, the further are its logits from those of
+    # others, and the less of their errors is shared: in half precision, errors grow with the square root of its nats.
+    return own is not None and abs(theirs - own) < tolerance * math.sqrt(2 * max(n_tokens, -own))
 
 
 def tolerance_for(precision: str | None) -> float:

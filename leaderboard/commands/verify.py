@@ -205,6 +205,13 @@ def _asked_again(
     found, others = repeat(Path(verdict.place) / RESULT, model, datasets, n, seed=seed)
     agreement = f"{found.n_agreeing} of {found.n_items} items asked again (seed {seed}) agree"
     print(f"{printable(verdict.place)}: {agreement}", file=sys.stderr)
+    theirs, ours = (one.precision or "an unknown precision" for one in (result.model, model.model))
+    if theirs != ours:
+        # What rounds otherwise forgives more than the precision of the result does.
+        warning = (
+            f"{agreement} in {ours}, which vouches for nothing: the result is in {theirs}; open it so with --dtype"
+        )
+        return replace(verdict, warnings=(*verdict.warnings, warning))
     if others:
         warning = f"{agreement}; others are {', '.join(others[:3])}"
         return replace(verdict, rerun=found, warnings=(*verdict.warnings, warning))

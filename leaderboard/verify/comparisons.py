@@ -13,13 +13,15 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
-from evaluators.backend import Backend, ChoiceRequest, Request, Response
-from evaluators.models.parity import answers, compare, tolerance_for
+from evaluators.backend import Backend, Request
+from evaluators.models.parity import agree, answers, tolerance_for
 from evaluators.runs.measure.measuring import retired_names, under_present_names
+from evaluators.runs.measure.recording import exchange_of, whole
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import TextScorer
+from evaluators.statistics.leaning import find_lean
 from evaluators.task import Prompt, load_task, prompt_of
 from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
@@ -29,10 +31,9 @@ from leaderboard.verify.keys import KeyBook, dataset_of
 from leaderboard.verify.public_files import hides_prompts, place_for
 from leaderboard.verify.verification import differences, scored_again, verified_entry
 from schemas.documents.board import Rerun
-from schemas.documents.record import Exchange, Record, exchange_sha256
+from schemas.documents.record import Record, exchange_sha256
 from schemas.documents.result import TOLERANCE, Result, Signature
 from schemas.documents.run_files import ClusterSums
-from schemas.files.record_hashes import as_hash
 from schemas.folders.run_folder import (
     RESULT,
     SUBMIT_AGAIN,
@@ -45,8 +46,8 @@ from schemas.folders.run_folder import (
 def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) -> tuple[Rerun, tuple[str, ...]]:
     """Ask a model some items of a result again.
 
-    Log-probabilities agree if they differ by no more than the tolerance of the less exact of the two precisions, in
-    nats per square root of an option's number of tokens. Generated texts agree if they are equal.
+    Log-probabilities agree within the tolerance of the less exact of the two precisions, if they lean to no side. What
+    no rounding changes must be equal, and so must texts.
 
     Args:
         path: Path of the ``result.json``.
@@ -56,7 +57,7 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         seed: Seed of the draw, which must not be known before the result is submitted.
 
     Returns:
-        How many answers agree, and the ids of the items whose answers differ.
+        How many answers agree, and the ids of the items whose answers differ, with the side to which they lean.
 
     Raises:
         ConfigError: the opened model is not that of the result, or the dataset is not built.
@@ -72,29 +73,29 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
                 "one with --model, --revision, --chat and --lora"
             )
     requests = _requests(result.signature, datasets, backend)
-    records = [record for part in StoredParts(path.parent, result) for record in part]
-    answered = [record for record in records if record.status != "failed"]
+    answered = [one for part in StoredParts(path.parent, result) for one in part if one.status != "failed"]
     if not answered:
         raise DataError(f"{path}: holds no answer that could be compared; reject it, or ask for another run")
     drawn = random.Random(seed).sample(answered, min(n, len(answered)))
-    prompt = prompt_of(load_task(result.signature.task), result.signature.prompt)
+    task = load_task(result.signature.task)
+    prompt = prompt_of(task, result.signature.prompt)
     if result.withheld is not None and prompt.follow_up is not None:
         raise DataError(f"{path}: its options were scored after texts that are kept elsewhere; name the complete run")
     asked = [_requests_of(record, requests, prompt) for record in drawn]
     responses = iter(answers(backend, [request for of_item in asked for request in of_item]))  # type: ignore[misc]
+    says = {"chat": result.model.chat_template_sha256 is not None, "is_continued": prompt.follow_up is not None}
+    again = [
+        [exchange_of(one, whole(next(responses)), show_prompt=True, **says) for one in of_item] for of_item in asked
+    ]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
-    differing = tuple(
-        record.item_id
-        for record, of_item in zip(drawn, asked, strict=True)
-        if not _agree(record.exchanges, of_item, [next(responses) for _ in of_item], tolerance)
-    )
-    made = Rerun(
-        date=datetime.date.today().isoformat(),
-        n_items=len(drawn),
-        n_agreeing=len(drawn) - len(differing),
-        tolerance=tolerance,
-    )
-    return made, differing
+    pairs = enumerate(zip(drawn, again, strict=True))
+    differing = {row: one.item_id for row, (one, ours) in pairs if not agree(one.exchanges, ours, tolerance)}
+    readings = [task.reading(ours, result.signature.normalisation, prompt.id).reading for ours in again]
+    if (lean := find_lean(drawn, readings)) is not None:
+        differing |= {row: f"{drawn[row].item_id} (leans {lean.towards})" for row in sorted(lean.rows)}
+    n_agreeing, today = len(drawn) - len(differing), datetime.date.today().isoformat()
+    made = Rerun(date=today, n_items=len(drawn), n_agreeing=n_agreeing, tolerance=tolerance)
+    return made, tuple(differing.values())
 
 
 def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:
@@ -123,33 +124,6 @@ def _requests_of(
     if not asked or [request.sha256 for request in asked] != list(map(exchange_sha256, record.exchanges)):
         raise DataError(f"item '{record.item_id[:60]}' is not asked as in the dataset; verify the result first")
     return asked
-
-
-def _agree(stored: Sequence[Exchange], requests: Sequence[Request], ours: Sequence[Response], tolerance: float) -> bool:
-    answered = list(zip(requests, ours, stored, strict=True))
-    scored = [
-        (request, answer, Response(**{name: getattr(exchange, name) for name in _COMPARED}))
-        for request, answer, exchange in answered
-        if isinstance(request, ChoiceRequest)
-    ]
-    if scored:
-        choices, given, reference = zip(*scored, strict=True)
-        comparison = compare(choices, given, reference, tolerance)
-        if not comparison.holds or comparison.unanswered:
-            return False
-    return all(
-        _text(answer) == _text(exchange)
-        for request, answer, exchange in answered
-        if not isinstance(request, ChoiceRequest)
-    )
-
-
-def _text(answer: Response | Exchange) -> tuple[str, str | None]:
-    """Return the status and text of an answer; by its hash, since it may be kept elsewhere."""
-    return answer.status, None if answer.text is None else as_hash(answer.text)
-
-
-_COMPARED = ("status", "option_logprobs", "option_is_bound", "option_end_logprobs", "option_token_counts")
 
 
 N_TEXTS = 100

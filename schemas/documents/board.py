@@ -66,7 +66,7 @@ class Rerun(Document):
     n_agreeing: Count
     """Number of items whose answers agree within the tolerance."""
     tolerance: Annotated[float, Ge(0)]
-    """Largest difference of a log-probability, in nats, that counts as agreement."""
+    """Tolerance of the less exact of both precisions, in nats for a text of one token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import GenerateRequest, Response
-from evaluators.models.parity import tolerance_for
+from evaluators.backend import GenerateRequest, Request, Response
+from evaluators.models.parity import agree, tolerance_for
 from evaluators.runs.measure.answer_keys import key_of_dataset
+from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
-from leaderboard.commands.verify import verdicts_document
-from leaderboard.verify.comparisons import _agree, rerun
-from leaderboard.verify.entries import Root
+from leaderboard.commands.verify import _asked_again, verdicts_document
+from leaderboard.verify.comparisons import rerun
+from leaderboard.verify.entries import Root, is_reproduced
 from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.verdicts import Verdict
 from schemas.documents.record import Record
-from schemas.documents.result import Model
+from schemas.documents.result import Model, Result
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
 from schemas.printed import as_json
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.pronoun_records import recorded, sentences
-from tests.leaderboard.forging import Places, SkilledBackend, forge, with_exchange
+from tests.leaderboard.forging import Change, Places, SkilledBackend, forge, on_each, with_exchange
 
 NAME = "acme/honest"
 
@@ -96,6 +100,144 @@ def test_invented_answers_are_found_beyond_the_tolerance(
     assert n_differing or not any(drawn)
 
 
+def told(**fields: Any) -> Change:
+    """Records that state something else about every exchange than the model gives, and answers that it never gave."""
+    return on_each(lambda record: with_exchange(record, lambda one: replace(one, **fields)))
+
+
+STATED: list[tuple[str, dict[str, Any]]] = [
+    (
+        "many tokens",
+        {"option_token_counts": (10**12, 10**12), "n_moved_tokens": 10**12, "option_logprobs": (-9.0, 0.0)},
+    ),
+    ("another border", {"n_moved_tokens": 1}),
+    ("one number of tokens", {"option_token_counts": (2, 1)}),
+    ("bounds", {"option_is_bound": (False, True), "option_logprobs": (-0.001, -9.0)}),
+    ("a probability of zero", {"option_logprobs": (-math.inf, 0.0)}),
+    ("end tokens", {"option_end_logprobs": (-9.0, 0.0)}),
+    ("a refusal", {"status": "refused", "error": "no"}),
+    ("a cut", {"finish_reason": "length"}),
+]
+
+
+@pytest.mark.parametrize("fields", [row[1] for row in STATED], ids=[row[0] for row in STATED])
+def test_what_records_state_comes_from_the_model(world: World, tmp_path: Path, fields: dict[str, Any]) -> None:
+    folder = forge(world.places, tmp_path / "forged", told(**fields), model=NAME)
+    found, differing = rerun(folder / "result.json", world.backend, world.datasets, 60, seed=1)
+    assert (found.n_items, found.n_agreeing, len(differing)) == (60, 0, 60)
+    assert not is_reproduced(found, read_result(folder))
+
+
+Side = Callable[[Record], str | None]
+"""The outcome of an item that a forger favours."""
+MOVED: list[tuple[str, Side]] = [
+    ("the right ones", lambda record: record.target),
+    ("the wrong ones", lambda record: other_than(record.target, record)),
+    ("the stereotype", lambda record: record.groups["stereotyped_occupation"]),
+    ("the first", lambda record: record.groups["first_occupation"]),
+    ("the likelier", lambda record: likelier(record)),
+    (
+        "those that widen a gap",
+        lambda record: record.target if record.groups["stereotype"] == "pro" else other_than(record.target, record),
+    ),
+]
+
+
+def likelier(record: Record) -> str:
+    assert record.reading is not None
+    return max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
+
+
+def other_than(outcome: str | None, record: Record) -> str:
+    (other,) = {*record.exchanges[0].outcomes} - {outcome}
+    return other
+
+
+def towards(side: Side, by: float) -> Change:
+    """Log-probabilities that favour one outcome over the other by some nats more than the model does."""
+
+    def moved(record: Record) -> Record:
+        favoured = side(record)
+        return with_exchange(
+            record,
+            lambda one: replace(
+                one,
+                option_logprobs=tuple(
+                    (logprob or 0.0) - (0 if outcome == favoured else by)
+                    for outcome, logprob in zip(one.outcomes, one.option_logprobs, strict=True)
+                ),
+            ),
+        )
+
+    return on_each(moved)
+
+
+def in_half(result: Result) -> Result:
+    return replace(result, model=replace(result.model, precision="bfloat16"))
+
+
+@dataclass
+class Rounding(SkilledBackend):
+    """A model in half precision: each log-probability is off by an own error."""
+
+    error: float = 0.0
+    seed: int = 0
+
+    @property
+    def model(self) -> Model:
+        """The same model, opened in half precision."""
+        return replace(super().model, precision="bfloat16")
+
+    def _answer(self, request: Request) -> Response:
+        answer, rng = super()._answer(request), random.Random(f"{self.seed}{request.sha256}")
+        rounded = (value + rng.gauss(0.0, self.error) for value in answer.option_logprobs if value is not None)
+        return replace(answer, option_logprobs=tuple(rounded))
+
+
+@pytest.mark.parametrize("side", [row[1] for row in MOVED], ids=[row[0] for row in MOVED])
+def test_answers_that_lean_within_the_tolerance_do_not_agree(world: World, tmp_path: Path, side: Side) -> None:
+    folder = forge(world.places, tmp_path / "forged", towards(side, 0.4), model=NAME, of_result=in_half)
+    backend = Rounding(tmp_path / "log", name=NAME, error=0.01)
+    for n in (60, 200):
+        found, differing = rerun(folder / "result.json", backend, world.datasets, n, seed=1)
+        assert found.n_agreeing < found.n_items / 2
+        assert "(leans " in differing[0]
+        assert not is_reproduced(found, read_result(folder))
+
+
+def test_rounding_does_not_lean(world: World, tmp_path: Path) -> None:
+    folder = forge(world.places, tmp_path / "forged", model=NAME, of_result=in_half)
+    for seed in range(20):
+        backend = Rounding(tmp_path / "log", name=NAME, error=0.08, seed=seed)
+        found, differing = rerun(folder / "result.json", backend, world.datasets, 200, seed=seed)
+        assert differing == ()
+        assert is_reproduced(found, read_result(folder))
+
+
+@pytest.mark.parametrize("precision", [None, "bfloat16"])
+def test_another_precision_vouches_for_nothing(world: World, tmp_path: Path, precision: str | None) -> None:
+    folder = forge(world.places, tmp_path / "forged", model=NAME, of_result=in_half)
+    backend = world.backend if precision is None else Rounding(tmp_path / "log", name=NAME, error=0.05)
+    verdict = _asked_again(Verdict(place=str(folder)), lambda name: backend, None, world.datasets, 60, 1)
+    if precision is not None:
+        assert (verdict.provenance, verdict.warnings) == ("reproduced", ())
+        assert verdict.rerun is not None
+        return
+    assert (verdict.provenance, verdict.rerun) == (None, None)
+    (warning,) = verdict.warnings
+    assert warning.startswith(
+        "60 of 60 items asked again (seed 1) agree in an unknown precision, which vouches for nothing: "
+    )
+    assert warning.endswith("the result is in bfloat16; open it so with --dtype")
+
+
+def test_what_a_log_leaves_open_is_no_statement(world: World, tmp_path: Path) -> None:
+    unknown = told(option_token_counts=(None, None), n_moved_tokens=None, option_end_logprobs=(None, None))
+    folder = forge(world.places, tmp_path / "log", unknown, model=NAME)
+    found, _ = rerun(folder / "result.json", world.backend, world.datasets, 60, seed=1)
+    assert is_reproduced(found, read_result(folder))
+
+
 def test_another_model_or_a_missing_dataset_is_an_error(world: World, tmp_path: Path) -> None:
     class Other(SkilledBackend):
         @property
@@ -114,11 +256,14 @@ def test_generated_texts_agree_if_they_are_equal(world: World) -> None:
     items = sentences("Here is where {nom} {lives|live}")
     (record, *_) = recorded(load_task("recognition"), items, lambda item: ["and she left."])
     request = GenerateRequest(prompt=record.exchanges[0].prompt or "", max_tokens=9)
-    for text, is_same in (("and she left.", True), ("and he left.", False)):
-        ours = [Response(status="answered", text=text)]
-        assert _agree(record.exchanges, [request], ours, 1e-3) is is_same
-    refused = [Response(status="refused", error="no")]
-    assert not _agree(record.exchanges, [request], refused, 1e-3)
+    for ours, is_same in (
+        (Response(status="answered", text="and she left.", finish_reason="stop"), True),
+        (Response(status="answered", text="and he left.", finish_reason="stop"), False),
+        (Response(status="answered", text="and she left.", finish_reason="length"), False),
+        (Response(status="refused", error="no"), False),
+    ):
+        exchange = exchange_of(request, ours, show_prompt=True, chat=False)
+        assert agree(record.exchanges, [exchange], 1e-3) is is_same
 
 
 @pytest.mark.slow

@@ -1,0 +1,105 @@
+"""Tests whether stored answers lean away from new ones of the same model, as rounding errors do not.
+
+Honest answers and new ones are two roundings of the same numbers, so that either may be the larger one: whatever its
+size, the difference of a cluster has a random sign. Hoeffding's inequality then bounds the sum S of the differences by
+the sum Q of their squares, P(S^2 >= c Q) <= 2 exp(-c / 2), however large the rounding errors of a model are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from schemas.documents.record import Reading, Record
+
+LEVEL = 1e-3
+"""Largest probability that honest answers are said to lean, over all tests of a result together."""
+_LEAST = 1e-3
+"""Smallest mean difference that counts: metrics are shown with three digits, and the last bits of two libraries need
+not have random signs."""
+
+
+class _Test(NamedTuple):
+    measure: str
+    outcome: str
+    group: str
+
+
+class Lean(NamedTuple):
+    """An outcome that stored answers favour or avoid."""
+
+    towards: str
+    rows: frozenset[int]
+    """Indices of the records that differ in this direction."""
+
+
+def find_lean(records: Sequence[Record], again: Sequence[Reading | None]) -> Lean | None:
+    """Return where stored readings lean to from new ones of the same items; None if they do not.
+
+    Tested are the probabilities and the decisions for the right outcome, the reference, the likeliest one, those that
+    groups name, and each by its name, over all items and in each group. What moves a metric that is a mean of these
+    moves one of them.
+
+    Args:
+        records: The stored records.
+        again: The readings of new answers to their items.
+    """
+    differences: dict[_Test, dict[int, float]] = defaultdict(dict)
+    for row, (record, reading) in enumerate(zip(records, again, strict=True)):
+        for test, difference in _differences(record, reading):
+            differences[test][row] = difference
+    totals, excesses = dict[_Test, float](), dict[_Test, float]()
+    distinct = set[frozenset[tuple[str, float]]]()
+    for test, by_row in differences.items():
+        sums: dict[str, float] = defaultdict(float)
+        for row, difference in by_row.items():
+            sums[records[row].cluster] += difference
+        squares, total = [value**2 for value in sums.values()], sum(sums.values())
+        # S^2 is at most n Q, so that fewer clusters cannot fail.
+        if sum(map(bool, squares)) > 2 * math.log(2 / LEVEL):
+            totals[test], excesses[test] = total, total**2 / sum(squares)
+            # What one of two outcomes gains, the other loses: that is one test.
+            distinct.add(frozenset((cluster, round(value * total, 12)) for cluster, value in sums.items()))
+    bound = 2 * math.log(2 * max(1, len(distinct)) / LEVEL)
+    leaning = [
+        test
+        for test, total in totals.items()
+        if excesses[test] > bound and abs(total) > _LEAST * len(differences[test])
+    ]
+    if not leaning:
+        return None
+    measure, outcome, group = worst = max(leaning, key=excesses.__getitem__)
+    return Lean(
+        f"{'towards' if totals[worst] > 0 else 'away from'} {outcome}{group} in {measure}",
+        frozenset(row for row, value in differences[worst].items() if value * totals[worst] > 0),
+    )
+
+
+def _differences(record: Record, again: Reading | None) -> Iterator[tuple[_Test, float]]:
+    """Yield by how much the stored reading of an item exceeds the new one in each test that it belongs to."""
+    groups = ("", *(f" where {name} is {value}" for name, value in record.groups.items()))
+    probabilities = [_shares(reading) for reading in (record.reading, again)]
+    outcomes = dict.fromkeys(outcome for shares in probabilities for outcome in shares)
+    roles = {"the right outcome": record.target, "the reference": record.reference, **record.groups}
+    # By both readings together, as either could be the stored one.
+    roles["the likeliest outcome"] = max(
+        outcomes, key=lambda outcome: sum(shares.get(outcome, 0.0) for shares in probabilities), default=None
+    )
+    roles |= {f"outcome '{outcome}'": outcome for outcome in outcomes}
+    for measure, (stored, new) in (("probability", probabilities), ("decisions", list(map(_decision, probabilities)))):
+        for role, outcome in roles.items():
+            if outcome in outcomes:
+                difference = stored.get(outcome, 0.0) - new.get(outcome, 0.0)
+                yield from ((_Test(measure, role, group), difference) for group in groups)
+
+
+def _shares(reading: Reading | None) -> Mapping[str, float]:
+    return {} if reading is None else dict(zip(reading.outcomes, reading.probabilities, strict=True))
+
+
+def _decision(shares: Mapping[str, float]) -> Mapping[str, float]:
+    """Return the most probable outcome with a share of 1, or equal shares of those that tie."""
+    best = [outcome for outcome, share in shares.items() if share == max(shares.values())]
+    return {outcome: 1 / len(best) for outcome in best}
