@@ -20,7 +20,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plain_text import printable
+from biasboard.ground.plain_text import one_line, printable
 
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
@@ -58,10 +58,16 @@ def encode(
     name = "text_target" if as_target else "text"
     settings = {"verbose": False, **options}
     # Special tokens before and after a text are the same for every text.
-    mask = tokenizer(**{name: "a 1 the ."}, return_special_tokens_mask=True, **settings)["special_tokens_mask"]
+    try:
+        mask = tokenizer(**{name: "a 1 the ."}, return_special_tokens_mask=True, **settings)["special_tokens_mask"]
+        encoded: BatchEncoding = tokenizer(**{name: list(texts)}, **settings)
+    # Damaged rules and tables make Rust panic, which is none of Python's exceptions.
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+            raise
+        raise ConfigError(f"the tokenizer fails: {one_line(error)}; {_REMEDY}") from error
     n_before = sum(1 for _ in takewhile(bool, mask))
     n_after = sum(1 for _ in takewhile(bool, reversed(mask[n_before:])))
-    encoded: BatchEncoding = tokenizer(**{name: list(texts)}, **settings)
     for text, ids in zip(texts, encoded["input_ids"], strict=True):
         spelling.check(text, ids[n_before : len(ids) - n_after])
     return encoded
@@ -91,7 +97,7 @@ class _Spelling(dict[int, bytes]):
         if (index := self._model.get("unk_id")) is not None:
             unknown = str(tokenizer.convert_ids_to_tokens(index))
         # A word or a sign that stood for anything would hide what is lost beside it.
-        self._unknown = tokenizer.convert_tokens_to_ids(unknown) if _UNKNOWN.fullmatch(unknown) else None
+        self._unknown = tokenizer.get_vocab().get(unknown) if _UNKNOWN.fullmatch(unknown) else None
 
     def __missing__(self, token: int) -> bytes:
         self[token] = spelt = self._spelt(token)
@@ -115,7 +121,8 @@ class _Spelling(dict[int, bytes]):
         Raises:
             ConfigError: they spell another one.
         """
-        parts = _split(ids, self._unknown) if self._unknown in ids else [ids]
+        unknown = self._unknown
+        parts = _split(ids, unknown) if unknown is not None and unknown in ids else [ids]
         spelt = [*map(self._text, parts)]
         if spelt == [text]:
             return

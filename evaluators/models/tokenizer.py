@@ -31,7 +31,7 @@ from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
 from evaluators.models.chat_template import PROBE, Frame, check_template, frame_of, render_error
 from evaluators.models.encoding import encode
-from evaluators.models.model_files import file_of, settings_of
+from evaluators.models.model_files import CONFIG, file_of, settings_of
 from evaluators.models.pretrained import in_gguf, load_pretrained
 from evaluators.thinking import opens_thinking
 
@@ -359,9 +359,15 @@ def load_tokenizer(
     if not chat and (template_arguments or system_prompt is not None):
         what = "--chat-template-args" if template_arguments else "--system-prompt"
         raise ConfigError(f"{what} is for a chat template; add --chat, or leave it out")
-    pretrained = load_pretrained(
-        loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy, **in_gguf(gguf_file)
-    )
+    try:
+        pretrained = load_pretrained(
+            loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy, **in_gguf(gguf_file)
+        )
+    except ConfigError:
+        # It reads the configuration of the model first.
+        if gguf_file is None and (Path(name) / CONFIG).is_file():
+            load_pretrained("AutoConfig", name, revision, what=f"model '{name}': its {CONFIG}", remedy="save it again")
+        raise
     return ModelTokenizer(pretrained, chat, template_arguments or {}, system_prompt)
 
 
