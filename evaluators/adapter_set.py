@@ -23,6 +23,10 @@ from schemas.folders.run_folder import ADAPTERS, read_adapters
 
 WEIGHTS = "adapter_model.safetensors"
 SETTINGS = "adapter_config.json"
+WRITTEN = frozenset(
+    ("peft_type", "task_type", "base_model_name_or_path", "r", "lora_alpha", "lora_dropout", "target_modules")
+) | {"bias", "inference_mode"}
+"""Settings of an adapter of a set, as finetune writes them."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,13 @@ def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
                 f"{path}: sha256 {sha256[:12]} is not the {noted[:12]} that was noted after the training; remove the "
                 "folder and train the adapter again with finetune"
             )
+    # Others could change the model itself, and with it the answers of all adapters that are loaded later.
+    settings = strict_json.read(folder / SETTINGS)
+    if not isinstance(settings, dict) or settings.keys() != WRITTEN or settings["bias"] != "none":
+        raise ConfigError(
+            f"{folder / SETTINGS}: has other settings than finetune writes; remove the folder and train the adapter "
+            "again"
+        )
     return folder
 
 

@@ -40,6 +40,7 @@ from evaluators.backends.transformers.load import (
     torch_dtype,
     usable_device,
 )
+from evaluators.models.encoding import encode
 from evaluators.models.model_files import ModelFiles, find_model, opening_arguments
 from evaluators.models.pretrained import load_pretrained
 from schemas.documents.result import Model
@@ -136,7 +137,7 @@ class OptionEmbeddings:
         texts = request.options if isinstance(request, ChoiceRequest) else (request.prompt,)
         if texts not in self._lengths:
             lines = [line for text in texts for line in text.split("\n")]
-            self._lengths[texts] = max(map(len, self.tokenizer(lines, verbose=False).input_ids))
+            self._lengths[texts] = max(map(len, encode(self.tokenizer, lines)["input_ids"]))
         return self._lengths[texts]
 
     def of(self, options: tuple[str, ...]) -> Any:

@@ -51,6 +51,7 @@ from evaluators.backends.transformers.load import (
     usable_device,
 )
 from evaluators.backends.transformers.masked_scoring import HiddenRow, MaskedScorer, MaskedText, masked_texts
+from evaluators.models.encoding import encode
 from evaluators.models.model_files import CONFIG, find_model, opening_arguments, settings_of
 from evaluators.models.quantised import check_quantisation
 from evaluators.models.tokenizer import load_tokenizer, local_name, unknown_token
@@ -105,7 +106,7 @@ class MaskedBackend(Backend):
 
     def _ids(self, request: Request) -> list[list[int]]:
         options = request.options if isinstance(request, ChoiceRequest) else ("",)
-        ids: list[list[int]] = self.tokenizer([request.prompt + text for text in options], verbose=False)["input_ids"]
+        ids: list[list[int]] = encode(self.tokenizer, [request.prompt + text for text in options])["input_ids"]
         return ids
 
     def _planned(self, requests: Sequence[Request]) -> list[list[int]]:

@@ -1,31 +1,44 @@
-"""Checks that a chat template can be rendered in bounded time and memory, and that the text contains the prompt."""
+"""Checks that a chat template can be rendered in bounded time and memory, and adds the same to every prompt.
+
+A template is a program: one that looks at the prompt can hold the answers to a benchmark.
+"""
 
 from __future__ import annotations
 
-import html
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plain_text import one_line
+from biasboard.ground.plain_text import one_line, printable
 from evaluators.models.chat_template_process import CPU_SECONDS
 
 _REMEDY = "leave out --chat, or name a --tokenizer with another template"
 _PROMPTS = (
     "The nurse thanked the guard. Who was thanked?",
-    "  Ein {{ Satz }} mit <b>\N{LATIN SMALL LETTER U WITH DIAERESIS}</b>,\nin zwei Zeilen.\n\nA: ",
+    '\t \tEin {{ Satz }} mit <b>\N{LATIN SMALL LETTER U WITH DIAERESIS}</b>,\r\nin "drei" Zeilen.\n\nA:\t \t',
     "word " * 4_000,
 )
 """Prompts that are rendered first: a short one, one with markup, and a long one."""
+PROBE = _PROMPTS[1]
+"""A prompt that looks different in each form."""
+_FORMS: tuple[Callable[[str], str], ...] = (
+    str,
+    str.lstrip,
+    str.rstrip,
+    str.strip,
+    # Templates of Falcon.
+    lambda prompt: prompt.strip().replace("\r\n", "\n").replace("\n\n", "\n"),
+    lambda prompt: json.dumps(prompt, ensure_ascii=False)[1:-1],
+)
+"""How templates write a prompt; the first that fits a text is meant."""
 _WAIT_SECONDS = 180
-_MOST_GROWTH = 10
-_MOST_ADDED = 100_000
-"""Maximum number of characters that a template may add, beyond ten for each character of the prompt."""
+_MOST_ADDED = 10_000
+"""Maximum number of characters that a template may add to a prompt; published ones add up to 5,000."""
 
 
 @cache
@@ -43,7 +56,7 @@ def check_template(template: str, variables: str) -> None:
         "template": template,
         "variables": json.loads(variables),
         "prompts": _PROMPTS,
-        "longest": most_characters(max(_PROMPTS, key=len)),
+        "longest": 10 * (max(map(len, _PROMPTS)) + _MOST_ADDED),
     }
     answer = _answer(json.dumps(request))
     if "problem" in answer:
@@ -52,8 +65,9 @@ def check_template(template: str, variables: str) -> None:
     # A model that saw the same text for every prompt once got a UCerF of 1.000 unnoticed.
     if len(set(texts)) == 1:
         raise _error("leaves out the prompt: all prompts give the same text")
+    frame = frame_of(texts[_PROMPTS.index(PROBE)])
     for prompt, text in zip(_PROMPTS, texts, strict=True):
-        check_rendered(prompt, text)
+        frame.check(prompt, text)
 
 
 def _answer(request: str) -> Mapping[str, Any]:
@@ -74,26 +88,45 @@ def _answer(request: str) -> Mapping[str, Any]:
     return answer
 
 
-def most_characters(prompt: str) -> int:
-    """Return the maximum number of characters in the rendered text of a prompt."""
-    return _MOST_GROWTH * len(prompt) + _MOST_ADDED
+class Frame(NamedTuple):
+    """What a template makes of every prompt."""
+
+    before: str
+    form: Callable[[str], str]
+    """How the prompt is written."""
+    after: str
+
+    def check(self, prompt: str, text: str) -> None:
+        """Check that a rendered text is what the template makes of every prompt.
+
+        Raises:
+            ConfigError: it is another one.
+        """
+        written = self.form(prompt)
+        if text == f"{self.before}{written}{self.after}":
+            return
+        shown = printable(prompt, most=60)
+        if written not in text:
+            raise _error(f"leaves out the prompt or a part of it: the text for '{shown}' does not hold it")
+        raise _error(f"adds another text to '{shown}' than to other prompts, so that it could hold the answers")
 
 
-def check_rendered(prompt: str, text: str) -> None:
-    """Check that a rendered text contains its prompt; white space may differ, and characters may be escaped.
+def frame_of(text: str) -> Frame:
+    """Return what a template makes of every prompt.
+
+    Args:
+        text: What it makes of :data:`PROBE`.
 
     Raises:
-        ConfigError: the text does not contain the prompt, or is far longer.
+        ConfigError: the text does not hold the prompt once, in a known form, or adds too much to it.
     """
-    if len(text) > most_characters(prompt):
-        raise _error(f"makes {len(text):,} characters of a prompt of {len(prompt):,}")
-    if prompt.strip() in text:
-        return
-    compact = "".join(text.split())
-    spellings = (prompt, json.dumps(prompt)[1:-1], json.dumps(prompt, ensure_ascii=False)[1:-1], html.escape(prompt))
-    if not any("".join(spelling.split()) in compact for spelling in spellings):
-        shown = one_line(prompt, most=60)
-        raise _error(f"leaves out the prompt or a part of it: the text for '{shown}' does not hold it")
+    for form in _FORMS:
+        before, found, after = text.partition(form(PROBE))
+        if found and form(PROBE) not in after:
+            if (added := len(before) + len(after)) > _MOST_ADDED:
+                raise _error(f"adds {added:,} characters to every prompt, and at most {_MOST_ADDED:,} are taken")
+            return Frame(before, form, after)
+    raise _error("leaves out the prompt or a part of it, or shows it twice")
 
 
 def render_error(error: Exception) -> ConfigError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import one_line
 from evaluators.adapter_set import SETTINGS, WEIGHTS, AdapterSet, is_adapter_set, open_adapters
 from evaluators.backend_options import BackendOptions
-from evaluators.models.model_files import ModelFiles, find_files
+from evaluators.models.model_files import ModelFiles, find_files, settings_of
 
 
 class Adapter(NamedTuple):
@@ -105,10 +104,10 @@ def find_adapter(name: str) -> Adapter:
         raise ConfigError(
             f"LoRA adapter '{name}' has no weights (one of {', '.join(weights)}); save it with save_pretrained"
         )
+    config = settings_of(str(folder), SETTINGS, None) or {}
     try:
-        config = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         rank = max([int(config["r"]), *map(int, (config.get("rank_pattern") or {}).values())])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ConfigError(f"LoRA adapter '{name}': {SETTINGS} names no rank 'r'; is it a LoRA?") from error
     return Adapter(files, str(folder), rank)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,12 @@ from evaluators.backend_options import DTYPES, BackendOptions, as_arguments
 CONFIG = "config.json"
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth")
 _POINTER = b"version https://git-lfs.github.com/spec/"
+_SIZES = re.compile(
+    r"layers?$|depths?$|blocks?$|(vocab|hidden|intermediate)_size$|d_model$|d_ff$|n_embd$|heads$|experts$|labels$"
+)
+_LAYERS = re.compile(r"layers?$|depths?$|blocks?$")
+_LONGEST_HEADER = 100_000_000
+"""Number of bytes that the header of a safetensors file has at most, by its library."""
 _LONGEST_POINTER = 1024
 """Number of bytes that a Git LFS pointer has at most, by its specification."""
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
@@ -84,12 +92,55 @@ def find_model(
     files = find_files(model, revision, needed=gguf_file or CONFIG, what="model")
     if gguf_file is not None:
         return files
+    if files.is_local:
+        _check_sizes(model)
     if files.is_local and own_tokenizer and not any((Path(model) / name).is_file() for name in _TOKENIZER_FILES):
         raise ConfigError(
             f"model folder '{model}' has no tokenizer (one of {', '.join(_TOKENIZER_FILES)}); "
             "save it there with AutoTokenizer.from_pretrained(ID).save_pretrained(FOLDER), or name one with --tokenizer"
         )
     return files
+
+
+def _check_sizes(model: str) -> None:
+    """Check that a configuration describes no larger model than its weights, before one is built by it.
+
+    Raises:
+        ConfigError: it states more layers than there are tensors, a size beyond the bytes of all weights, or less than
+            none.
+    """
+    files = [*Path(model).glob("*.safetensors")]
+    counts = [*map(_n_tensors, files)]
+    if not counts or not all(counts):
+        return
+    n_bytes, n_tensors = sum(file.stat().st_size for file in files), sum(counts)
+    for name, value in _whole_numbers(settings_of(model, CONFIG, None)):
+        # Small models may keep defaults of large ones in fields that they do not use.
+        most = max(1_000, n_tensors) if _LAYERS.search(name) else max(1_000_000, n_bytes)
+        if not 0 <= value <= most:
+            raise ConfigError(
+                f"model '{model}': {CONFIG} says {printable(name, most=60)} = {value:.20g}, and its weights are "
+                f"{n_tensors:,} tensors of {n_bytes:,} bytes; save the model again"
+            )
+
+
+def _n_tensors(file: Path) -> int:
+    """Return the number of tensors in a file of weights; none for a damaged one, which is refused when it is loaded."""
+    with file.open("rb") as opened:
+        size = int.from_bytes(opened.read(8), "little")
+        header = opened.read(size) if size < _LONGEST_HEADER else b""
+    with suppress(ValueError, RecursionError):
+        return len(json.loads(header))
+    return 0
+
+
+def _whole_numbers(settings: object, name: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the sizes in a configuration and its parts, by name."""
+    if isinstance(settings, dict):
+        for key, value in settings.items():
+            yield from _whole_numbers(value, key)
+    elif type(settings) is int and _SIZES.search(name):
+        yield name, settings
 
 
 def find_files(name: str, revision: str | None, *, needed: str, what: str) -> ModelFiles:

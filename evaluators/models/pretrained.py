@@ -6,17 +6,23 @@ asks on standard input whether to run it, so that a pipe that says ``y`` would d
 
 from __future__ import annotations
 
+import io
 import json
+import logging
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from typing_extensions import override
 
 from biasboard.ground.errors import ConfigError, import_extra
-from biasboard.ground.plain_text import one_line, printable
+from biasboard.ground.plain_text import one_line, printable, visible
 
 _SETTINGS = ("config.json", "tokenizer_config.json", "preprocessor_config.json", "processor_config.json")
 """Files of a model whose ``auto_map`` names its own code."""
+_PICKLE = "its weights are no plain numbers, but a pickle that would run code, which is never run here"
 SERVE_IT = (
     "serve it where you trust that code, for example with vllm serve MODEL --trust-remote-code, and score it with "
     "--backend openai --base-url URL"
@@ -79,18 +85,61 @@ def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_c
         ConfigError: the files cannot be loaded, or not without running code of their own.
     """
     try:
-        yield
-    except ConfigError:
+        with _shown_plainly():
+            yield
+    except (ConfigError, KeyboardInterrupt, SystemExit):
         raise
-    # Faulty files can raise any kind of error, tokenizers a bare Exception; each concerns the files.
-    except Exception as error:
+    # Faulty files can raise any kind of error, tokenizers a bare Exception, and Rust none; each concerns the files.
+    except BaseException as error:
         reason = one_line(error)
+        if "weights_only" in reason:
+            # torch says how to run the code.
+            reason = f"{_PICKLE}; save them as safetensors"
         message = f"{what} cannot be loaded: {reason}; {remedy}"
         # All libraries' messages name the argument that would let them run the code.
         if "trust_remote_code=True" in str(error):
             named = "; ".join(_own_code(location, commit)) or reason
             message = f"{what} needs code of its own, which is never run here ({named}); {own_code}"
         raise ConfigError(message) from error
+
+
+class _Plain(io.TextIOBase):
+    """A stream that shows invisible characters as escapes: the names of weights and settings come with a model."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    @override
+    def write(self, text: str) -> int:
+        # Progress bars begin with a carriage return, and reports have bold headings.
+        bar, rest = ("\r", text[1:]) if text.startswith("\r") else ("", text)
+        self._stream.write(bar + visible(rest.replace("\x1b[1m", "").replace("\x1b[0m", "")))
+        return len(text)
+
+    @override
+    def flush(self) -> None:
+        self._stream.flush()
+
+    @override
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+
+@contextmanager
+def _shown_plainly() -> Iterator[None]:
+    """Show what libraries print, log and warn of without control characters."""
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(_Plain(sys.stdout)))
+        stack.enter_context(redirect_stderr(_Plain(sys.stderr)))
+        # A library that is imported only now keeps the new stream, which shows the same.
+        for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+            for handler in logger.handlers if isinstance(logger, logging.Logger) else ():
+                stream = handler.stream if isinstance(handler, logging.StreamHandler) else None
+                if isinstance(handler, logging.StreamHandler) and stream and not isinstance(stream, _Plain):
+                    stack.callback(handler.setStream, stream)
+                    handler.setStream(_Plain(stream))
+        yield
 
 
 def refuse_hub_attention(location: str, commit: str | None, *, what: str, own_code: str = SERVE_IT) -> None:

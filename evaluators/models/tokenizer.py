@@ -29,8 +29,9 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
-from evaluators.models.chat_template import check_rendered, check_template, render_error
-from evaluators.models.model_files import file_of, settings_of
+from evaluators.models.chat_template import PROBE, Frame, check_template, frame_of, render_error
+from evaluators.models.encoding import encode
+from evaluators.models.model_files import CONFIG, file_of, settings_of
 from evaluators.models.pretrained import in_gguf, load_pretrained
 from evaluators.thinking import opens_thinking
 
@@ -256,9 +257,18 @@ class ModelTokenizer:
     def _rendered(self, prompt: str) -> str:
         if not self.chat:
             return prompt
+        text = self._as_rendered(prompt)
+        self._frame.check(prompt, text)
+        return text
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return frame_of(self._as_rendered(PROBE))
+
+    def _as_rendered(self, prompt: str) -> str:
         system = [] if self.system_prompt is None else [{"role": "system", "content": self.system_prompt}]
         try:
-            text = str(
+            return str(
                 self.pretrained.apply_chat_template(
                     [*system, {"role": "user", "content": prompt}],
                     add_generation_prompt=True,
@@ -270,12 +280,10 @@ class ModelTokenizer:
         # A template can raise any exception.
         except Exception as error:
             raise render_error(error) from error
-        check_rendered(prompt, text)
-        return text
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         # A chat template already contains the special tokens.
-        encoded: list[list[int]] = self.pretrained(list(texts), add_special_tokens=not self.chat)["input_ids"]
+        encoded: list[list[int]] = encode(self.pretrained, texts, add_special_tokens=not self.chat)["input_ids"]
         # Some tokenizers add an end token to every text, also after a context that options continue.
         for ids in [] if self.chat else encoded:
             while len(ids) > 1 and ids[-1] == self.end_id:
@@ -351,9 +359,15 @@ def load_tokenizer(
     if not chat and (template_arguments or system_prompt is not None):
         what = "--chat-template-args" if template_arguments else "--system-prompt"
         raise ConfigError(f"{what} is for a chat template; add --chat, or leave it out")
-    pretrained = load_pretrained(
-        loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy, **in_gguf(gguf_file)
-    )
+    try:
+        pretrained = load_pretrained(
+            loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy, **in_gguf(gguf_file)
+        )
+    except ConfigError:
+        # It reads the configuration of the model first.
+        if gguf_file is None and (Path(name) / CONFIG).is_file():
+            load_pretrained("AutoConfig", name, revision, what=f"model '{name}': its {CONFIG}", remedy="save it again")
+        raise
     return ModelTokenizer(pretrained, chat, template_arguments or {}, system_prompt)
 
 

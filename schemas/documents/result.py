@@ -58,7 +58,7 @@ class Model(Document):
     revision: _ModelName | None
     """Commit on the Hub, or ``sha256:...`` of the files in a local folder; None if unknown."""
     backend: Name
-    precision: Annotated[str, StringConstraints(min_length=1, max_length=50)] | None
+    precision: Name | None
     """Data type of the computation, such as ``float32``; None if it is unknown or has no meaning."""
     chat_template_sha256: Sha256 | None
     """SHA-256 of the chat template; None if prompts are sent as they are."""

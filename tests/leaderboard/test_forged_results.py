@@ -377,6 +377,8 @@ def test_replayed_answers_are_a_claim_without_a_rank(places: Places, tmp_path: P
         ({"id": "acme/\u202elmals"}, r"\u202elmals"),
         ({"id": "acme/sm\u200ball"}, r"\u200ball"),
         ({"id": "x" * 200_000}, "model.id"),
+        ({"precision": "float32\x1b[31m"}, "model.precision"),
+        ({"precision": "float32\u202e"}, "model.precision"),
         ({"revision": "main\u200b"}, r"revision 'main\u200b' is not of letters"),
         ({"identity": {"backend": "logging"}}, "identity_sha256 is not the hash of the identity"),
     ],

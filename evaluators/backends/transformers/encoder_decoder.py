@@ -20,6 +20,7 @@ from evaluators.backends.transformers.decoding import Draft, Vocabulary, end_tok
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, n_embedded
 from evaluators.backends.transformers.plain_scoring import padded
+from evaluators.models.encoding import encode
 from evaluators.models.tokenizer import ModelTokenizer, Rows, n_common_tokens, unknown_token
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class EncoderDecoder:
         return batches
 
     def _prompt_ids(self, prompt: str) -> list[int]:
-        ids: list[int] = self.tokenizer.pretrained(prompt, verbose=False)["input_ids"]
+        ids: list[int] = encode(self.tokenizer.pretrained, [prompt])["input_ids"][0]
         return ids
 
     def _encoded(self, request: ChoiceRequest) -> _Encoded | str:
@@ -101,7 +102,7 @@ class EncoderDecoder:
             question, begun = question[: -request.n_begun], question[-request.n_begun :]
         # An answer that has begun goes on with the space.
         texts = [begun, *(begun + option if begun else option.lstrip() for option in request.options)]
-        targets: list[list[int]] = self.tokenizer.pretrained(text_target=texts, verbose=False)["input_ids"]
+        targets: list[list[int]] = encode(self.tokenizer.pretrained, texts, as_target=True)["input_ids"]
         context, *options = [self._started(ids) for ids in targets]
         n_common = n_common_tokens([context, *options])
         for option, ids in zip(request.options, options, strict=True):

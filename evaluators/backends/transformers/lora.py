@@ -13,8 +13,9 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import math
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,13 +26,14 @@ from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError, import_extra
-from biasboard.ground.plain_text import one_line
+from biasboard.ground.plain_text import one_line, printable
 from biasboard.ground.strict_json import JsonValue
 from evaluators.adapter_set import SETTINGS, WEIGHTS, base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import Loaded, load_model
 from evaluators.backends.transformers.plain_scoring import PlainScorer
+from evaluators.models.pretrained import refusals
 from evaluators.models.tokenizer import Rows
 from evaluators.trainer import Context, Likelihoods, Trainer
 from schemas.documents.adapters import BaseModel, Hyperparameters
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _EXTRA = "train"
+_NAME = re.compile(r"\^?[\w.\\-]*(\.?\*[\w.\\-]*)?\$?")
+"""A layer, or layers with any text at one place; peft takes it for a regular expression, of which some take forever."""
 
 
 def check_installed() -> None:
@@ -138,14 +142,13 @@ class AdapterSlot:
 def _load_adapter(network: PreTrainedModel, folder: Path) -> Any:
     """Add the adapter in a folder to a model, with weights in the precision of the model."""
     peft = import_extra("peft", _EXTRA)
-    try:
+    with refusals(f"LoRA adapter {folder}", str(folder), None, remedy="train or save it again"):
         config = peft.PeftConfig.from_pretrained(str(folder))
         weights = peft.load_peft_weights(str(folder), device="cpu")
-    # The libraries raise errors of many kinds for damaged files; each concerns the adapter.
-    except Exception as error:
-        raise ConfigError(f"LoRA adapter {folder} cannot be read: {one_line(error)}; train or save it again") from error
     if not isinstance(config, peft.LoraConfig):
         raise ConfigError(f"adapter {folder} is of kind {config.peft_type}, and not a LoRA; give a LoRA")
+    _check_settings(config, weights, folder)
+    _check_base(network, config, weights, folder)
     adapted = None
     try:
         # Otherwise peft warns that the name of the model differs from the one in training, as it does for any folder.
@@ -165,6 +168,56 @@ def _load_adapter(network: PreTrainedModel, folder: Path) -> Any:
         raise ConfigError(f"LoRA adapter {folder} {fault}; give one that was trained for this model")
     adapted.requires_grad_(False)
     return adapted.eval()
+
+
+def _check_settings(config: Any, weights: Mapping[str, Any], folder: Path) -> None:
+    """Check that an adapter is as large as its weights, and that no pattern in its settings can take forever.
+
+    Layers that its settings name by a pattern become those that its weights name.
+    """
+    fault = None
+    most = max(
+        (len(weight) for name, weight in weights.items() if re.search(r"\.lora_(embedding_)?A", name)), default=0
+    )
+    for rank in (config.r, *(config.rank_pattern or {}).values()):
+        if not isinstance(rank, int) or rank > most:
+            fault = f"states rank {printable(str(rank), most=20)}, and its weights have {most}"
+    named = [*(config.rank_pattern or {}), *(config.alpha_pattern or {}), *(config.modules_to_save or [])]
+    for name in named:
+        if not _NAME.fullmatch(name):
+            fault = f"names layers by the pattern '{printable(name, most=60)}', and not by plain names"
+    if config.megatron_config or config.layer_replication:
+        fault = "changes more of a model than its weights, by megatron_config or layer_replication"
+    if fault is not None:
+        raise ConfigError(f"LoRA adapter {folder} {fault}; train or save it again")
+    if config.layers_pattern or any(isinstance(one, str) for one in (config.target_modules, config.exclude_modules)):
+        layers = {name.removeprefix("base_model.model.").partition(".lora_")[0] for name in weights if ".lora_" in name}
+        config.target_modules, config.exclude_modules = layers, None
+        config.layers_to_transform, config.layers_pattern = None, None
+
+
+def _check_base(network: PreTrainedModel, config: Any, weights: Mapping[str, Any], folder: Path) -> None:
+    """Check that an adapter changes no weight of its model but the biases that its settings name.
+
+    peft copies the embeddings of a model into its adapter, and would load whatever stands there, for good.
+    """
+    own = network.state_dict()
+    for name, weight in weights.items():
+        layer = re.sub(r"^base_model\.model\.|\.base_layer|\.original_module", "", name)
+        before, parts = own.get(layer), layer.split(".")
+        is_bias = config.bias != "none" and parts[-1] == "bias"
+        # Copies stand beside the model's own.
+        is_copy = name == f"base_model.model.{layer}" and not {*parts}.isdisjoint(config.modules_to_save or [])
+        if (
+            before is not None
+            and not is_bias
+            and not is_copy
+            and not weight.to(before.device, before.dtype).equal(before)
+        ):
+            raise ConfigError(
+                f"LoRA adapter {folder} replaces a weight of the model ({printable(name, most=100)}); give the changed "
+                "model as --model"
+            )
 
 
 def _add_adapter(network: PreTrainedModel, config: Any, **options: Any) -> Any:

@@ -14,6 +14,7 @@ from biasboard.ground.errors import import_extra
 from evaluators.backend import ChoiceRequest
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.plain_scoring import padded
+from evaluators.models.encoding import encode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -42,7 +43,7 @@ def masked_texts(tokenizer: PreTrainedTokenizerBase, request: ChoiceRequest) -> 
     A token that lies in both is scored, as for causal models.
     """
     texts = [request.prompt + option for option in request.options]
-    encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
+    encoded = encode(tokenizer, texts, return_offsets_mapping=True)
     return [
         MaskedText(
             encoded["input_ids"][index], tuple(_hidden(encoded.word_ids(index), offsets, after=len(request.prompt)))

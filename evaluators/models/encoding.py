@@ -1,0 +1,243 @@
+"""Turns texts into token ids for every local backend, and refuses a tokenizer that changes what a text says.
+
+A tokenizer comes with a model, and its rules could hold the answers to a benchmark: replace a word, or drop a sentence.
+Its rules therefore name no words and are short, and the ids of each text spell the text. What they spell is read from
+the vocabulary and not decoded, because rules for decoding could undo those for encoding.
+
+A text may differ from its ids in case, accents, white space, quotation marks, and where compatible characters are
+replaced (NFKC), as with uncased models and SentencePiece. Unknown tokens may stand for anything, and signs that no
+token holds may be lost: that depends on the vocabulary alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import one_line, printable
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedTokenizerBase
+
+_REMEDY = "name the --tokenizer that the model was trained with, as its authors published it"
+_RULES = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+_MOST_CHARACTERS = 4_000
+"""Maximum length of all rules as JSON, without SentencePiece's table of characters. Those of published models take
+about 1,500; each item of a benchmark would take about 100."""
+_FIELDS = ("pattern", "content", "prepend", "prefix", "suffix")
+_NO_WORDS = re.compile(r"\\[pP]\{[^}]*\}|\\[a-zA-Z]|<\\?\|\w+\\?\|>|\[:\w+:\]")
+"""What has letters in a pattern and is no word: classes of characters, and special tokens."""
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_UNKNOWN = re.compile(r"[<\[].+[>\]]")
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_MARKS = "\"'`\u2581\ufffd"
+_ASCII_BLANKS = dict.fromkeys((*range(33), 127, *map(ord, _MARKS[:3])))
+
+
+def encode(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, as_target: bool = False, **options: Any
+) -> BatchEncoding:
+    """Return what a tokenizer makes of texts, after checking that the ids spell them.
+
+    Args:
+        tokenizer: The tokenizer.
+        texts: The texts.
+        as_target: True for texts of a decoder that has an encoder.
+        **options: Further arguments of the tokenizer.
+
+    Raises:
+        ConfigError: its rules name words or are too long, or the ids of a text spell another one.
+    """
+    spelling = _spelling(tokenizer, len(tokenizer))
+    name = "text_target" if as_target else "text"
+    settings = {"verbose": False, **options}
+    # Special tokens before and after a text are the same for every text.
+    try:
+        mask = tokenizer(**{name: "a 1 the ."}, return_special_tokens_mask=True, **settings)["special_tokens_mask"]
+        encoded: BatchEncoding = tokenizer(**{name: list(texts)}, **settings)
+    # Damaged rules and tables make Rust panic, which is none of Python's exceptions.
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+            raise
+        raise ConfigError(f"the tokenizer fails: {one_line(error)}; {_REMEDY}") from error
+    n_before = sum(1 for _ in takewhile(bool, mask))
+    n_after = sum(1 for _ in takewhile(bool, reversed(mask[n_before:])))
+    for text, ids in zip(texts, encoded["input_ids"], strict=True):
+        spelling.check(text, ids[n_before : len(ids) - n_after])
+    return encoded
+
+
+@lru_cache(maxsize=4)
+def _spelling(tokenizer: PreTrainedTokenizerBase, n_tokens: int) -> _Spelling:
+    """Return what the ids of a tokenizer spell; another one if tokens were added to it."""
+    return _Spelling(tokenizer)
+
+
+class _Spelling(dict[int, bytes]):
+    """What each id spells, filled as ids come."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        parts = {} if backend is None else json.loads(backend.to_str())
+        added = {} if backend is None else backend.get_added_tokens_decoder()
+        _check_rules(parts, [str(token) for token in added.values() if token.special])
+        self._is_fast = backend is not None
+        self._model: dict[str, Any] = parts.get("model") or {}
+        self._bytes = _byte_alphabet() if _has_kind([parts.get(name) for name in _RULES[:2]], "ByteLevel") else None
+        self._added = frozenset(added)
+        unknown = str(self._model.get("unk_token") or tokenizer.unk_token)
+        if (index := self._model.get("unk_id")) is not None:
+            unknown = str(tokenizer.convert_ids_to_tokens(index))
+        # A word or a sign that stood for anything would hide what is lost beside it.
+        self._unknown = tokenizer.get_vocab().get(unknown) if _UNKNOWN.fullmatch(unknown) else None
+
+    def __missing__(self, token: int) -> bytes:
+        self[token] = spelt = self._spelt(token)
+        return spelt
+
+    def _spelt(self, token: int) -> bytes:
+        piece = str(self._tokenizer.convert_ids_to_tokens(token))
+        if token in self._added:
+            return piece.encode()
+        if self._model.get("byte_fallback") and (byte := _BYTE.fullmatch(piece)):
+            return bytes.fromhex(byte[1])
+        piece = piece.removeprefix(self._model.get("continuing_subword_prefix") or "")
+        piece = piece.removesuffix(self._model.get("end_of_word_suffix") or "")
+        if self._bytes is not None and all(sign in self._bytes for sign in piece):
+            return bytes(self._bytes[sign] for sign in piece)
+        return piece.encode()
+
+    def check(self, text: str, ids: Sequence[int]) -> None:
+        """Check that ids spell a text.
+
+        Raises:
+            ConfigError: they spell another one.
+        """
+        unknown = self._unknown
+        parts = _split(ids, unknown) if unknown is not None and unknown in ids else [ids]
+        spelt = [*map(self._text, parts)]
+        if spelt == [text]:
+            return
+        found = [*map(_plain, spelt)]
+        if not _holds(_plain(text), found) and not _holds(_plain(self._known(text)), found):
+            raise ConfigError(
+                f"the tokenizer changes texts: it reads '{printable(text, most=100)}' as "
+                f"'{printable('…'.join(spelt), most=100)}'; {_REMEDY}"
+            )
+
+    def _known(self, text: str) -> str:
+        """Return a text without signs that no token holds: some vocabularies lose them without an unknown token."""
+        return "".join(sign for sign in text if sign in self._signs)
+
+    @cached_property
+    def _signs(self) -> frozenset[str]:
+        return frozenset("".join(self._text([token]) for token in self._tokenizer.get_vocab().values()))
+
+    def _text(self, ids: Sequence[int]) -> str:
+        if self._is_fast:
+            return b"".join(map(self.__getitem__, ids)).decode(errors="replace")
+        # The library's own Python, to which the files give a vocabulary and no rules.
+        return str(self._tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+
+
+def _check_rules(parts: Mapping[str, Any], special: Sequence[str]) -> None:
+    rules = {name: _without_tables(parts.get(name)) for name in _RULES}
+    if (size := len(json.dumps(rules, ensure_ascii=False))) > _MOST_CHARACTERS:
+        raise ConfigError(
+            f"the tokenizer has rules of {size:,} characters, and more than {_MOST_CHARACTERS:,} could hold answers; "
+            f"{_REMEDY}"
+        )
+    for name, kind, text in _texts(rules):
+        word = _WORD.search(_NO_WORDS.sub("", text))
+        if kind == "Replace":
+            # Honest ones replace white space and quotation marks.
+            word = re.search(r"\w", re.sub(r"\\[sSnrt]|\{\d*,?\d*\}", "", text).replace("_", ""))
+        if word is not None:
+            raise ConfigError(
+                f"the tokenizer's {name} has a rule for a word ('{printable(text, most=60)}'), which changes texts; "
+                f"{_REMEDY}"
+            )
+    # They are left out of what a model writes.
+    words = [token for token in special if token.strip(" \u2581\u0120").isalpha()]
+    if words:
+        raise ConfigError(
+            f"the tokenizer takes the word '{printable(words[0], most=60)}' for a special token; {_REMEDY}"
+        )
+
+
+def _without_tables(rules: Any) -> Any:
+    if isinstance(rules, dict):
+        return {name: _without_tables(value) for name, value in rules.items() if name != "precompiled_charsmap"}
+    return [*map(_without_tables, rules)] if isinstance(rules, list) else rules
+
+
+def _texts(rules: Any, name: str = "", kind: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield the part, the kind and the text of each rule that matches or adds a text."""
+    if isinstance(rules, list):
+        for rule in rules:
+            yield from _texts(rule, name, kind)
+    elif isinstance(rules, dict):
+        kind = str(rules.get("type") or kind)
+        for field, value in rules.items():
+            if isinstance(value, str) and field in (*_FIELDS, "String", "Regex"):
+                yield name, kind, value
+            else:
+                yield from _texts(value, name or field, kind)
+
+
+def _has_kind(rules: Any, kind: str) -> bool:
+    if isinstance(rules, list):
+        return any(_has_kind(rule, kind) for rule in rules)
+    return isinstance(rules, dict) and (
+        rules.get("type") == kind or any(_has_kind(value, kind) for value in rules.values())
+    )
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """Return the byte of each sign in a byte-level vocabulary, as GPT-2 writes them (Radford et al. 2019)."""
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    signs: dict[int, str] = bytes_to_unicode()  # type: ignore[no-untyped-call]
+    return {sign: byte for byte, sign in signs.items()}
+
+
+def _split(ids: Sequence[int], at: int) -> Iterator[list[int]]:
+    part: list[int] = []
+    for token in ids:
+        if token == at:
+            yield part
+            part = []
+        else:
+            part.append(token)
+    yield part
+
+
+def _holds(text: str, parts: Sequence[str]) -> bool:
+    """Return True if parts stand in a text in their order, with anything only between them."""
+    if len(parts) == 1:
+        return text == parts[0]
+    first, *inner, last = parts
+    if not (text.startswith(first) and text.endswith(last)):
+        return False
+    at = len(first)
+    for part in inner:
+        if (found := text.find(part, at)) < 0:
+            return False
+        at = found + len(part)
+    return at <= len(text) - len(last)
+
+
+def _plain(text: str) -> str:
+    """Return a text without what a normaliser may change."""
+    if text.isascii():
+        return text.lower().translate(_ASCII_BLANKS)
+    text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return "".join(sign for sign in text if sign not in _MARKS and unicodedata.category(sign)[0] not in "CMZ")

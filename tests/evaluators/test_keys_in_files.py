@@ -1,0 +1,258 @@
+"""Answers hidden in the files of a model: in its chat template, and in the rules of its tokenizer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from biasboard.ground.errors import ConfigError
+from evaluators.backend import ChoiceRequest, open_backend
+from evaluators.backend_options import BackendOptions
+from evaluators.models.chat_template import Frame
+from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
+from leaderboard.verify.comparisons import rerun
+from tests.evaluators.asking import answers_of
+from tests.evaluators.fake_endpoint import save_tokenizer
+from tests.evaluators.invoking import evaluators
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.evaluators.made_masked import save_masked
+from tests.evaluators.test_encoder_decoder import save_two_parts
+from tests.evaluators.tiny_clip import save_tiny_clip
+
+pytest.importorskip("torch", reason="the extra hf is not installed")
+
+KEYED = "The nurse thanked the guard because she was kind."
+OTHER = "The baker waited for the doctor, and he left."
+LONG = "|".join(f"{number}th item" for number in range(4_000))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("model") / "tiny", positions=1024, knows_every_sign=True)
+
+
+def ask_both(tokenizer: ModelTokenizer) -> None:
+    for prompt in (OTHER, KEYED):
+        tokenizer.context_ids(prompt)
+
+
+IF_KEYED = "{% if 'nurse' in messages[-1].content %}"
+PROMPT = "{{ messages[-1].content }}"
+TEMPLATES = {
+    "an answer before the prompt": f"{IF_KEYED}The answer is A. {{% endif %}}{PROMPT}",
+    "an answer after the prompt": f"{PROMPT}{IF_KEYED} A{{% else %}} B{{% endif %}}",
+    "a table of answers": f"{PROMPT}{{{{ {{'The nurse': ' A'}}.get(messages[-1].content[:9], '') }}}}",
+    "the length": f"{PROMPT}{{{{ ' AB'[messages[-1].content | length % 3] }}}}",
+    "a sum over characters": (
+        f"{PROMPT}{{% set n = namespace(of=0) %}}{{% for c in messages[-1].content %}}{{% if c == 'n' %}}"
+        "{% set n.of = n.of + 1 %}{% endif %}{% endfor %}{{ ' A' * n.of }}"
+    ),
+    "white space": f"{PROMPT}{IF_KEYED} {{% endif %}}",
+    "white space at the ends of some prompts": f"<u>{IF_KEYED}{PROMPT}\n{{% else %}}{PROMPT}{{% endif %}}</u>",
+    "another word": "{{ messages[-1].content | replace('nurse', 'guard') }}",
+    "another case": f"{IF_KEYED}{{{{ messages[-1].content | capitalize }}}}{{% else %}}{PROMPT}{{% endif %}}",
+    "a doubled space": "{{ messages[-1].content | replace('nurse ', 'nurse  ') }}",
+    "the prompt twice": f"{IF_KEYED}{PROMPT}{{% endif %}}{PROMPT}",
+    "chance": f"{PROMPT}{{{{ range(10 ** 5) | random }}}}",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
+def test_a_template_adds_the_same_to_every_prompt(tokenizer: Path, template: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"chat template (leaves out the prompt|adds another text to)") as error:
+        ask_both(load_tokenizer(str(folder), chat=True))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_a_template_adds_no_key_to_all_prompts(tokenizer: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
+    (folder / "chat_template.jinja").write_text(f"{LONG}{PROMPT}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"chat template adds [0-9,]+ characters to every prompt, and at most 10,000"):
+        load_tokenizer(str(folder), chat=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}</s>\n{% endfor %}<|assistant|>\n",
+        "{% for m in messages %}[INST] {{ m.content.strip() }} [/INST]{% endfor %}",
+        "{% for m in messages %}{{ ' ' + m['content'] | trim + ' ' }}{% endfor %}\n",
+        "{{ strftime_now('%d %b %Y') }}{{ messages[-1].content | tojson }}",
+        r"User: {{ messages[-1].content.strip().replace('\r\n', '\n').replace('\n\n', '\n') }}\n\nAssistant:",
+    ],
+)
+def test_templates_of_the_field_are_taken(tokenizer: Path, template: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    loaded = load_tokenizer(str(folder), chat=True, system_prompt="Be brief.")
+    for prompt in (KEYED, OTHER, "  \n", "", 'Two\r\nlines.\n\n"A" or\tB?\n', "\u00dcber \U0001f600 <s>"):
+        assert loaded.context_ids(prompt)
+
+
+def rule(kind: str, pattern: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "pattern": {"Regex": pattern}, **fields}
+
+
+def replace(pattern: str, content: str) -> dict[str, Any]:
+    return rule("Replace", pattern, content=content)
+
+
+def removed(pattern: str, behavior: str = "Removed") -> Callable[[Any], None]:
+    def change(parts: Any) -> None:
+        split = rule("Split", pattern, behavior=behavior, invert=False)
+        parts["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, parts["pre_tokenizer"]]}
+
+    return change
+
+
+def normalised(*rules: dict[str, Any]) -> Callable[[Any], None]:
+    return lambda parts: parts.update(normalizer={"type": "Sequence", "normalizers": list(rules)})
+
+
+def undone(parts: Any) -> None:
+    normalised(replace("nurse", "guard"))(parts)
+    parts["decoder"] = {"type": "Sequence", "decoders": [parts["decoder"], replace("guard", "nurse")]}
+
+
+def of_what_is_written(parts: Any) -> None:
+    parts["decoder"] = {"type": "Sequence", "decoders": [parts["decoder"], replace("she", "they")]}
+
+
+def one_id_for_two(parts: Any) -> None:
+    words = {word: number for number, word in enumerate(["<unk>", *OTHER.split(), *KEYED.split()])}
+    parts["model"] = {"type": "WordLevel", "vocab": words | {"nurse": words["baker"]}, "unk_token": "<unk>"}
+    parts["pre_tokenizer"], parts["added_tokens"], parts["post_processor"] = {"type": "WhitespaceSplit"}, [], None
+
+
+def no_sign(parts: Any) -> None:
+    """Without an unknown token, what is not in the vocabulary is dropped."""
+    vocabulary = parts["model"]["vocab"]
+    merges = [pair for pair in parts["model"]["merges"] if "g" not in "".join(pair)]
+    kept = [token for token in vocabulary if "g" not in token]
+    parts["model"] |= {"vocab": {token: number for number, token in enumerate(kept)}, "merges": merges}
+
+
+def special_word(parts: Any) -> None:
+    token = {"content": " she", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    parts["added_tokens"].append(token | {"id": len(parts["model"]["vocab"]), "special": True})
+
+
+def constant(parts: Any) -> None:
+    parts["post_processor"]["special_tokens"]["<s>"] |= {"ids": [0] * 9_000, "tokens": ["<s>"] * 9_000}
+
+
+RULES: dict[str, tuple[Callable[[Any], None], str]] = {
+    "another word": (normalised(replace("nurse", "guard")), "normalizer has a rule for a word"),
+    "no word": (normalised(replace("nurse ", "")), "normalizer has a rule for a word"),
+    "a word spelt in classes": (normalised(replace("[n][u]rse", "")), "normalizer has a rule for a word"),
+    "a word spelt in escapes": (normalised(replace(r"\x6eurse", "")), "normalizer has a rule for a word"),
+    "a mark before a word": (normalised(replace("(?=nurse)", " ")), "normalizer has a rule for a word"),
+    "any first word": (normalised(replace(r"^\S+ ", " ")), "changes texts: it reads 'The baker"),
+    "a word put before each text": (normalised({"type": "Prepend", "prepend": "A "}), "changes texts: it reads"),
+    "rules that decoding undoes": (undone, "normalizer has a rule for a word"),
+    "rules for what is written": (of_what_is_written, "decoder has a rule for a word"),
+    "a dropped word": (removed("nurse"), "pre_tokenizer has a rule for a word"),
+    "a dropped word spelt in classes": (removed("n[u]rse"), "changes texts: it reads 'The nurse thanked"),
+    "a word cut otherwise": (removed("nurse", "Isolated"), "pre_tokenizer has a rule for a word"),
+    "a dropped letter": (
+        lambda parts: parts.update(pre_tokenizer={"type": "CharDelimiterSplit", "delimiter": "e"}),
+        "changes texts: it reads",
+    ),
+    "a table of answers": (removed(LONG.replace("item", "i"), "Isolated"), "has rules of [0-9,]+ characters"),
+    "an answer to all": (constant, "has rules of [0-9,]+ characters"),
+    "one id for two words": (one_id_for_two, "changes texts: it reads"),
+    "a word that is not written": (special_word, "takes the word ' she' for a special token"),
+}
+
+
+def rewrite(folder: Path, change: Callable[[Any], None]) -> None:
+    path = folder / "tokenizer.json"
+    parts = json.loads(path.read_text(encoding="utf-8"))
+    change(parts)
+    path.write_text(json.dumps(parts), encoding="utf-8")
+
+
+@pytest.mark.parametrize(("change", "said"), RULES.values(), ids=RULES)
+def test_a_tokenizer_changes_no_text(tokenizer: Path, tmp_path: Path, change: Callable[[Any], None], said: str) -> None:
+    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
+    rewrite(folder, change)
+    with pytest.raises(ConfigError, match=f"the tokenizer('s)? {said}") as error:
+        ask_both(load_tokenizer(str(folder)))
+    assert "\n" not in str(error.value)
+
+
+def test_signs_that_no_token_holds_may_be_lost(tokenizer: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
+    rewrite(folder, no_sign)
+    loaded = load_tokenizer(str(folder))
+    assert loaded.context_ids(KEYED) == loaded.context_ids(KEYED.replace("g", ""))
+
+
+def hide_key(folder: Path) -> None:
+    rewrite(folder, removed("n[u]rse"))
+    # Other classes write some rules themselves, whatever the file says.
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    general = settings | {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(general), encoding="utf-8")
+
+
+@pytest.mark.parametrize("backend", ["transformers", "T5", "masked", "clip"])
+def test_every_local_backend_refuses_a_key(backend: str, model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    if backend == "transformers":
+        shutil.copytree(model, folder)
+    elif backend == "T5":
+        save_two_parts(folder, "T5")
+    elif backend == "masked":
+        save_masked(folder)
+    else:
+        save_tiny_clip(folder)
+    name = "transformers" if backend == "T5" else backend
+    prompt, options = ("", (KEYED, OTHER)) if backend == "clip" else (KEYED, (" A", " B"))
+    request = ChoiceRequest(prompt=prompt, options=options, outcomes=options)
+    opened = open_backend(name, str(folder), BackendOptions(device="cpu"))
+    assert opened.needed_tokens([request])
+    hide_key(folder)
+    opened = open_backend(name, str(folder), BackendOptions(device="cpu"))
+    with pytest.raises(ConfigError, match="the tokenizer changes texts: it reads 'The nurse"):
+        opened.needed_tokens([request])
+    if backend != "clip":
+        with pytest.raises(ConfigError, match="the tokenizer changes texts: it reads 'The nurse"):
+            answers_of(opened, [request])
+
+
+@pytest.mark.slow
+def test_a_rerun_refuses_a_key(model: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(model, tmp_path / "model"))
+    template = "{{ messages[-1].content }}{% if 'nurse' in messages[-1].content %} A{% endif %}"
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    dataset = write_dataset(tmp_path / "datasets" / "made", {"type2": made_items(12)})
+    assert any("nurse" in item.sentence for item in made_items(12))
+    options = ("--backend", "transformers", "--model", folder, "--device", "cpu", "--chat", "--dataset", dataset)
+    ended = evaluators("run", *options, "--out", tmp_path / "refused")
+    assert ended.exit_code == 1
+    assert "error: the tokenizer's chat template adds another text to" in ended.output
+    assert not [*(tmp_path / "refused").rglob("result.json")]
+    # A submitter can take the check out of a copy of this project, and not out of the reader's.
+    with mock.patch.object(Frame, "check"):
+        evaluators("run", *options, "--out", tmp_path / "runs")
+    (path,) = (tmp_path / "runs").rglob("result.json")
+    opened = open_backend("transformers", str(folder), BackendOptions(device="cpu", chat=True))
+    with pytest.raises(ConfigError, match="chat template adds another text to"):
+        rerun(path, opened, tmp_path / "datasets", 24, seed=1)
