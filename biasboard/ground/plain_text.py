@@ -139,6 +139,8 @@ def invisible_sign(text: str) -> str | None:
     >>> invisible_sign("a\u202eb"), invisible_sign("Größe"), invisible_sign("\u0646\u0645\u06cc\u200c\u062f")
     ('\u202e', None, None)
     """
+    if text.isprintable():
+        return None
     hidden = (sign for sign in text if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp", "Cs"))
     return next((sign for sign in hidden if sign not in _JOINERS), None)
 

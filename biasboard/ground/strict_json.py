@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.files import check_readable, replacing
+from biasboard.ground.files import MOST_BYTES, check_readable, replacing
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -86,19 +86,20 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
     return value
 
 
-def read(path: Path, *, remedy: str | None = None) -> JsonValue:
+def read(path: Path, *, most: int = MOST_BYTES, remedy: str | None = None) -> JsonValue:
     """Read a strict JSON file.
 
     Args:
         path: Path of the file.
+        most: Maximum size in bytes.
         remedy: As that of :func:`loads`.
 
     Raises:
-        DataError: the file is missing, is not UTF-8, or is not strict JSON.
+        DataError: the file is missing, is too large, is not UTF-8, or is not strict JSON.
     """
     try:
         if path.exists():
-            check_readable(path, remedy=remedy)
+            check_readable(path, most=most, remedy=remedy)
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; {remedy or 'correct the path'}") from error

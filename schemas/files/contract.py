@@ -58,6 +58,8 @@ _FILES: Mapping[type[Document], str] = {
     Reproduction: "reproduction",
     ModelSummary: "model_summary",
 }
+MOST_BYTES = 16 << 20
+"""Maximum size of a document: values of JSON take twenty times as much memory as their text."""
 _EXTENDED = (Manifest, Result, AnswerKey, Register)
 """JSON documents to which optional fields were added later. These are left out while they have their defaults, so that
 older files stay valid and new ones equal them; the columns of a parquet file are always complete."""
@@ -117,7 +119,7 @@ def read(path: Path, document_type: type[D]) -> D:
 def checked(path: Path, document_type: type[D]) -> Check[D | None]:
     """Check a JSON file, and return its document."""
     try:
-        value = strict_json.read(path)
+        value = strict_json.read(path, most=MOST_BYTES)
     except DataError as error:
         yield str(error)
         return None
