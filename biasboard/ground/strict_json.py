@@ -20,6 +20,8 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 _REMEDY = "correct it, or take the file from where it was made"
 _MOST_DIGITS = 300
 """Maximum number of digits of an integer, so that it is also a finite floating-point number."""
+_MOST_VALUES = 10_000_000
+"""Maximum number of values: two bytes, as of an empty list, take 64 in memory."""
 
 
 class _FaultError(ValueError):
@@ -69,6 +71,9 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
             surrogate.
     """
     try:
+        n_values = sum(map(text.count, ",[{"))
+        if n_values > _MOST_VALUES:
+            raise _FaultError(f"it has {n_values:,} values, more than {_MOST_VALUES:,}", "give a smaller one")
         value: JsonValue = json.loads(
             text,
             parse_int=_integer,

@@ -18,6 +18,7 @@ from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table, read_tables
 from builders.own_questions import published_json
 from builders.own_questions.published_json import RejectedError
 from schemas.documents.dataset import Reject
+from schemas.documents.item_shape import offered_fault
 from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
 
 _LETTERS = "abcdefgh"[:MOST_OPTIONS]
@@ -248,6 +249,8 @@ def _item(row: Row, neutral: str | None = None) -> OwnQuestion:
         raise RejectedError(FEW_OPTIONS, f"has {len(options)} option{'s' * (len(options) != 1)}")
     if len({option.casefold() for option in options}) < len(options):
         raise RejectedError(FEW_OPTIONS, "has an option twice")
+    if (fault := offered_fault(tuple(options))) is not None:
+        raise RejectedError(FEW_OPTIONS, f"option {fault}")
     given = {**values, "neutral": values.get("neutral") or neutral or ""}
     roles = {role: _option(role, given.get(role, ""), options) for role in _ROLES}
     _complete_sides(roles, options)

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -25,7 +26,7 @@ from schemas.documents.adapters import Adapters
 from schemas.documents.base import Document, adapter_of, from_values, shown, to_base64
 from schemas.documents.board import AnswerKey, Register, ScoringRequest, Submission
 from schemas.documents.dataset import Manifest, Reject
-from schemas.documents.item_shape import item_shapes
+from schemas.documents.item_shape import Item, item_shapes
 from schemas.documents.model_facts import ModelFacts
 from schemas.documents.model_summary import ModelSummary
 from schemas.documents.record import Record
@@ -190,7 +191,7 @@ def problems_of(document: Document) -> Iterator[str]:
         if isinstance(document, Record):
             return column_checks.record_problems(document)
         return column_checks.score_problems(document)
-    return document.problems()
+    return chain(document.text_problems(), document.problems()) if isinstance(document, Item) else document.problems()
 
 
 def check(document: Document, *, where: str) -> None:
