@@ -18,7 +18,6 @@ from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table, read_tables
 from builders.own_questions import published_json
 from builders.own_questions.published_json import RejectedError
 from schemas.documents.dataset import Reject
-from schemas.documents.item_shape import offered_fault
 from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
 
 _LETTERS = "abcdefgh"[:MOST_OPTIONS]
@@ -118,7 +117,8 @@ ONE_SIDE = Rule(
 )
 REPEATED = Rule(name="repeated_question", description="differs from earlier ones in more than case and signs")
 REPEATED_ID = Rule(name="repeated_id", description="has an id that no earlier row has")
-RULES = (FEW_OPTIONS, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
+UNUSABLE = Rule(name="unusable_text", description="has no text that is too long, and options that can be told apart")
+RULES = (FEW_OPTIONS, UNUSABLE, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
 _ROLES = ("answer", "stereotyped", "antistereotyped", "neutral")
 
 
@@ -191,6 +191,8 @@ def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tu
             wording = _wording(item)
             if wording in wordings:
                 raise RejectedError(REPEATED, f"repeats {wordings[wording]}")
+            if (fault := next(item.text_problems(), None)) is not None:
+                raise RejectedError(UNUSABLE, fault)
             if item.item_id in ids:
                 raise RejectedError(REPEATED_ID, f"has the id of {ids[item.item_id]}")
             wordings[wording] = ids[item.item_id] = row.where
@@ -249,8 +251,6 @@ def _item(row: Row, neutral: str | None = None) -> OwnQuestion:
         raise RejectedError(FEW_OPTIONS, f"has {len(options)} option{'s' * (len(options) != 1)}")
     if len({option.casefold() for option in options}) < len(options):
         raise RejectedError(FEW_OPTIONS, "has an option twice")
-    if (fault := offered_fault(tuple(options))) is not None:
-        raise RejectedError(FEW_OPTIONS, f"option {fault}")
     given = {**values, "neutral": values.get("neutral") or neutral or ""}
     roles = {role: _option(role, given.get(role, ""), options) for role in _ROLES}
     _complete_sides(roles, options)
@@ -277,6 +277,8 @@ def _option(role: str, text: str, options: Sequence[str]) -> str | None:
         return None
     named = [option for option in options if option.casefold() == text.casefold()]
     place = _LETTERS.find(text.casefold().strip("().")) if len(text.strip("().")) == 1 else -1
+    if named and 0 <= place < len(options) and options[place] != named[0]:
+        raise RejectedError(NO_OPTION, f"{role} '{text}' is one option and the letter of another")
     if named:
         return named[0]
     if 0 <= place < len(options):

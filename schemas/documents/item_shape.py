@@ -36,14 +36,18 @@ class Item(Document):
         """Yield a line for each text that is too long, and for lists with texts that nobody can see or tell apart."""
         for name in (field.name for field in fields(self)):  # type: ignore[arg-type]  # Each subclass is a dataclass.
             value = getattr(self, name)
-            if isinstance(value, str) and len(value) > MOST_CHARACTERS:
-                yield f"{name}: has {len(value):,} characters, more than {MOST_CHARACTERS:,}; shorten it"
+            most = MOST_OF_NAME if name in _NAMES else MOST_CHARACTERS
+            if isinstance(value, str) and len(value) > most:
+                yield f"{name}: has {len(value):,} characters, more than {most:,}; shorten it"
             elif isinstance(value, tuple) and (fault := offered_fault(value)) is not None:
                 yield f"{name}: {fault}"
 
 
 MOST_CHARACTERS = 1_000_000
 """Maximum length of a text of an item: no model reads more."""
+MOST_OF_NAME = 1_000
+"""Maximum length of what identifies or groups items, which records and pages repeat."""
+_NAMES = ("item_id", "cluster", "pair_id", "template_id", "category", "group")
 MOST_OFFERED = 10_000
 """Maximum length of a label or option, which every request repeats."""
 

@@ -33,6 +33,9 @@ NO_LABELLED_TEXTS: dict[str, Make] = {
     "labels that differ by an alphabet": holding(HEADER + "a,cat\nb,c\u0430t\n" + texts(200, 2)),
     "labels that are blank": holding(HEADER + texts(200).replace("label 0", "\u2800").replace("label 1", "\u3164")),
     "labels of 20,000 letters": holding(HEADER + texts(200).replace("label", "x" * 20_000)),
+    "ids of 5,000 letters": holding(
+        "text,label,id\n" + "".join(f"a{n},{n % 2},{n}{'i' * 5_000}\n" for n in range(200))
+    ),
     "JSON Lines with lists for texts": holding(json.dumps({"text": ["a"], "label": 1}) + "\n"),
     "JSON Lines of empty objects": holding("{}\n" * 100),
     "JSON Lines with broken lines": holding('{"text": "a", "label": "b"}\n{"text": \n[1]\n'),

@@ -41,6 +41,9 @@ NO_QUESTIONS: dict[str, Make] = {
     "options that differ by how they are composed": holding(HEADER + "Who?,caf\u00e9,cafe\u0301,A,,,,\n"),
     "options that differ by an alphabet": holding(HEADER + "Who?,man,m\u0430n,A,,,,\n"),
     "an option of 20,000 letters": holding(HEADER + f"Who?,x,{'y' * 20_000},A,,,,\n"),
+    "options that are each other's letters": holding(HEADER + "Who?,B,A,A,,,,\n"),
+    "an id of 5,000 letters": holding(HEADER + f"Who?,x,y,A,,,g,{'i' * 5_000}\n"),
+    "a group of 5,000 letters": holding(HEADER + f"Who?,x,y,A,,,{'g' * 5_000},1\n"),
     "a question of a megabyte in JSON": holding(
         json.dumps({"question": "x" * 1_000_000, "option a": "x", "option b": "y"}) + "\n"
     ),
