@@ -7,7 +7,6 @@ and every text are checked too.
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,8 +29,6 @@ from schemas.folders.dataset_folder import CARD, MANIFEST, REJECTS, read_manifes
 from schemas.validate import problems
 
 _OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)
-_MOST_ROWS = 1_000
-"""Number of rows of a table that are read at once."""
 
 
 _HIGHER = "build the dataset with a higher --dataset-version"
@@ -225,15 +222,11 @@ def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
 
 def _texts_of_table(path: Path) -> Iterator[tuple[str, str]]:
     # Imported here because it is slow to load, and much of publishing does without.
-    parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
-    number = 0
-    try:
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=_MOST_ROWS):
-            for row in batch.to_pylist():
-                number += 1
-                yield from ((f"{path}: row {number}", text) for text in _strings(row))
-    except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: cannot be read as parquet ({error}); build the dataset again") from error
+    from schemas.files import arrow_files
+
+    names = arrow_files.foreign_schema(path).names
+    for number, row in enumerate(arrow_files.foreign_rows(path, names), start=1):
+        yield from ((f"{path}: row {number}", text) for text in _strings(dict(zip(names, row, strict=True))))
 
 
 def _json(text: str) -> object:

@@ -10,15 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from biasboard.ground.errors import DataError
 from evaluators.tasks.labels.label_answers import TEST
 from evaluators.tasks.labels.label_tables import n_labels_group
 from leaderboard.benchmark_pages import CountTable
 from schemas.documents.dataset import Manifest
+from schemas.files import arrow_files
 
 _MOST_LABELS = 20
 """Number of labels that the paper lists."""
@@ -48,12 +46,8 @@ def _tasks(folder: Path, manifest: Manifest) -> Iterator[LabelledTask]:
     for entry in manifest.splits:
         if entry.split != TEST:
             continue
-        path = folder / entry.path
-        try:
-            # Of 264,178 items only these columns are read.
-            columns = pq.read_table(path, columns=["category", "labels"])
-        except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            raise DataError(f"{path}: cannot be read ({error}); build the dataset again") from error
+        # Of 264,178 items only these columns are read.
+        columns = arrow_files.foreign_table(folder / entry.path, ["category", "labels"])
         labels = pc.unique(pc.list_flatten(columns["labels"])).to_pylist()
         yield LabelledTask(str(columns["category"][0]), tuple(sorted(labels)), entry.n_items)
 

@@ -257,6 +257,18 @@ def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees
     assert {library: modules for library, modules in users.items() if len(modules) > 1} == {}
 
 
+def test_parquet_files_are_read_in_the_one_module_that_limits_them(trees: dict[str, ast.Module]) -> None:
+    readers = {"ParquetFile", "ParquetDataset", "read_table", "read_parquet", "read_schema", "read_metadata", "dataset"}
+    found = {
+        (module, ast.unparse(call.func))
+        for module, tree in trees.items()
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in readers
+        if not ast.unparse(call.func).startswith(("arrow_files.", "self."))
+    }
+    assert found == {("schemas.files.arrow_files", "pq.ParquetFile")}
+
+
 @pytest.mark.slow
 def test_importing_everything_loads_no_heavy_library_and_says_nothing(trees: dict[str, ast.Module]) -> None:
     modules = sorted(module for module in trees if not module.endswith("__main__"))

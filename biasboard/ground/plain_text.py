@@ -139,8 +139,37 @@ def invisible_sign(text: str) -> str | None:
     >>> invisible_sign("a\u202eb"), invisible_sign("Größe"), invisible_sign("\u0646\u0645\u06cc\u200c\u062f")
     ('\u202e', None, None)
     """
+    if text.isprintable():
+        return None
     hidden = (sign for sign in text if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp", "Cs"))
     return next((sign for sign in hidden if sign not in _JOINERS), None)
+
+
+_UNSEEN = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u2800", "\u3164", "\uffa0"}
+"""Signs without ink that Unicode counts as letters, marks or symbols; selectors of variants are recognised by name."""
+_LOOKS = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u03bf\u03b1\u03bd", "aeopcyxijsoav"
+)
+"""Small letters of Cyrillic and Greek that look like Latin ones."""
+
+
+def seen(text: str) -> str:
+    r"""Return what a reader can tell of a text: without case, signs that have no ink, and alphabets of equal letters.
+
+    >>> seen("Ca\ufe0f\u200dt ") == seen("c\u0430t"), seen("\u3164\u200d")
+    (True, '')
+    """
+    composed = unicodedata.normalize("NFC", text.casefold()).translate(_LOOKS)
+    if composed.isascii():
+        return " ".join(composed.split())
+    inked = (
+        sign
+        for sign in composed
+        if sign not in _UNSEEN
+        and (sign.isspace() or unicodedata.category(sign) not in ("Cc", "Cf", "Cs"))
+        and not unicodedata.name(sign, "").startswith("VARIATION SELECTOR")
+    )
+    return " ".join("".join(inked).split())
 
 
 def visible(text: str) -> str:

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.files import check_readable, replacing
+from biasboard.ground.files import MOST_BYTES, check_readable, replacing
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 _REMEDY = "correct it, or take the file from where it was made"
 _MOST_DIGITS = 300
 """Maximum number of digits of an integer, so that it is also a finite floating-point number."""
+_MOST_VALUES = 10_000_000
+"""Maximum number of values: two bytes, as of an empty list, take 64 in memory."""
 
 
 class _FaultError(ValueError):
@@ -69,6 +71,9 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
             surrogate.
     """
     try:
+        n_values = sum(map(text.count, ",[{"))
+        if n_values > _MOST_VALUES:
+            raise _FaultError(f"it has {n_values:,} values, more than {_MOST_VALUES:,}", "give a smaller one")
         value: JsonValue = json.loads(
             text,
             parse_int=_integer,
@@ -86,19 +91,20 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
     return value
 
 
-def read(path: Path, *, remedy: str | None = None) -> JsonValue:
+def read(path: Path, *, most: int = MOST_BYTES, remedy: str | None = None) -> JsonValue:
     """Read a strict JSON file.
 
     Args:
         path: Path of the file.
+        most: Maximum size in bytes.
         remedy: As that of :func:`loads`.
 
     Raises:
-        DataError: the file is missing, is not UTF-8, or is not strict JSON.
+        DataError: the file is missing, is too large, is not UTF-8, or is not strict JSON.
     """
     try:
         if path.exists():
-            check_readable(path, remedy=remedy)
+            check_readable(path, most=most, remedy=remedy)
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; {remedy or 'correct the path'}") from error

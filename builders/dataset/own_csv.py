@@ -37,6 +37,8 @@ class Form(NamedTuple):
 _QUOTE = "put quotation marks around a value that holds the separator"
 _COMPLETE = "write a separator for each empty value too"
 _MOST_SHOWN = 12
+_MOST_CHARACTERS = 131_072
+"""Maximum length of a value: that of CSV files, for all forms."""
 
 
 class Row(NamedTuple):
@@ -208,8 +210,11 @@ def _rows(
         if fault is not None and not record.fault:
             fault += f"; {_QUOTE if len(fields) > len(heads) else _COMPLETE if len(fields) < len(heads) else SAVE_AS}"
         values = dict(zip(heads, fields, strict=False))
-        of_columns, invisible = plain_values({column: values.get(head, "") for column, head in headings.items()})
-        fault = fault or invisible
+        of_columns = {column: values.get(head, "") for column, head in headings.items()}
+        if fault is None and (longest := max(map(len, of_columns.values()), default=0)) > _MOST_CHARACTERS:
+            fault = f"has a value of {longest:,} characters, more than {_MOST_CHARACTERS:,}; shorten it"
+        if fault is None:
+            of_columns, fault = plain_values(of_columns)
         if fault is None:
             rows.append(Row(where, of_columns))
         else:

@@ -31,8 +31,6 @@ OWN_RULES = (NO_NUMBER, REPEATED)
 # A solution of GSM8K ends in #### and the answer.
 _ANSWER = re.compile(r"####\s*(-?\d[\d,]*(?:\.\d+)?)\s*$")
 _REPORT_EVERY = 2000
-# A parquet file of a few kilobytes can decompress to ten million rows, or to one long text many times over.
-_MOST_ROWS, _MOST_DECODED = 1_000_000, 1 << 30
 _MOST_BYTES = 4 << 30
 """Maximum size of a file; the published ones have at most some hundred megabytes."""
 
@@ -175,22 +173,12 @@ def _spread(frames: list[tuple[str, VariantFrame]], limit: int | None) -> list[V
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.suffix == ".parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        # Imported here because the other form needs no pyarrow.
+        from schemas.files import arrow_files
 
-        try:
-            with pq.ParquetFile(path) as file:
-                size = sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))
-                if file.metadata.num_rows > _MOST_ROWS or size > _MOST_DECODED:
-                    raise DataError(
-                        f"{path.name}: {file.metadata.num_rows:,} rows, {size:,} bytes, more than {_MOST_ROWS:,} rows "
-                        f"or {_MOST_DECODED:,} bytes; use the published file"
-                    )
-                table = file.read()
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{path.name}: cannot be read as parquet ({error}); use the published file") from error
-        for number, row in enumerate(table.to_pylist()):
-            yield f"{path.name}, row {number}", row
+        names = arrow_files.foreign_schema(path).names
+        for number, values in enumerate(arrow_files.foreign_rows(path, names)):
+            yield f"{path.name}, row {number}", dict(zip(names, values, strict=True))
         return
     check_readable(path, most=_MOST_BYTES)
     with path.open(encoding="utf-8") as lines:

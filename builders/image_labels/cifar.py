@@ -6,7 +6,6 @@ with 500 training and 100 test images of 32 x 32 pixels. Its authors state no li
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -105,15 +104,18 @@ def _fetched(revision: str | None) -> _Files:
 
 def _candidates(path: Path, part: str) -> list[Candidate]:
     # Imported here because it is slow to load, and the other source does not need it.
-    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    from schemas.files import arrow_files
+
+    schema = arrow_files.foreign_schema(path)
     try:
-        table = parquet.read_table(path, columns=list(_COLUMNS))
-        names = _label_names(parquet.read_schema(path).metadata)
-        images, fine, coarse = (table.column(name).to_pylist() for name in _COLUMNS)
-    except (arrow.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
+        names = _label_names(schema.metadata)
+        missing = [name for name in _COLUMNS if name not in schema.names]
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it ({one_line(error)}); {_REMEDY}") from error
+    if missing:
+        raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it: no column {missing[0]}; {_REMEDY}")
     candidates = []
-    for number, (image, label, superclass) in enumerate(zip(images, fine, coarse, strict=True)):
+    for number, (image, label, superclass) in enumerate(arrow_files.foreign_rows(path, _COLUMNS)):
         path_in_source = f"{part}/{number}"
         content = image.get("bytes") if isinstance(image, dict) else None
         candidates.append(

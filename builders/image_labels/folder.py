@@ -94,7 +94,8 @@ def _images(folder: Path, path: Path, rejects: list[Reject]) -> Iterator[Candida
         if file.name.startswith("."):
             continue
         if not file.is_file() or file.suffix.lower() not in _SUFFIXES:
-            kind = "a folder" if file.is_dir() else f"a file that ends in '{file.suffix}'"
+            kind = f"a file that ends in '{file.suffix}'" if file.is_file() else "no regular file"
+            kind = "a folder" if file.is_dir() else kind
             reason = f"is {kind}, and an image ends in {', '.join(_SUFFIXES)}"
             rejects.append(
                 Reject(candidate=path_in_source, source_row=path_in_source, rule=OTHER_FILE.name, reason=reason)

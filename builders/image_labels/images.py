@@ -13,6 +13,7 @@ from biasboard.ground.plain_text import invisible_sign
 from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject, Source
+from schemas.documents.item_shape import offered_fault
 from schemas.files.pictures import pixels_sha256, read_picture
 
 MOST_LABELS = 128
@@ -102,7 +103,10 @@ def check_labels(names: Iterable[str], where: str) -> tuple[str, ...]:
         raise DataError(f"{where}: has {labels}; give at least two folders of images, one for each label")
     if len(by_words) > MOST_LABELS:
         raise DataError(f"{where}: has {len(by_words)} labels, and a dataset has at most {MOST_LABELS}; leave some out")
-    return tuple(sorted(label_words(name, where) for name in by_words.values()))
+    words = tuple(sorted(label_words(name, where) for name in by_words.values()))
+    if (fault := offered_fault(words)) is not None:
+        raise DataError(f"{where}: label {fault}")
+    return words
 
 
 class Sound(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plain_text import listed, printable
+from biasboard.ground.plain_text import invisible_sign, listed, printable
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import OPEN_LICENCES, UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, rng_for
@@ -18,6 +18,7 @@ from builders.superni.content import TaskContent
 from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_BIAS, N_POOL, N_TEST, SPLITS, items_at
 from schemas.documents.dataset import Source
+from schemas.documents.item_shape import offered_fault
 from schemas.items.label import LabelItem
 
 CONFIG = "texts"
@@ -64,6 +65,8 @@ def draft(
     Raises:
         ConfigError: the rows have fewer than two labels or too many, or there are too few of them.
     """
+    if (sign := invisible_sign(" ".join((options.instructions or "").split()))) is not None:
+        raise ConfigError(f"--instructions: has the invisible sign U+{ord(sign):04X}; remove it")
     instances = (*texts.train, *texts.test)
     labels = sorted({instance.label for instance in instances})
     _check_labels(labels, texts)
@@ -144,6 +147,8 @@ def _check_labels(labels: Sequence[str], texts: Texts) -> None:
             f"--input: the rows have {len(labels)} label{'s' * (len(labels) != 1)} ({shown}), and a task has 2 to "
             f"{MOST_LABELS}; name the column of the label with --map label=COLUMN"
         )
+    if (fault := offered_fault(tuple(labels))) is not None:
+        raise ConfigError(f"--input: label {fault}")
 
 
 def _splits(content: TaskContent, texts: Texts, options: Options) -> Mapping[str, Sequence[LabelItem]]:

@@ -15,6 +15,7 @@ from builders.dataset.output import Rule
 from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table, read_tables
 from builders.superni.content import Instance
 from schemas.documents.dataset import Reject
+from schemas.documents.item_shape import MOST_OF_NAME, offered_fault
 
 FORM = Form(
     columns={
@@ -199,6 +200,10 @@ def _instance(
     elif not label:
         have = listed(list(names or ()), most=8)
         rule, reason = UNNAMED_LABEL, f"the label '{printable(value, most=60)}' is none of {have}"
+    elif len(item_id) > MOST_OF_NAME:
+        rule, reason = BROKEN_ROW, f"the id has {len(item_id):,} characters, more than {MOST_OF_NAME:,}"
+    elif (fault := offered_fault((label,))) is not None:
+        rule, reason = NO_LABEL, f"the label {fault}"
     elif wording in seen:
         where, other = seen[wording]
         rule, reason = REPEATED, f"repeats {where}" + ("" if other == label else ", with another label")

@@ -117,7 +117,8 @@ ONE_SIDE = Rule(
 )
 REPEATED = Rule(name="repeated_question", description="differs from earlier ones in more than case and signs")
 REPEATED_ID = Rule(name="repeated_id", description="has an id that no earlier row has")
-RULES = (FEW_OPTIONS, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
+UNUSABLE = Rule(name="unusable_text", description="has no text that is too long, and options that can be told apart")
+RULES = (FEW_OPTIONS, UNUSABLE, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
 _ROLES = ("answer", "stereotyped", "antistereotyped", "neutral")
 
 
@@ -190,6 +191,8 @@ def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tu
             wording = _wording(item)
             if wording in wordings:
                 raise RejectedError(REPEATED, f"repeats {wordings[wording]}")
+            if (fault := next(item.text_problems(), None)) is not None:
+                raise RejectedError(UNUSABLE, fault)
             if item.item_id in ids:
                 raise RejectedError(REPEATED_ID, f"has the id of {ids[item.item_id]}")
             wordings[wording] = ids[item.item_id] = row.where
@@ -274,6 +277,8 @@ def _option(role: str, text: str, options: Sequence[str]) -> str | None:
         return None
     named = [option for option in options if option.casefold() == text.casefold()]
     place = _LETTERS.find(text.casefold().strip("().")) if len(text.strip("().")) == 1 else -1
+    if named and 0 <= place < len(options) and options[place] != named[0]:
+        raise RejectedError(NO_OPTION, f"{role} '{text}' is one option and the letter of another")
     if named:
         return named[0]
     if 0 <= place < len(options):

@@ -21,7 +21,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
 _MAX_CHARACTERS = 5000
-"""Maximum number of characters that are scored as one sentence: VADER's time grows with their square."""
+"""Maximum number of characters that are scored as one sentence: VADER's time grows with their square.
+
+VADER replaces each emoji by its name, whose characters count here.
+"""
 
 
 class Vader:
@@ -39,15 +42,22 @@ class Vader:
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
         """Yield the index of each text, and the mean compound score of its sentences."""
         for index, text in enumerate(texts):
-            sentences = [part for sentence in _SENTENCE_END.split(text) for part in _parts(sentence) if part.strip()]
+            sentences = [
+                part for sentence in _SENTENCE_END.split(text) for part in self._parts(sentence) if part.strip()
+            ]
             compounds = [self._analyser.polarity_scores(sentence)["compound"] for sentence in sentences]
             yield index, (sum(compounds) / len(compounds),)
 
-
-def _parts(sentence: str) -> Iterator[str]:
-    """Yield the parts of a sentence that are scored; only endless repetitions have more than one."""
-    for start in range(0, len(sentence), _MAX_CHARACTERS):
-        yield sentence[start : start + _MAX_CHARACTERS]
+    def _parts(self, sentence: str) -> Iterator[str]:
+        """Yield the parts of a sentence that are scored; only endless repetitions have more than one."""
+        start = length = 0
+        for end, sign in enumerate(sentence):
+            n_characters = len(self._analyser.emojis.get(sign, " "))
+            if length + n_characters > _MAX_CHARACTERS:
+                yield sentence[start:end]
+                start, length = end, 0
+            length += n_characters
+        yield sentence[start:]
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Vader:

@@ -106,19 +106,23 @@ def read_frame(path: Path) -> pd.DataFrame:
     if not path.exists():
         raise DataError(f"{path}: no such file; name a CSV or Parquet file of scores")
     check_readable(path)
-    # Imported here because pandas takes longer to load than most commands take in all.
+    # Imported here because they take longer to load than most commands take in all.
     import pandas as pd
+
+    from schemas.files import arrow_files
 
     with path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"
     try:
         if is_parquet:
-            stored: pd.DataFrame = pd.read_parquet(path)
+            names = arrow_files.foreign_schema(path).names
+            stored: pd.DataFrame = arrow_files.foreign_table(path, names).to_pandas()
             return stored
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: is neither text in UTF-8 nor Parquet; export it again") from error
-    except (ValueError, OSError, NotImplementedError) as error:  # Errors of Arrow are one of these.
+    # Errors of Arrow are the first three; pandas raises the others for metadata of its own that are none.
+    except (ValueError, OSError, NotImplementedError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path}: is no readable Parquet file ({one_line(error)}); export it again") from error
     # pandas would rename columns with the same name, pad short lines, and not say on which line a faulty one is.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=text.partition("\n")[0].count))

@@ -68,7 +68,9 @@ class SplitEntry(Document):
     split: Name
     item_shape: Name
     """Name of the row schema, such as ``coreference``, which decides which tasks can use the items; one per config."""
-    path: Annotated[str, StringConstraints(pattern=r"^data/[^/]+/[^/]+\.parquet$")]
+    path: Annotated[
+        str, StringConstraints(pattern=r"^data/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*\.parquet$")
+    ]
     """Path of the file, relative to the dataset folder."""
     n_items: Positive
     content_sha256: Sha256

@@ -6,11 +6,12 @@ Each file in ``schemas/items`` defines one item shape: the frozen dataclass of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache, lru_cache
 
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plain_text import invisible_sign, printable, seen
 from biasboard.ground.plugins import HINT, PlugIns
 from schemas.documents.base import Document
 
@@ -30,6 +31,44 @@ class Item(Document):
     def unit(self) -> str:
         """The identifier of the set of items that a sample keeps together; by default, the item alone."""
         return self.item_id
+
+    def text_problems(self) -> Iterator[str]:
+        """Yield a line for each text that is too long, and for lists with texts that nobody can see or tell apart."""
+        for name in (field.name for field in fields(self)):  # type: ignore[arg-type]  # Each subclass is a dataclass.
+            value = getattr(self, name)
+            most = MOST_OF_NAME if name in _NAMES else MOST_CHARACTERS
+            if isinstance(value, str) and len(value) > most:
+                yield f"{name}: has {len(value):,} characters, more than {most:,}; shorten it"
+            elif isinstance(value, tuple) and (fault := offered_fault(value)) is not None:
+                yield f"{name}: {fault}"
+
+
+MOST_CHARACTERS = 1_000_000
+"""Maximum length of a text of an item: no model reads more."""
+MOST_OF_NAME = 1_000
+"""Maximum length of what identifies or groups items, which records and pages repeat."""
+_NAMES = ("item_id", "cluster", "pair_id", "template_id", "category", "group")
+MOST_OFFERED = 10_000
+"""Maximum length of a label or option, which every request repeats."""
+
+
+@lru_cache(maxsize=256)  # Of most datasets all items have the same labels.
+def offered_fault(texts: tuple[object, ...]) -> str | None:
+    """Return what is wrong with texts that a model chooses among, with the remedy; None if they can be told apart."""
+    first: dict[str, str] = {}
+    for text in texts:
+        if not isinstance(text, str):
+            return None
+        shown = f"'{printable(text, most=60)}'"
+        if len(text) > MOST_OFFERED:
+            return f"{shown} has {len(text):,} characters, more than {MOST_OFFERED:,}; shorten it"
+        if (sign := invisible_sign(" ".join(text.split()))) is not None:
+            return f"{shown} has the invisible sign U+{ord(sign):04X}; remove it"
+        if not (looks := seen(text)):
+            return f"{shown} has nothing that can be seen; write what it stands for"
+        if (other := first.setdefault(looks, text)) != text and other.casefold() != text.casefold():
+            return f"{shown} looks like '{printable(other, most=60)}'; spell one differently"
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, pairwise
@@ -133,6 +134,8 @@ MOST_VALUES = 100_000_000
 """Maximum number of values of a column; one row can hold a list of many."""
 MOST_BYTES = 1 << 30
 """Maximum size in memory of rows that are read together."""
+_BYTES_OF_OBJECT = 50
+"""What a value takes in memory besides its text; a file stores one that stands in all rows only once."""
 _ROWS_AT_A_TIME = 1024
 
 
@@ -157,18 +160,18 @@ def metadata(path: Path) -> pq.FileMetaData:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
-    if not path.is_file():
+def _opened(path: Path, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
+    if content is None and not path.is_file():
         raise DataError(f"{path}: no such file; build the dataset or run the model again")
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path if content is None else pa.BufferReader(content)) as file:
             yield file
     except pa.ArrowMemoryError:
         raise  # Out of memory: the file itself may be valid.
     # UnicodeDecodeError: names of columns need not be UTF-8.
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"{path}: not a readable parquet file (truncated?): {one_line(error)}; make it again"
+            f"{path}: not a readable parquet file (truncated?): {one_line(error)}; make or fetch it again"
         ) from error
 
 
@@ -214,22 +217,87 @@ def read_row_groups(path: Path, row_type: type) -> Iterator[pa.Table]:
             yield _read_groups(path, file, [group], row_type)
 
 
-def read_single_values(path: Path, file: pq.ParquetFile) -> pa.Table:
-    """Read the columns of any file that hold neither lists nor structures.
+def foreign_schema(path: Path, content: bytes | None = None) -> pa.Schema:
+    """Return the names and types of the columns of a file that another program wrote, and its metadata.
 
     Args:
-        path: Path of the file, for error messages.
-        file: The opened file.
+        path: Path of the file.
+        content: Its content, if it was read already.
 
     Raises:
-        DataError: the file is too large.
+        DataError: the file is missing or is not a readable parquet file.
     """
-    _check_rows(path, file)
-    names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
-    batches = _read_batches(path, file, range(file.metadata.num_row_groups), names)
-    if not batches:
-        return pa.table({name: pa.nulls(0) for name in names})
-    return pa.Table.from_batches(batches).replace_schema_metadata(file.schema_arrow.metadata)
+    with _opened(path, content) as file:
+        return file.schema_arrow
+
+
+def foreign_rows(path: Path, names: Sequence[str], content: bytes | None = None) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a file that another program wrote, as objects of Python.
+
+    Args:
+        path: Path of the file.
+        names: Columns to read, of any types.
+        content: Content of the file, if it was read already.
+
+    Raises:
+        DataError: the file is missing, truncated or too large, or holds a value that Python has not.
+    """
+    try:
+        with _opened(path, content) as file:
+            _check_rows(path, file)
+            # First only counted: a second without objects spares a file that is too large most of a minute.
+            deque(_foreign_batches(path, file, names, of_number=_BYTES_OF_OBJECT), maxlen=0)
+            for batch in _foreign_batches(path, file, names, of_number=_BYTES_OF_OBJECT):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    # Times may be too early, and in zones that nobody knows.
+    except (ValueError, KeyError, OverflowError) as error:
+        raise DataError(f"{path}: has a value that cannot be read ({one_line(error)}); leave its column out") from error
+
+
+def foreign_table(path: Path, names: Sequence[str]) -> pa.Table:
+    """Return columns of a file that another program wrote.
+
+    Args:
+        path: Path of the file.
+        names: Columns to read, of any types.
+
+    Raises:
+        DataError: the file is missing, truncated or too large, or lacks a column.
+    """
+    with _opened(path) as file:
+        # Each reading of the schema makes it again.
+        have = {*file.schema_arrow.names}
+        if missing := [name for name in names if name not in have]:
+            raise DataError(f"{path}: column {', '.join(missing)} is missing; make it again")
+        batches = [*_foreign_batches(path, file, names, of_number=8)]
+        table = pa.Table.from_batches(batches, None if batches else file.schema_arrow).select(list(names))
+        return table.replace_schema_metadata(file.schema_arrow.metadata)
+
+
+def _foreign_batches(
+    path: Path, file: pq.ParquetFile, names: Sequence[str], *, of_number: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of columns of any types; each floating-point number counts as so many bytes."""
+    groups, wanted = range(file.metadata.num_row_groups), {*names}
+    at_a_time = _check_size(path, file, groups)
+    n_bytes = 0
+    for at in range(file.metadata.num_columns):
+        column = file.metadata.schema.column(at)
+        if column.path in wanted or column.path.partition(".")[0] in wanted:
+            n_values = sum(file.metadata.row_group(group).column(at).num_values for group in groups)
+            n_bytes += n_values * (of_number if column.physical_type in ("FLOAT", "DOUBLE") else _BYTES_OF_OBJECT)
+    if n_bytes > MOST_BYTES:
+        raise too_large(path)
+    for batch in file.iter_batches(at_a_time, columns=list(names)):
+        n_bytes += sum(map(_decoded_size, batch.columns))
+        if n_bytes > MOST_BYTES:
+            raise too_large(path)
+        yield batch
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Return True for lists and structures."""
+    return bool(pa.types.is_nested(kind))
 
 
 def _check_rows(path: Path, file: pq.ParquetFile) -> None:

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -25,7 +26,7 @@ from schemas.documents.adapters import Adapters
 from schemas.documents.base import Document, adapter_of, from_values, shown, to_base64
 from schemas.documents.board import AnswerKey, Register, ScoringRequest, Submission
 from schemas.documents.dataset import Manifest, Reject
-from schemas.documents.item_shape import item_shapes
+from schemas.documents.item_shape import Item, item_shapes
 from schemas.documents.model_facts import ModelFacts
 from schemas.documents.model_summary import ModelSummary
 from schemas.documents.record import Record
@@ -58,6 +59,8 @@ _FILES: Mapping[type[Document], str] = {
     Reproduction: "reproduction",
     ModelSummary: "model_summary",
 }
+MOST_BYTES = 16 << 20
+"""Maximum size of a document: values of JSON take twenty times as much memory as their text."""
 _EXTENDED = (Manifest, Result, AnswerKey, Register)
 """JSON documents to which optional fields were added later. These are left out while they have their defaults, so that
 older files stay valid and new ones equal them; the columns of a parquet file are always complete."""
@@ -117,7 +120,7 @@ def read(path: Path, document_type: type[D]) -> D:
 def checked(path: Path, document_type: type[D]) -> Check[D | None]:
     """Check a JSON file, and return its document."""
     try:
-        value = strict_json.read(path)
+        value = strict_json.read(path, most=MOST_BYTES)
     except DataError as error:
         yield str(error)
         return None
@@ -188,7 +191,7 @@ def problems_of(document: Document) -> Iterator[str]:
         if isinstance(document, Record):
             return column_checks.record_problems(document)
         return column_checks.score_problems(document)
-    return document.problems()
+    return chain(document.text_problems(), document.problems()) if isinstance(document, Item) else document.problems()
 
 
 def check(document: Document, *, where: str) -> None:

@@ -23,6 +23,9 @@ MOST_PIXELS = 64_000_000
 """Largest number of pixels of a picture; a file of a few bytes can claim any number."""
 MOST_STRETCHED = 100
 """Largest ratio of a picture's sides: models scale the shorter one to a fixed length, and the longer one with it."""
+_SCAN = b"\xff\xda"
+_MOST_SCANNED = 20 * MOST_PIXELS
+"""Largest number of pixels over all scans of a JPEG file, of which progressive ones have about ten."""
 FORMATS = ("PNG", "JPEG")
 _EXTRA = "hf"
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
@@ -86,7 +89,7 @@ def read_picture(content: bytes) -> Picture:
             # Pillow warns of large pictures; _check refuses those by limits of our own.
             warnings.simplefilter("ignore")
             image = images.open(io.BytesIO(content), formats=FORMATS)
-            _check(image)
+            _check(image, content)
             image.load()
             is_wide = image.mode in _WIDE_GREY or (image.format == "PNG" and content[_DEPTH_OF_PNG] == 16)
             done = {
@@ -105,7 +108,7 @@ def read_picture(content: bytes) -> Picture:
         raise DataError(f"cannot be decoded ({one_line(error, most=200)}); take it out, or get it again") from error
 
 
-def _check(image: Any) -> None:
+def _check(image: Any, content: bytes) -> None:
     width, height = image.size
     if width * height > MOST_PIXELS:
         raise DataError(f"has {width} x {height} pixels, more than {MOST_PIXELS:,}; make it smaller")
@@ -113,6 +116,9 @@ def _check(image: Any) -> None:
         raise DataError(
             f"has {width} x {height} pixels, and one side is over {MOST_STRETCHED} times the other; crop it"
         )
+    n_scans = content.count(_SCAN) if image.format == "JPEG" else 0
+    if n_scans * width * height > _MOST_SCANNED:
+        raise DataError(f"has {width} x {height} pixels in {n_scans} scans, which takes minutes; save it again")
     # JPEG photographs may hold a second, smaller view after the first; only a PNG with several frames is an animation.
     if image.format == "PNG" and getattr(image, "n_frames", 1) > 1:
         raise DataError(f"is an animation of {image.n_frames} pictures; take one of them")
@@ -121,7 +127,7 @@ def _check(image: Any) -> None:
 def _plain(images: Any, image: Any) -> Any:
     upright = import_extra("PIL.ImageOps", _EXTRA).exif_transpose(image)
     if upright.mode in _WIDE_GREY:
-        return images.fromarray((np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)).convert(
+        return images.fromarray((np.asarray(upright).astype(np.int32) >> 8).clip(0, 255).astype(np.uint8)).convert(
             "RGB"
         )
     if _is_transparent(upright):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,13 +9,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.plain_text import one_line
 from biasboard.ground.strict_json import JsonValue, loads
 from schemas.files.csv_records import CsvRecord, records_of, wrong_bytes_of
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 SAVE_AS = "save it as CSV UTF-8"
 """What to do with a file of a spreadsheet that cannot be read."""
+MOST_COLUMNS = 1_000
+MOST_VALUES = 20_000_000
+"""Maximum number of values of JSON Lines, of which each row may name columns that no other has."""
+_MOST_OF_LINE = 16 << 20
+"""Maximum size of a line of JSON, whose values take twenty times as much memory."""
 _PARQUET = b"PAR1"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _QUOTED = re.compile(r'"[^"]*"')
@@ -46,11 +48,21 @@ def user_table(path: Path, raw: bytes) -> UserTable:
     Raises:
         DataError: it is neither CSV in UTF-8 nor JSON Lines nor Parquet, or is too large.
     """
+    table = _table(path, raw)
+    if len(table.heads) > MOST_COLUMNS:
+        raise DataError(
+            f"--input {path}: has {len(table.heads):,} columns, more than the {MOST_COLUMNS:,} that are read; leave "
+            "some out"
+        )
+    return table
+
+
+def _table(path: Path, raw: bytes) -> UserTable:
     if raw.startswith(_PARQUET):
         return UserTable(*_parquet_records(path, raw), "Parquet")
     # No CSV file begins with an object.
     if raw[:1_000].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
-        return UserTable(*_json_records(raw), "JSON Lines")
+        return UserTable(*_json_records(path, raw), "JSON Lines")
     if raw.startswith(_WIDE):
         raise DataError(f"--input {path}: is UTF-16; {SAVE_AS}")
     if raw.startswith(b"PK\x03\x04"):
@@ -84,6 +96,8 @@ def json_lines(raw: bytes) -> Iterator[tuple[int, JsonValue, str | None]]:
     for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         where = f"line {number}"
         try:
+            if len(line) > _MOST_OF_LINE:
+                raise DataError(f"{where}: has {len(line):,} bytes, more than the {_MOST_OF_LINE:,} that are read")
             if line.strip():
                 yield number, loads(line.decode("utf-8"), where=where, remedy="give the file as it was published"), None
         except UnicodeDecodeError as error:
@@ -92,25 +106,37 @@ def json_lines(raw: bytes) -> Iterator[tuple[int, JsonValue, str | None]]:
             yield number, None, str(error).removeprefix(f"{where}: ")
 
 
-def _json_records(raw: bytes) -> tuple[list[str], list[CsvRecord]]:
+def _json_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord]]:
     """Return the objects on the lines of a file, with a column for each key; a missing value is empty.
 
     Keys whose values are lists or objects in some row are left out.
+
+    Raises:
+        DataError: there are too many values.
     """
-    rows = list(json_lines(raw))
-    objects = [value if isinstance(value, dict) else {} for _, value, _ in rows]
-    nested = {key for entry in objects for key, value in entry.items() if isinstance(value, dict | list)}
-    heads = list(dict.fromkeys(key for entry in objects for key in entry if key not in nested))
-    records = []
-    for (number, value, fault), entry in zip(rows, objects, strict=True):
-        if fault is None and not isinstance(value, dict):
-            fault = "is no JSON object"
-        fields = [] if fault else [_text(entry.get(head)) for head in heads]
-        records.append(CsvRecord(number, number, fields, fault))
-    return heads, records
+    rows: list[tuple[int, dict[str, JsonValue], str | None]] = []
+    heads: dict[str, None] = {}
+    nested: set[str] = set()
+    for number, value, fault in json_lines(raw):
+        entry = value if isinstance(value, dict) else {}
+        nested.update(key for key, of_key in entry.items() if isinstance(of_key, dict | list))
+        heads.update(dict.fromkeys(entry))
+        rows.append((number, {key: of_key for key, of_key in entry.items() if key not in nested}, fault))
+        if not isinstance(value, dict) and fault is None:
+            rows[-1] = (number, {}, "is no JSON object")
+        if len(rows) * len(heads) > MOST_VALUES:
+            raise DataError(
+                f"--input {path}: has {len(heads):,} names in {len(rows):,} rows, more than {MOST_VALUES:,} values; "
+                "leave names or rows out"
+            )
+    kept = [head for head in heads if head not in nested]
+    return kept, (
+        CsvRecord(number, number, [] if fault else [_text(entry.get(head)) for head in kept], fault)
+        for number, entry, fault in rows
+    )
 
 
-def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], list[CsvRecord]]:
+def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord]]:
     """Return the rows of a Parquet file, counted from 1; columns of lists and structures are left out.
 
     Labels that the library datasets stores as numbers are given by the names in the metadata of the file.
@@ -119,20 +145,16 @@ def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], list[CsvRecord]
         DataError: the file cannot be read, or is too large.
     """
     # Imported here because other files need no pyarrow.
-    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    from schemas.files.arrow_files import read_single_values
+    from schemas.files import arrow_files
 
-    try:
-        table = read_single_values(path, parquet.ParquetFile(io.BytesIO(raw)))
-        names = _label_names(table.schema.metadata)
-        columns = [
-            [_named(value, names.get(head, ())) for value in column.to_pylist()]
-            for head, column in zip(table.column_names, table.columns, strict=True)
-        ]
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"--input {path}: cannot be read as Parquet ({one_line(error)}); write it again") from error
-    rows = zip(*columns, strict=True)
-    return table.column_names, [CsvRecord(n, n, list(fields), None) for n, fields in enumerate(rows, start=1)]
+    schema = arrow_files.foreign_schema(path, raw)
+    heads = [field.name for field in schema if not arrow_files.is_nested(field.type)]
+    names = _label_names(schema.metadata)
+    of_columns = [names.get(head, ()) for head in heads]
+    rows = arrow_files.foreign_rows(path, heads, raw)
+    return heads, (
+        CsvRecord(number, number, [*map(_named, row, of_columns)], None) for number, row in enumerate(rows, start=1)
+    )
 
 
 def _label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
@@ -140,7 +162,7 @@ def _label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[s
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
         return {str(key): [*map(str, of["names"])] for key, of in features.items() if of.get("_type") == "ClassLabel"}
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 

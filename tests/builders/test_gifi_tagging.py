@@ -156,7 +156,7 @@ def test_files_without_a_usable_text_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--limit 5: one template needs 11 items; raise it"):
         tagged_sources.gsm8k(path, None, limit=5, report=silent)
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
-    with pytest.raises(DataError, match=r"x\.parquet: cannot be read as parquet"):
+    with pytest.raises(DataError, match=r"x\.parquet: not a readable parquet file"):
         tagged_sources.gsm8k(tmp_path / "x.parquet", None, limit=None, report=silent)
 
 

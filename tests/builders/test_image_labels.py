@@ -396,7 +396,7 @@ def of_items(folder: Path) -> None:
     ("change", "message"),
     [
         (without("train"), "no cifar100/train-00000-of-00001.parquet here; take the files of uoft-cs/cifar100"),
-        (broken, "is no file of CIFAR-100 as the Hub has it"),
+        (broken, "not a readable parquet file"),
         (of_items, "is no file of CIFAR-100 as the Hub has it"),
         (shutil.rmtree, "no such folder"),
     ],

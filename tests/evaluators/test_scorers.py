@@ -85,6 +85,23 @@ def test_bad_names_are_errors_with_a_remedy(given: list[str], message: str) -> N
     assert message in str(caught.value)
 
 
+def test_vader_takes_seconds_for_emojis_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = vader.open_scorer("sentiment", None, None)
+    analyser = scorer._analyser
+    scored: list[str] = []
+
+    def polarity_scores(text: str) -> dict[str, float]:
+        scored.append(text)
+        return {"compound": 1.0}
+
+    monkeypatch.setattr(analyser, "polarity_scores", polarity_scores)
+    assert list(scorer.score(["\N{GRINNING FACE}" * 5_000, "so " * 1_666])) == [(0, (1.0,)), (1, (1.0,))]
+    assert "".join(scored[:-1]) == "\N{GRINNING FACE}" * 5_000
+    assert scored[-1] == "so " * 1_666
+    # Each is replaced by its name, and the time grows with the square of the characters.
+    assert max(sum(len(analyser.emojis.get(sign, " ")) for sign in part) for part in scored) <= 5_000
+
+
 def test_vader_takes_the_mean_over_sentences() -> None:
     scorer = vader.open_scorer("sentiment", None, None)
     (both, one, other) = scored(scorer, ("It was wonderful! It was awful.", "It was wonderful!", "It was awful."))[:, 0]

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 Make = Callable[[Path], object]
 
@@ -91,3 +98,56 @@ NO_TOML: dict[str, Make] = {
     "an unknown key": holding("no_such_option = 1\n"),
 }
 """Files that are no TOML, or TOML with no setting of ours."""
+
+
+def parquet(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Make:
+    """Return what makes a Parquet file of these columns."""
+
+    def make(path: Path) -> None:
+        content = io.BytesIO()
+        pq.write_table(pa.table(dict(columns)).replace_schema_metadata(metadata), content, compression="zstd")
+        holding(content.getvalue())(path)
+
+    return make
+
+
+def _repeated(n: int, text: str) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), [text])
+
+
+def _nested(depth: int) -> pa.DataType:
+    return pa.list_(_nested(depth - 1)) if depth else pa.int8()
+
+
+_OF_A_BUILDER = {
+    "text": ["a"],
+    "label": ["b"],
+    "question": ["c"],
+    "answer": ["d"],
+    "option a": ["e"],
+    "option b": ["f"],
+}
+NO_PARQUET: dict[str, Make] = {
+    "30,000,000 empty rows": lambda path: parquet({name: pa.nulls(30_000_000) for name in _OF_A_BUILDER})(path),
+    "a text in 1,000,000 rows": lambda path: parquet(
+        {name: _repeated(1_000_000, "x" * 2_000) for name in _OF_A_BUILDER}
+    )(path),
+    "1,000,000 rows of 100 columns": lambda path: parquet(
+        {f"c{number}": pa.nulls(1_000_000) for number in range(100)}
+        | {name: _repeated(1_000_000, "x") for name in _OF_A_BUILDER}
+    )(path),
+    "a list of 30,000,000 values": lambda path: parquet(
+        {**_OF_A_BUILDER, "img": pa.ListArray.from_arrays([0, 30_000_000], pa.nulls(30_000_000))}
+    )(path),
+    "lists 200 deep": parquet({**_OF_A_BUILDER, "more": pa.array([None], _nested(200))}),
+    "3,000 columns": parquet({**_OF_A_BUILDER, **{f"c{number}": ["x"] for number in range(3_000)}}),
+    "metadata that is nested deeply": parquet(_OF_A_BUILDER, {"huggingface": "[" * 100_000, "pandas": "[" * 100_000}),
+    "metadata with a number of 5,000 digits": parquet(
+        _OF_A_BUILDER, {"huggingface": json.dumps({"info": 1})[:-2] + "9" * 5_000 + "}", "pandas": "9" * 5_000}
+    ),
+    "times of no zone": parquet({**_OF_A_BUILDER, "more": pa.array([0], pa.timestamp("s", "Mars/Olympus"))}),
+    "times before all times": parquet({**_OF_A_BUILDER, "more": pa.array([-(2**62)], pa.timestamp("us"))}),
+    "no columns": parquet({}),
+    "no rows": parquet({name: pa.array([], pa.string()) for name in _OF_A_BUILDER}),
+}
+"""Parquet files that are small and take a hundred times the memory or more, or that few programs can read."""

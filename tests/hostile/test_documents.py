@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from biasboard.ground.strict_json import JsonValue
+from schemas.documents.dataset import Manifest
+from schemas.files import contract
+from schemas.items.own_question import OwnQuestion
 from tests.commands import REPOSITORY
 from tests.hostile.inputs import NO_FILES, NO_JSON, NO_TEXTS, Make, holding
 from tests.hostile.runner import Row, ended, rows
@@ -39,6 +44,13 @@ REGISTER = {
     "another version": holding('{"schema_version": "99.0"}'),
     "a version of 5,000 digits": holding(f'{{"schema_version": "{"9" * 5_000}"}}'),
 }
+ENTRY: dict[str, JsonValue] = {
+    "config": "a",
+    "split": "test",
+    "item_shape": "label",
+    "n_items": 1,
+    "content_sha256": "0" * 64,
+}
 TABLE: dict[str, Row] = {
     **rows(["accept", "a", "--results", "INPUT"], inside(None, "register.json", DAMAGED | REGISTER)),
     **rows(["accept", ".", "--results", "INPUT"], inside(RESULT, "result.json", DAMAGED | REGISTER)),
@@ -55,6 +67,11 @@ TABLE: dict[str, Row] = {
         ["run", "--dataset", "INPUT", "--backend", "baseline", "--model", "uniform"],
         inside(None, "dataset.json", DAMAGED | REGISTER),
     ),
+    **rows(
+        ["run", "--dataset", "INPUT", "--backend", "baseline", "--model", "uniform"],
+        inside(None, "dataset.json", {"of 20 MB": holding(b"{" + b" " * 20_000_000)}),
+        says="has 20,000,001 bytes, more than the 16,777,216 that are read",
+    ),
     **rows(["keys", "INPUT", "--out", "OUT"], inside(None, "dataset.json", DAMAGED)),
     **rows(["publish", "INPUT", "--repo", "a/b", "--dry-run"], inside(None, "dataset.json", DAMAGED)),
 }
@@ -63,3 +80,45 @@ TABLE: dict[str, Row] = {
 @pytest.mark.parametrize("name", TABLE)
 def test_a_damaged_document_ends_in_one_line(name: str, tmp_path: Path) -> None:
     ended(TABLE[name], tmp_path)
+
+
+NO_PATHS = ("data/*/b.parquet", "data/../b.parquet", "data/a/?.parquet", "data/[a]/b.parquet", "data/a/\u202eb.parquet")
+
+
+@pytest.mark.parametrize("path", NO_PATHS)
+def test_a_split_names_one_file_of_its_folder(path: str) -> None:
+    def told(named: str) -> bool:
+        lines = contract.errors({"splits": [{**ENTRY, "path": named}]}, Manifest)
+        return any(line.startswith("splits[0].path: ") for line in lines)
+
+    assert told(path)
+    assert not told("data/a-b/test.1.parquet")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("x", "\u2800"), "has nothing that can be seen"),
+        (("x", "y\u202e"), "has the invisible sign U+202E; remove it"),
+        (("x", "x\u200d"), "looks like 'x'; spell one differently"),
+        (("x", "y" * 20_000), "has 20,000 characters, more than 10,000; shorten it"),
+        (("x", "y"), None),
+        (("X", "x"), None),
+        (("yes\n", "no"), None),
+    ],
+)
+def test_what_is_offered_can_be_seen_and_told_apart(options: tuple[str, ...], said: str | None) -> None:
+    item = OwnQuestion(
+        item_id="a",
+        question="Who?",
+        options=options,
+        cluster="a",
+        flags=(),
+        **dict.fromkeys(
+            ("context", "answer", "stereotyped", "antistereotyped", "neutral", "category", "group", "source_row")
+        ),
+    )
+    found = [*contract.problems_of(item)]
+    assert (found == []) if said is None else (len(found) == 1 and said in found[0])
+    (line,) = contract.problems_of(replace(item, options=("x", "y"), question="x" * 1_000_001))
+    assert line == "question: has 1,000,001 characters, more than 1,000,000; shorten it"

@@ -6,13 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_TEXTS, NO_TOML
+from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_PARQUET, NO_TEXTS, NO_TOML, Make
 from tests.hostile.runner import Row, ended, rows
 
 BASELINE = ["--backend", "baseline", "--model", "uniform", "--out", "OUT"]
 ANY = (NO_FILES, NO_TEXTS)
 
 OUT = ["--out", "OUT"]
+
+
+def as_cifar(make: Make) -> Make:
+    """Return what makes a folder in the layout of CIFAR-100 with such a file."""
+
+    def folder(path: Path) -> None:
+        for part in ("train", "test"):
+            make_at = path / "cifar100" / f"{part}-00000-of-00001.parquet"
+            make_at.parent.mkdir(parents=True, exist_ok=True)
+            make(make_at)
+
+    return folder
+
+
 IMPORT = ["import", "lm-eval", "--model", "lab/x", "--input", "INPUT", *OUT]
 TABLE: dict[str, Row] = {
     **rows(["build", "synthbias", "--source", "synthbias", "--input", "INPUT", *OUT], *ANY, NO_CSV),
@@ -50,6 +64,15 @@ TABLE: dict[str, Row] = {
     **rows(["queue", "next", "--queue", "INPUT"], *ANY),
     **rows(["validate", "INPUT"], *ANY, NO_JSON),
     **rows(IMPORT, *ANY, NO_JSON),
+    **rows(["build", "labelled_text", "--input", "INPUT", *OUT], NO_PARQUET, named="a.parquet"),
+    **rows(["build", "own_questions", "--input", "INPUT", *OUT], NO_PARQUET, named="b.parquet"),
+    **rows(["build", "gifi", "--source", "gsm8k", "--input", "INPUT", *OUT], NO_PARQUET, named="test.parquet"),
+    **rows(
+        ["build", "image_labels", "--source", "hub", "--input", "INPUT", *OUT],
+        {name: as_cifar(make) for name, make in NO_PARQUET.items()},
+    ),
+    **rows(["ranks", "INPUT"], NO_PARQUET, named="scores.parquet"),
+    **rows(["reweight", "evaluate", "INPUT"], NO_PARQUET, named="shares.parquet"),
 }
 
 

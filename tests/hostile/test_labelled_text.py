@@ -30,6 +30,12 @@ NO_LABELLED_TEXTS: dict[str, Make] = {
     "a label of 100,000 letters": holding(HEADER + f"a,{'x' * 100_000}\n"),
     "a label that is an override": holding(HEADER + "a,x\u202ey\n" * 3),
     "a label with escapes of a terminal": holding(HEADER + "a,\x1b[31mred\n"),
+    "labels that differ by an alphabet": holding(HEADER + "a,cat\nb,c\u0430t\n" + texts(200, 2)),
+    "labels that are blank": holding(HEADER + texts(200).replace("label 0", "\u2800").replace("label 1", "\u3164")),
+    "labels of 20,000 letters": holding(HEADER + texts(200).replace("label", "x" * 20_000)),
+    "ids of 5,000 letters": holding(
+        "text,label,id\n" + "".join(f"a{n},{n % 2},{n}{'i' * 5_000}\n" for n in range(200))
+    ),
     "JSON Lines with lists for texts": holding(json.dumps({"text": ["a"], "label": 1}) + "\n"),
     "JSON Lines of empty objects": holding("{}\n" * 100),
     "JSON Lines with broken lines": holding('{"text": "a", "label": "b"}\n{"text": \n[1]\n'),
@@ -40,6 +46,7 @@ NO_LABELLED_TEXTS: dict[str, Make] = {
 TABLE: dict[str, Row] = {
     **rows(BUILD, NO_FILES, NO_TEXTS, NO_CSV, NO_JSON, NO_LABELLED_TEXTS, named="mine.csv"),
     "too few rows": Row(BUILD, NO_LABELLED_TEXTS["one row too few"], says="96 rows can be used, and 97 are needed"),
+    "instructions that are turned": Row([*BUILD, "--instructions", "a\u202eb"], GOOD, says="invisible sign U+202E"),
     "too large a pool": Row([*BUILD, "--pool", "65"], GOOD, says="lower --pool"),
     "a dataset that is not there": Row([*BUILD[:2], "--input", "acme/none@x", *BUILD[4:]], says="cannot be downloaded"),
     "a dataset beside a file": Row([*BUILD, "--input", "acme/none"], GOOD, says="give it alone"),

@@ -33,6 +33,24 @@ NO_QUESTIONS: dict[str, Make] = {
     "a side that is open": holding("question,a,b,c,stereotyped\nWho?,x,y,z,A\n"),
     "a right-to-left override": holding(HEADER + "Who?,x\u202e,y,A,,,,\n"),
     "a NUL in an option": holding(HEADER + "Who?,x\x00,y,A,,,,\n"),
+    "an option that is blank": holding(HEADER + "Who?,x,\u2800,A,,,,\n"),
+    "an option of a joiner": holding(HEADER + "Who?,x,\u200d,A,,,,\n"),
+    "an option of a filler": holding(HEADER + "Who?,x,\u3164,A,,,,\n"),
+    "options that differ by a joiner": holding(HEADER + "Who?,the man,the\u200d man,A,,,,\n"),
+    "options that differ by a variant": holding(HEADER + "Who?,man,man\ufe0f,A,,,,\n"),
+    "options that differ by how they are composed": holding(HEADER + "Who?,caf\u00e9,cafe\u0301,A,,,,\n"),
+    "options that differ by an alphabet": holding(HEADER + "Who?,man,m\u0430n,A,,,,\n"),
+    "an option of 20,000 letters": holding(HEADER + f"Who?,x,{'y' * 20_000},A,,,,\n"),
+    "options that are each other's letters": holding(HEADER + "Who?,B,A,A,,,,\n"),
+    "an id of 5,000 letters": holding(HEADER + f"Who?,x,y,A,,,g,{'i' * 5_000}\n"),
+    "a group of 5,000 letters": holding(HEADER + f"Who?,x,y,A,,,{'g' * 5_000},1\n"),
+    "a question of a megabyte in JSON": holding(
+        json.dumps({"question": "x" * 1_000_000, "option a": "x", "option b": "y"}) + "\n"
+    ),
+    "names of their own in 5,000 rows": holding(
+        "".join(f'{{"option a": "x", "option b": "y", "c{number}": 1}}\n' for number in range(5_000))
+    ),
+    "a line of ten million lists": holding('{"question": [' + "[]," * 10_000_000 + "0]}\n"),
     "bytes of another encoding": holding(HEADER.encode() + b"Who?,caf\xe9,y,A,,,,\n"),
     "too few cells": holding(HEADER + "Who?,x\n"),
     "too many cells": holding(HEADER + "Who?,x,y,A,,,g,1,2,3\n"),

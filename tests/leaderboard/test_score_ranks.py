@@ -243,7 +243,7 @@ UNUSABLE: list[tuple[str, str | None, tuple[str, ...], str]] = [
     ("empty", "", (), "is empty; give a header"),
     ("header alone", "model,task,score\n", (), "no rows below the header; give a row"),
     ("one column", "model\na\nb\n", (), "no column of scores beside 'model'"),
-    ("binary", "PAR1 and no more", (), "is no readable Parquet file"),
+    ("binary", "PAR1 and no more", (), "not a readable parquet file"),
     ("not UTF-8", "mod\udcffel,task\na,1\n", (), "is neither text in UTF-8 nor Parquet; export it again"),
     ("short line", "model,task,score\na,t1,1\na,t2\n", (), "line 3 has 2 cells, and the header 3; correct"),
     ("long line", "model,task,score\na,t1,1,7\n", (), "line 2 has 4 cells, and the header 3; correct"),

@@ -108,6 +108,12 @@ def animated() -> bytes:
     return file_of(frames[0], save_all=True, append_images=frames[1:])
 
 
+def of_many_scans() -> bytes:
+    """A progressive JPEG file of a few kilobytes whose last scan is repeated, which takes a second for ten."""
+    whole = file_of(Image.new("L", (4_000, 4_000), 128), "JPEG", progressive=True)
+    return whole[:-2] + whole[whole.rfind(b"\xff\xda") : -2] * 100 + whole[-2:]
+
+
 GIF = b"GIF89a"
 GOOD = png(np.random.default_rng(0).integers(0, 256, (9, 7, 3), dtype=np.uint8))
 
@@ -123,6 +129,7 @@ GOOD = png(np.random.default_rng(0).integers(0, 256, (9, 7, 3), dtype=np.uint8))
         (claiming(100_000, 100_000), "has more than 64,000,000 pixels; make it smaller"),
         (claiming(10_000, 7_000), f"has 10000 x 7000 pixels, more than {MOST_PIXELS:,}; make it smaller"),
         (claiming(20_000, 100), "has 20000 x 100 pixels, and one side is over 100 times the other; crop it"),
+        (of_many_scans(), "has 4000 x 4000 pixels in 106 scans, which takes minutes; save it again"),
         (animated(), "is an animation of 3 pictures; take one of them"),
     ],
 )

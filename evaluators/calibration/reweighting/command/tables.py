@@ -127,20 +127,20 @@ def _read_csv(choice: InputChoice) -> Table:
 
 def _read_parquet(choice: InputChoice) -> Table:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = choice.path
-    names = arrow_files.metadata(path).schema.to_arrow_schema().names
+    names = arrow_files.foreign_schema(path).names
     if "reading" in names and "exchanges" in names:
         raise DataError(f"{path}: holds the records of a run; name the folder of the run instead")
     _check_names(path, names)
     columns: dict[str, Sequence[object]] = {}
     try:
-        for name, column in zip(names, pq.read_table(path).columns, strict=True):
+        for name, column in zip(names, arrow_files.foreign_table(path, names).columns, strict=True):
             # Missing numbers become nan, and other missing values None.
             is_real = pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)
             columns[name] = column.cast(pa.float64()).to_numpy() if is_real else column.to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as error:
+    # Times may be too early, and in zones that nobody knows.
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         reason = (str(error).splitlines() or ["no message"])[0]
         raise DataError(f"{path}: not a readable parquet file: {reason}; make it again") from error
     return Table(columns, choice.label_column, _row_from_1)
