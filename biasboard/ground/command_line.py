@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from biasboard.ground.files import DISK_FULL, disk_full
 from biasboard.ground.hub import check_endpoint
-from biasboard.ground.plain_text import escaped, without_middle
+from biasboard.ground.plain_text import escaped, without_keys, without_middle
 from biasboard.ground.stopping import status_of, stoppable
 
 EXIT_ERROR = 1
@@ -325,5 +325,5 @@ def _as_utf_8(argument: str) -> str:
 
 def _end(line: str, status: int, cause: BaseException) -> NoReturn:
     # Names in the message may hold line breaks or escape sequences of the terminal.
-    print(escaped(line), file=sys.stderr)
+    print(escaped(without_keys(line)), file=sys.stderr)
     raise typer.Exit(status) from cause

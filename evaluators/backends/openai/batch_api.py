@@ -19,7 +19,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
 from evaluators.backend import Answers, Events, Request, Response, Sent
-from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Client, Connection, read_json
+from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Client, Connection
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.meanings import NoAnswerError, error_inside, error_of, error_text
@@ -176,11 +176,8 @@ class BatchRun:
         entries: dict[str, Any] = {}
         for name in ("error_file_id", "output_file_id"):  # A response replaces an error of the same request.
             if file_id := data.get(name):
-                text: str = self._retry(methodcaller("get_text", f"/files/{file_id}/content"))
-                # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
-                for line in text.split("\n"):
-                    if isinstance(entry := read_json(line), dict):
-                        entries[str(entry.get("custom_id"))] = entry
+                for entry in self._retry(methodcaller("get_lines", f"/files/{file_id}/content")):
+                    entries[str(entry.get("custom_id"))] = entry
         return entries
 
     def _recover_id(self, batch: _Batch) -> None:

@@ -168,27 +168,38 @@ class Client:
         """Fetch a JSON object that costs nothing, such as ``/models``, within ``seconds``; None for the usual limit."""
         return await self._attempt(self._client.get(route, cast_to=httpx2.Response), seconds)
 
-    async def get_text(self, route: str) -> str:
-        """Fetch the text of a file."""
+    async def get_lines(self, route: str) -> list[dict[str, Any]]:
+        """Fetch the JSON objects in the lines of a file."""
         async with self._limited(max(self._timeout, _FILE_SECONDS)):
-            return str((await self._client.get(route, cast_to=httpx2.Response)).text)
+            content: bytes = (await self._client.get(route, cast_to=httpx2.Response)).content
+        # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
+        read = (self._read(line) for line in content.split(b"\n"))
+        return [entry for entry in read if isinstance(entry, dict)]
 
     async def upload(self, name: str, content: bytes) -> object:
         """Upload a file for the batch API and return its unchecked id; None if the endpoint gives none."""
         async with self._limited(max(self._timeout, _FILE_SECONDS)):
             uploaded = await self._client.files.create(file=(name, content, "application/jsonl"), purpose="batch")
         # The library leaves out fields that the endpoint left out, and returns text for other content types.
-        return getattr(uploaded, "id", None)
+        return self._address.without_keys(getattr(uploaded, "id", None))
+
+    def _read(self, content: bytes, media_type: str = "", *, any_kind: bool = False) -> Any:
+        """Read a body like :func:`read_json`; every reply comes this way, so that none holds a key of ours."""
+        is_streamed = not any_kind and is_stream(content, media_type)
+        try:
+            data = whole_reply(content, read_json) if is_streamed else read_json(content, any_kind=any_kind)
+            return self._address.without_keys(data)
+        except RecursionError:
+            return None if any_kind else "JSON that is nested too deep to read"
 
     async def _attempt(self, awaitable: Any, seconds: float | None = None) -> Reply:
         async with self._limited(self._timeout if seconds is None else seconds):
             response = await awaitable
             kind = _media_type(response.headers)
-            streamed = is_stream(response.content, kind)
-            data = whole_reply(response.content, read_json) if streamed else read_json(response.content)
+            data = self._read(response.content, kind)
         if isinstance(data, str):
             but = f", but {kind}" if kind and "json" not in kind else ""
-            raise NoAnswerError(f"the answer is {self._address.clean(data)}{but}", "passing", unusable=True)
+            raise NoAnswerError(self._address.clean(f"the answer is {data}{but}"), "passing", unusable=True)
         # Some routers pass on the errors of the servers behind them with status 200, beside what was written before.
         if (error := error_inside(data)) is not None:
             raise error_of(200, error, self._address.clean, response.headers)
@@ -216,7 +227,7 @@ class Client:
             raise NoAnswerError(reason, "passing", overload=True, sent=sent) from None
         except library.APIStatusError as error:
             # Not error.body, which lacks what stands beside the key "error".
-            body = read_json(error.response.content, any_kind=True)
+            body = self._read(error.response.content, any_kind=True)
             raise error_of(int(error.status_code), body, clean, error.response.headers, error.response.text) from None
         # The last two are raised for headers and bodies that no server should send.
         except (library.OpenAIError, ValueError, LookupError) as error:
@@ -232,14 +243,15 @@ def read_json(content: bytes | str, *, any_kind: bool = False) -> Any:
     Args:
         content: The body.
         any_kind: True to return any JSON value, and None for a body that is not JSON.
+
+    Raises:
+        RecursionError: the JSON is nested too deep.
     """
     try:
         text = content.decode("utf-8-sig", "replace") if isinstance(content, bytes) else content
         data = json.loads(text, parse_constant=lambda _: None, parse_int=_integer)
     except ValueError:
         return None if any_kind else "not JSON"
-    except RecursionError:
-        return None if any_kind else "JSON that is nested too deep to read"
     return data if any_kind or isinstance(data, dict) else "no JSON object"
 
 
