@@ -15,6 +15,8 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import is_key, key_fault, masked
 
 OPENAI = "https://api.openai.com/v1"
+# The URL itself is not shown because it may contain a password.
+INVALID = "--base-url (or OPENAI_BASE_URL) is not valid; give a URL such as http://localhost:8000/v1"
 _NO_KEY = "no-key-needed"
 _LONGEST_MESSAGE = 400
 _DEEPEST = 64
@@ -147,14 +149,13 @@ def parse_address(base_url: str | None, key: str | None, headers: Sequence[str] 
     Raises:
         ConfigError: the URL, the key or a header is not valid, or the URL is OpenAI's and there is no key.
     """
-    parts = urlsplit((base_url or OPENAI).strip())
     try:
+        parts = urlsplit((base_url or OPENAI).strip())
         port = parts.port
     except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-        # The URL itself is not shown because it may contain a password.
-        raise ConfigError("--base-url (or OPENAI_BASE_URL) is not valid; give a URL such as http://localhost:8000/v1")
+        raise ConfigError(INVALID) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(INVALID)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     url = urlunsplit((parts.scheme, host if port is None else f"{host}:{port}", parts.path.rstrip("/"), "", ""))
     if (fault := key_fault("OPENAI_API_KEY", key or "")) is not None:

@@ -19,7 +19,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
 from evaluators.backend import Answers, Events, Request, Response, Sent
-from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Client, Connection
+from evaluators.backends.openai.client import Client, Connection
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.meanings import NoAnswerError, error_inside, error_of, error_text
@@ -176,7 +176,7 @@ class BatchRun:
         entries: dict[str, Any] = {}
         for name in ("error_file_id", "output_file_id"):  # A response replaces an error of the same request.
             if file_id := data.get(name):
-                for entry in self._retry(methodcaller("get_lines", f"/files/{file_id}/content")):
+                for entry in self._retry(methodcaller("get_lines", f"/files/{file_id}/content", len(batch.requests))):
                     entries[str(entry.get("custom_id"))] = entry
         return entries
 
@@ -227,7 +227,7 @@ class BatchRun:
         """
 
         async def once() -> Any:
-            async with Client(self.connection, most_bytes=MOST_BYTES_OF_FILE) as client:
+            async with Client(self.connection) as client:
                 return await work(client)
 
         for n_tries in range(_N_TRIES):
