@@ -35,6 +35,7 @@ from pydantic import ConfigDict, Field
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import without_keys
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
 from evaluators.kinds import BACKENDS
@@ -320,6 +321,10 @@ class Backend(ABC):
         Raises:
             RunError: no further request can be answered.
         """
+
+    def without_keys(self, text: str) -> str:
+        """Return a text of an answer without the keys of this machine, which an endpoint may say back to it."""
+        return without_keys(text)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
         """Return the number of tokens that the requests need, without sending them; None if it is unknown."""

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 import typer
 
-from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_ERROR, EXIT_RUN_FAILED, EXIT_STATUS, one_line_errors
+from biasboard.ground.command_line import (
+    ANSWERS_KEPT,
+    EXIT_ERROR,
+    EXIT_RUN_FAILED,
+    EXIT_STATUS,
+    TRACEBACK,
+    LazyCommand,
+    command_group,
+    one_line_errors,
+)
 from biasboard.ground.errors import DataError
 from evaluators.task import load_task
 from tests.commands import REPOSITORY, run, started
@@ -177,3 +186,50 @@ def test_an_error_line_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[
     with pytest.raises(typer.Exit), one_line_errors():
         raise DataError("a\x1b[31m\nb")
     assert capsys.readouterr().err == "error: a\\x1b[31m\\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyError("made"), "this is a fault of biasboard (KeyError: 'made'); please report it"),
+        (RecursionError("too\ndeep"), "this is a fault of biasboard (RecursionError: too deep); please report it"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"), "this is a fault of biasboard (UnicodeDecodeError: "),
+        (ZeroDivisionError(), "this is a fault of biasboard (ZeroDivisionError: ZeroDivisionError)"),
+        (ValueError("\x1b[31m" + "x" * 9000), "this is a fault of biasboard (ValueError: \\x1b[31mxxx"),
+        (MemoryError(), "no memory is left"),
+        (ExceptionGroup("many", [ValueError("one")]), "this is a fault of biasboard (ExceptionGroup: many"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_that_nobody_expects_is_a_line_too(
+    error: Exception, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(typer.Exit) as ended, one_line_errors():
+        raise error
+    assert ended.value.exit_code == EXIT_ERROR
+    with pytest.raises(typer.Exit) as ended, one_line_errors(ANSWERS_KEPT):
+        raise error
+    assert ended.value.exit_code == EXIT_RUN_FAILED
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == second
+    assert first.startswith(f"error: {told}")
+    assert len(first) < 600
+    if not isinstance(error, MemoryError):
+        monkeypatch.setenv(TRACEBACK, "1")
+        with pytest.raises(type(error)), one_line_errors():
+            raise error
+
+
+@pytest.mark.parametrize("error", [typer.Exit(7), typer.Abort(), typer.BadParameter("no"), SystemExit(5)])
+def test_what_typer_tells_itself_is_left_to_it(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(type(error)) as raised, one_line_errors():
+        raise error
+    assert raised.value is error
+    assert capsys.readouterr().err == ""
+
+
+def test_a_command_that_cannot_be_imported_says_so_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    application = command_group("made", {"broken": LazyCommand("tests.not_there:app", "Made.")})
+    with pytest.raises(SystemExit):
+        application(["broken"])
+    assert capsys.readouterr().err.count("\n") == 1

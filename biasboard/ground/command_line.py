@@ -21,13 +21,14 @@ from typer.core import TyperCommand, TyperGroup
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from biasboard.ground.files import DISK_FULL, disk_full
 from biasboard.ground.hub import check_endpoint
-from biasboard.ground.plain_text import escaped, without_middle
+from biasboard.ground.plain_text import escaped, one_line, without_keys, without_middle
 from biasboard.ground.stopping import status_of, stoppable
 
 EXIT_ERROR = 1
 """Exit status for bad input, or for a check that found a problem; nothing was written."""
 EXIT_RUN_FAILED = 3
 """Exit status for a run that could not finish; its answers so far are kept. (Status 2 is a wrong option.)"""
+_NOTHING_WRITTEN = "stopped; nothing was written"
 EXIT_STATUS = (
     "Exit status: 0 done; 1 bad input, or a check found a problem; 2 wrong option; 3 a run could not finish, or none "
     "of its answers could be read; 129, 130 or 143 stopped by SIGHUP, Ctrl-C or SIGTERM."
@@ -48,6 +49,9 @@ if "numpy" not in sys.modules:
 
 # Records become millions of objects without cycles, and searching these for some took a twelfth of a verification.
 gc.set_threshold(50_000, 20, 20)
+
+TRACEBACK = "BIASBOARD_TRACEBACK"
+"""Environment variable that shows the traceback of an error that no command expects."""
 
 _raises: ContextVar[bool] = ContextVar("raises", default=False)
 """True while a command is called from Python, where errors are exceptions."""
@@ -139,6 +143,9 @@ def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
                 message = getattr(error, "message", None)
                 if isinstance(message, str):
                     error.message = without_middle(message)  # type: ignore[attr-defined]
+                # The command itself tells its errors; these come while it is found or imported.
+                if not _raises.get():
+                    _tell(error, _NOTHING_WRITTEN)
                 raise
 
         def shell_complete(self, ctx: Any, incomplete: str) -> Any:
@@ -255,8 +262,8 @@ ANSWERS_KEPT = "stopped; the answers so far are kept, and the same command conti
 
 
 @contextmanager
-def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterator[None]:
-    """Turn a mistake of the user into one line on standard error and an exit status.
+def one_line_errors(interrupted: str = _NOTHING_WRITTEN) -> Iterator[None]:
+    """Turn every error into one line on standard error and an exit status: mistakes of the user, and faults of ours.
 
     This context manager can also be used as a decorator.
 
@@ -264,8 +271,8 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         interrupted: Line to print after Ctrl-C, SIGTERM or SIGHUP, which says what was kept or written.
 
     Raises:
-        typer.Exit: the user made a mistake, the file system failed, or a signal came. Under :func:`call` the error
-            itself is raised.
+        typer.Exit: the user made a mistake, the file system failed, a signal came, or we made a mistake. Under
+            :func:`call` the error itself is raised.
     """
     if _raises.get():
         yield
@@ -288,9 +295,22 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         check_endpoint()
         with stoppable():
             yield
-    except BiasboardError as error:
+    except BaseException as error:
+        _tell(error, interrupted)
+        raise
+
+
+def _tell(error: BaseException, interrupted: str) -> None:
+    """End a command with one line about an error; do nothing for what typer tells itself, and for an exit.
+
+    Raises:
+        typer.Exit: the line was printed.
+    """
+    are_kept = interrupted == ANSWERS_KEPT
+    failed = EXIT_RUN_FAILED if are_kept else EXIT_ERROR
+    if isinstance(error, BiasboardError):
         _end(f"error: {error}", EXIT_RUN_FAILED if isinstance(error, RunError) else EXIT_ERROR, error)
-    except UnicodeEncodeError as error:
+    if isinstance(error, UnicodeEncodeError):
         # Of what was to be written, such as the names of several files, the first part that has no bytes.
         parts = re.split("[\0-\x1f]", error.object)
         name = next((part for part in parts if _CONTROL.search(part)), error.object)
@@ -298,25 +318,31 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         if error.encoding.lower() not in ("utf-8", "utf8"):
             fault = "has letters that the locale of this terminal lacks; set LC_ALL=C.UTF-8"
         _end(f"error: {name[:200]!a}: {fault}", EXIT_ERROR, error)
-    except BrokenPipeError as error:
+    if isinstance(error, BrokenPipeError):
         # The reader, such as head, has closed the pipe; the interpreter must not flush the rest into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(EXIT_ERROR) from error
-    except OSError as error:
+    if isinstance(error, OSError):
         where = error.filename or "file system"
         if error.errno in DISK_FULL:
-            are_kept = interrupted == ANSWERS_KEPT
-            line = f"error: {disk_full(where, answers_kept=are_kept)}"
-            _end(line, EXIT_RUN_FAILED if are_kept else EXIT_ERROR, error)
+            _end(f"error: {disk_full(where, answers_kept=are_kept)}", failed, error)
         reason = error.strerror or str(error)
         _end(f"error: {where}: {reason}; choose a place that can be read and written", EXIT_ERROR, error)
-    except RuntimeError as error:
-        # How Path.resolve ends before Python 3.13.
-        if not str(error).startswith("Symlink loop"):
-            raise
+    # How Path.resolve ends before Python 3.13.
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
         _end(f"error: {error}; name the folder itself, or mend the link", EXIT_ERROR, error)
-    except KeyboardInterrupt as error:
+    if isinstance(error, KeyboardInterrupt):
         _end(interrupted, status_of(error), error)
+    if isinstance(error, MemoryError):
+        _end("error: no memory is left on this machine or below a limit of it; free some, or ask less", failed, error)
+    is_of_typer = isinstance(error, typer.Abort) or hasattr(error, "exit_code")
+    if isinstance(error, Exception) and not is_of_typer and not os.environ.get(TRACEBACK):
+        _end(
+            f"error: this is a fault of biasboard ({type(error).__name__}: {one_line(error)}); please report it with "
+            f"what the same command prints with {TRACEBACK}=1",
+            failed,
+            error,
+        )
 
 
 def _as_utf_8(argument: str) -> str:
@@ -325,5 +351,5 @@ def _as_utf_8(argument: str) -> str:
 
 def _end(line: str, status: int, cause: BaseException) -> NoReturn:
     # Names in the message may hold line breaks or escape sequences of the terminal.
-    print(escaped(line), file=sys.stderr)
+    print(escaped(without_keys(line)), file=sys.stderr)
     raise typer.Exit(status) from cause

@@ -1,4 +1,4 @@
-"""Makes untrusted texts safe to print and to open in a spreadsheet, and invisible characters in names visible.
+"""Makes untrusted texts safe to print and to open in a spreadsheet, hides keys, and shows invisible characters.
 
 ``str.isprintable`` decides what is escaped: it is False for control characters, for those that reverse the direction of
 writing, for line breaks, and for every space except U+0020.
@@ -6,10 +6,13 @@ writing, for line breaks, and for every space except U+0020.
 
 from __future__ import annotations
 
+import base64
+import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
 
 # The last four are the wide forms of the signs.
 _SIGN = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
@@ -100,6 +103,66 @@ def key_fault(name: str, key: str) -> str | None:
     if key.isascii() and key.isprintable() and " " not in key:
         return None
     return f"{name} holds a space, a line break or a letter that no key has; copy the key again"
+
+
+def is_key(value: str) -> bool:
+    """Return True if a value is a key by its looks, and no word such as ``EMPTY`` that stands where one is expected."""
+    return len(value) >= (16 if value.isalpha() or not re.search("[A-Za-z]", value) else 6)
+
+
+_KEY_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+
+
+def without_keys(text: str) -> str:
+    """Return a text without the keys in the environment, which are known by the names of their variables."""
+    keys = (value for name, value in os.environ.items() if name.endswith(_KEY_NAMES) and is_key(value))
+    return masked(text, frozenset(keys))
+
+
+def masked(text: str, secrets: frozenset[str]) -> str:
+    """Return a text with ``***`` in place of secrets, in whatever case or usual encoding they stand there.
+
+    >>> masked("it is made-%6bey", frozenset({"made-key"}))
+    'it is ***'
+    """
+    if not secrets:
+        return text
+    pattern, literals = _finder_of(secrets)
+    # Nearly all texts hold none, and the pattern takes 50 times as long.
+    if text.isascii() and not _ESCAPES.search(text):
+        squeezed = "".join(text.split()).lower()
+        if not any(literal in squeezed for literal in literals):
+            return text
+    return pattern.sub("***", text)
+
+
+_ESCAPES = re.compile(r"[\\%&]")
+
+
+@lru_cache(maxsize=8)
+def _finder_of(secrets: frozenset[str]) -> tuple[re.Pattern[str], Sequence[str]]:
+    """Return a pattern of secrets, and one text for each of its branches that a plain text must hold without spaces."""
+    spellings = [spelt for secret in sorted(secrets, key=len, reverse=True) for spelt in _spellings(secret)]
+    literals = ["".join(literal.split()).lower() for literal, _ in spellings]
+    return re.compile("|".join(pattern for _, pattern in spellings), re.IGNORECASE), literals
+
+
+def _spellings(secret: str) -> Iterator[tuple[str, str]]:
+    """Yield each spelling of a secret and its pattern: its signs, escaped or with blanks between, and its bytes."""
+    content = secret.encode("utf-8", "surrogatepass")
+
+    def sign(one: str) -> str:
+        in_url = "".join(f"%{byte:02x}" for byte in one.encode("utf-8", "surrogatepass"))
+        return rf"\\?{re.escape(one)}|\\u{ord(one):04x}|{in_url}|&#(?:{ord(one)}|x{ord(one):x});"
+
+    yield secret, r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*".join(f"(?:{sign(one)})" for one in secret)
+    yield (content.hex(),) * 2
+    # What stands before it moves the borders of base64; the signs at both ends also depend on its neighbours.
+    for n_before in range(3):
+        encoded = base64.b64encode(bytes(n_before) + content).decode()
+        inner = encoded[-(-n_before * 8 // 6) : (n_before + len(content)) * 8 // 6]
+        for spelt in (inner, inner.translate({43: "-", 47: "_"})) if len(inner) > 7 else ():
+            yield spelt, re.escape(spelt)
 
 
 def github_annotation(level: str, *, file: str, title: str, text: str, line: int | None = None) -> str:

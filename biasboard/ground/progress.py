@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.progress import TextColumn as LabelColumn
 from rich.text import Text
 
-from biasboard.ground.plain_text import escaped
+from biasboard.ground.plain_text import escaped, without_keys
 
 LONGEST_SILENCE = 10.0
 """Largest number of seconds between two lines at first, if standard error is not a terminal."""
@@ -93,7 +93,7 @@ def note(text: str) -> None:
     """Print a line on standard error, above the bar if one is shown."""
     # While a bar is shown, it replaces sys.stderr and prints above itself whatever is written there.
     # Escaped, because an untrusted text may hold escape sequences of the terminal.
-    print(escaped(text), file=sys.stderr, flush=True)
+    print(escaped(without_keys(text)), file=sys.stderr, flush=True)
 
 
 def silent(description: str, completed: int, total: int | None) -> None:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from biasboard.ground.errors import ConfigError, import_extra
-from biasboard.ground.files import replacing_folder, sha256_file, unfinished
+from biasboard.ground.files import DISK_FULL, replacing_folder, sha256_file, unfinished
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.stores.store import STORE
@@ -234,6 +234,7 @@ def render(site: Path, folder: Path, out: Path) -> None:
 
     Raises:
         ConfigError: MkDocs found an error in its configuration or in a page.
+        OSError: the disk is full.
     """
     with replacing_folder(out) as finished:
         # No --quiet: it would hide the warnings from --strict too.
@@ -246,6 +247,9 @@ def render(site: Path, folder: Path, out: Path) -> None:
             check=False,
         )
         if done.returncode != 0:
+            for number in DISK_FULL:
+                if f"[Errno {number}]" in done.stderr:
+                    raise OSError(number, os.strerror(number), str(out))
             raise ConfigError(f"{site / CONFIG}: mkdocs failed: {_complaint(done.stderr)}; correct it and build again")
         _trim(finished)
 

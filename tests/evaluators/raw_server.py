@@ -30,6 +30,11 @@ def plain(data: Any, status: int = 200, kind: str = "application/json", more: st
     return Raw(f"{head}{more}\r\n".encode("latin-1") + body)
 
 
+def kept(data: Any) -> bytes:
+    """An answer after which the connection stays open for the next request."""
+    return plain(data).content.replace(b"connection: close\r\n", b"")
+
+
 def models(*names: str) -> dict[str, Any]:
     return {"object": "list", "data": [{"id": name, "object": "model"} for name in names or (MODEL,)]}
 

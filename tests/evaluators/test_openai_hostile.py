@@ -12,15 +12,17 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.openai.client import _certificates
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.protocol import logprob, token_id, usage
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.openai_runs import Asked, made
-from tests.evaluators.raw_server import Raw, RawServer, chat, models, plain
+from tests.evaluators.raw_server import Raw, RawServer, chat, kept, models, plain
 
 PATIENCE = Patience(n_tries=2, n_timeouts=2, call_seconds=0.0, outage_seconds=4.0, longest_pause=0.05)
 NESTED = b"[" * 200_000
+GZIP = "content-encoding: gzip\r\n"
 BOMB = gzip.compress(b" " * 300_000_000, 9)
 MANY_DIGITS = b'{"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": %s}}' % (b"9" * 5000)
 
@@ -37,6 +39,11 @@ def of_chat(text: Callable[[str], Raw]) -> Callable[[str, Mapping[str, Any]], Ra
         return text(prompt) if prompt.startswith("Say") else plain(chat())
 
     return answer
+
+
+def ending(reason: str) -> dict[str, Any]:
+    """An answer that ended for a reason."""
+    return chat() | {"choices": [{"index": 0, "finish_reason": reason, "message": {"content": "They agree."}}]}
 
 
 def opened(server: RawServer, **options: Any) -> OpenAIBackend:
@@ -60,8 +67,8 @@ UNUSABLE: dict[str, Callable[[], Raw]] = {
     "many headers": lambda: plain(chat(), more="".join(f"x-{n}: a\r\n" for n in range(200_000))),
     "redirects to itself": lambda: plain(b"", 307, more="location: /v1/chat/completions\r\n"),
     "redirects to nowhere": lambda: plain(b"", 302, more="location: http://[::/\r\n"),
-    "a gzip bomb": lambda: plain(BOMB, more="content-encoding: gzip\r\n"),
-    "gzip that is none": lambda: plain(b"nothing", more="content-encoding: gzip\r\n"),
+    "a gzip bomb": lambda: plain(BOMB, more=GZIP),
+    "gzip that is none": lambda: plain(b"nothing", more=GZIP),
     "a body without end": lambda: Raw(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 100_000_000),
     "a nested error": lambda: plain(b'{"error": ' + NESTED, 400),
     "an error in another charset": lambda: plain(b"\xff", 400, kind="text/plain; charset=hex"),
@@ -69,6 +76,13 @@ UNUSABLE: dict[str, Callable[[], Raw]] = {
     "no content": lambda: plain({}),
     "null choices": lambda: plain({"choices": None}),
     "choices that are numbers": lambda: plain({"choices": [1]}),
+    "5 MB": lambda: plain(chat("no" * 2_500_000)),
+    "5 MB of finish_reason": lambda: plain(ending("s" * 5_000_000)),
+    "5 MB of nothing": lambda: plain(b" " * 5_000_000 + json.dumps(chat()).encode()),
+    "5 MB in gzip": lambda: plain(gzip.compress(json.dumps(chat("no" * 2_500_000)).encode()), more=GZIP),
+    "5 MB in a stream": lambda: plain(b": hello\n" * 700_000, kind="text/event-stream"),
+    "5 MB of an error": lambda: plain({"error": {"message": "no" * 2_500_000}}, 400),
+    "lists in 100 lists": lambda: plain(b'{"choices": ' + b"[" * 100 + b"]" * 100 + b"}"),
     "an index of many digits": lambda: plain(b'{"choices": [{"index": %s}]}' % (b"9" * 5000)),
 }
 
@@ -87,6 +101,58 @@ def test_an_answer_that_cannot_be_used_fails_alone_and_says_why(name: str) -> No
     assert len(error) < 600
     assert error.isprintable()
     assert time.monotonic() - began < 20
+
+
+SMUGGLED: dict[str, bytes] = {
+    "an answer": kept(chat("smuggled")),
+    "two answers": kept(chat("smuggled")) * 2,
+    "half an answer": kept(chat("smuggled"))[:-9],
+    "an error": kept(chat("smuggled")).replace(b"200", b"400"),
+    "one letter": b"x",
+    "a head alone": b"HTTP/1.1 200 OK\r\n",
+}
+
+
+@pytest.mark.parametrize("name", SMUGGLED)
+def test_what_follows_an_answer_is_no_answer_to_the_next_request(name: str) -> None:
+    def answer(prompt: str) -> Raw:
+        return Raw(kept(chat(f"It is {prompt}")) + SMUGGLED[name], stays=True)
+
+    with RawServer(of_chat(answer)) as server:
+        backend = opened(server, concurrency=1, timeout=5.0)
+        asked = Asked().of(backend, made(4))
+    assert [asked.responses[place].text for place in range(4)] == [f"It is Say {place}" for place in range(4)]
+
+
+ENVIRONMENTS: dict[str, tuple[str, str, str]] = {
+    "a proxy of another kind": ("HTTP_PROXY", "socks://127.0.0.1:9", "HTTP_PROXY: Unknown scheme for proxy"),
+    "a proxy with a password": ("http_proxy", "ftp://me:pass-word-5@127.0.0.1", "http_proxy: Unknown scheme for proxy"),
+    "a proxy that needs a library": ("ALL_PROXY", "socks5://127.0.0.1:9", "ALL_PROXY: Using SOCKS proxy"),
+    "a proxy that is not there": ("HTTP_PROXY", "http://127.0.0.1:9", "refused, by the proxy in HTTP_PROXY"),
+    "certificates that are not there": ("SSL_CERT_FILE", "/not/there", "SSL_CERT_FILE: cannot be read ("),
+    "a folder of certificates": ("SSL_CERT_FILE", "/", "SSL_CERT_FILE: cannot be read ("),
+    "certificates that are none": ("SSL_CERT_FILE", __file__, "SSL_CERT_FILE: cannot be read ("),
+    "an unfinished host": ("OPENAI_BASE_URL", "http://[", "--base-url (or OPENAI_BASE_URL) is not valid"),
+    "a host that is none": ("OPENAI_BASE_URL", "http://\u2603/v1", "--base-url (or OPENAI_BASE_URL) is not valid"),
+    "a host of other letters": ("OPENAI_BASE_URL", "http://\u2100/v1", "--base-url (or OPENAI_BASE_URL) is not valid"),
+    "a path without end": ("OPENAI_BASE_URL", f"http://h/{'x' * 70_000}", "--base-url (or OPENAI_BASE_URL) is not"),
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_what_the_environment_says_wrong_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable, value, message = ENVIRONMENTS[name]
+    for other in ("SSL_CERT_DIR", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(other, raising=False)
+    _certificates.cache_clear()
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError) as caught:
+        _ = open_backend(MODEL, BackendOptions()).model
+    _certificates.cache_clear()
+    assert message in str(caught.value)
+    assert "pass-word-5" not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -52,6 +53,28 @@ def test_a_server_that_is_stopped_is_told_of_again_and_again_until_it_is_back(
     assert all("given up after 30 s; Ctrl-C keeps the answers" in line for line in outages)
     (back,) = [line for line in told if "answers again" in line]
     assert told.index(back) > told.index(outages[-1])
+
+
+def test_a_wait_that_the_endpoint_asks_for_is_told_as_long_as_it_is(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, TALKATIVE, timeout=3.0, concurrency=1)
+        endpoint.headers = lambda received: {
+            "x-ratelimit-remaining-requests": "0",
+            "x-ratelimit-reset-requests": "14m59s",
+        }
+        steps = backend.ask(made(4), frozenset(range(4)))
+        thread = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            for _ in steps:
+                pass
+    told = capsys.readouterr().err.splitlines()
+    assert told
+    assert all(
+        re.search(r" asks to wait 89\d s \(its rate limit is used up\); 3 requests wait; ", line) for line in told
+    )
 
 
 @pytest.mark.slow

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 
+from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
+from leaderboard.pages import publishing
 from leaderboard.pages.serving import open_server
 from schemas.files import contract
 from schemas.outputs.documents import BuiltBoard
@@ -267,3 +270,15 @@ def test_from_the_embedded_frames_to_the_site(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_from_winobias_to_the_site(tmp_path: Path, shared_data: Path) -> None:
     check_baselines(build_and_score(["--source", "winobias", "--input", shared_data / "winobias"], tmp_path), tmp_path)
+
+
+def test_a_full_disk_is_not_blamed_on_the_settings_of_the_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "Traceback\nOSError: [Errno 28] No space left on device: '/made/index.html'\n"
+    failed = subprocess.CompletedProcess([], 1, "", said)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(typer.Exit), one_line_errors():
+        publishing.render(tmp_path, tmp_path, tmp_path / "public")
+    line = capsys.readouterr().err
+    assert line.startswith(f"error: {tmp_path / 'public'}: the disk is full; free space on the disk or of your quota")

@@ -7,14 +7,20 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plain_text import key_fault
+from biasboard.ground.plain_text import is_key, key_fault, masked
 
 OPENAI = "https://api.openai.com/v1"
+# The URL itself is not shown because it may contain a password.
+INVALID = "--base-url (or OPENAI_BASE_URL) is not valid; give a URL such as http://localhost:8000/v1"
 _NO_KEY = "no-key-needed"
 _LONGEST_MESSAGE = 400
+_DEEPEST = 64
+"""Levels of objects and lists in a reply; no server needs a quarter of them."""
 # API keys of any issuer, because an error text may quote a key that is not ours.
 _KEYS = re.compile(r"(?i)(bearer\s+|basic\s+)[A-Za-z0-9._~+/=-]{6,}|\b(sk|pk|rk|hf|gsk)[-_][A-Za-z0-9_-]{8,}")
 _HEADER = re.compile("[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -32,19 +38,29 @@ class Address:
     """Headers beside the usual bearer of the key: the user's own, and what else carries the key or a password."""
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret texts, longest first: key, user, password, header and query values, also URL-encoded."""
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """All secret texts: key, user, password, header and query values."""
         plain = {self.key, *self.headers.values(), *self.query.values(), *self._keys_in_path} - {_NO_KEY}
         # What stands behind a scheme, as in "Bearer KEY".
         plain |= {value.rpartition(" ")[2] for value in self.headers.values()}
-        basic = self.headers.get("Authorization", "")
-        if basic.startswith("Basic "):
-            user, _, password = base64.b64decode(basic.removeprefix("Basic ")).decode().partition(":")
-            plain |= {basic.removeprefix("Basic "), user, password}
-        spelled = plain | {quote(value, safe="") for value in plain}
+        basic = self.headers.get("Authorization", "").removeprefix("Basic ")
+        plain |= {*self._basic, basic}
         # Hiding texts of fewer than four characters would garble messages and protect little.
-        return tuple(sorted((value for value in spelled if len(value) > 3), key=len, reverse=True))
+        return frozenset(value for value in plain if len(value) > 3)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The secrets that no answer holds by chance: passwords, and what looks like a key."""
+        return frozenset(filter(is_key, self.secrets)) | (self.secrets & {*self._basic[2:]})
+
+    @property
+    def _basic(self) -> Sequence[str]:
+        """User, colon and password."""
+        basic = self.headers.get("Authorization", "")
+        if not basic.startswith("Basic "):
+            return ()
+        return base64.b64decode(basic.removeprefix("Basic ")).decode().partition(":")
 
     @property
     def _keys_in_path(self) -> list[str]:
@@ -95,9 +111,30 @@ class Address:
         text = text.encode("utf-8", "replace").decode()
         for address in addresses:
             text = text.replace(address, "the endpoint")
-        for secret in self.secrets:
+        text = masked(text, self.keys)
+        # In its own case alone, since a word such as EMPTY may stand where no key is needed.
+        for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         return _KEYS.sub("***", text)
+
+    def without_keys(self, value: Any) -> Any:
+        """Return a JSON value from outside with none of our keys in any text or name of it.
+
+        Raises:
+            RecursionError: the value is nested deeper than any answer.
+        """
+        return self._without_keys(value, _DEEPEST)
+
+    def _without_keys(self, value: Any, deepest: int) -> Any:
+        if isinstance(value, str):
+            return masked(value, self.keys)
+        if not deepest:
+            raise RecursionError
+        if isinstance(value, list):
+            return [self._without_keys(one, deepest - 1) for one in value]
+        if isinstance(value, dict):
+            return {masked(name, self.keys): self._without_keys(one, deepest - 1) for name, one in value.items()}
+        return value
 
 
 def parse_address(base_url: str | None, key: str | None, headers: Sequence[str] = ()) -> Address:
@@ -112,14 +149,13 @@ def parse_address(base_url: str | None, key: str | None, headers: Sequence[str] 
     Raises:
         ConfigError: the URL, the key or a header is not valid, or the URL is OpenAI's and there is no key.
     """
-    parts = urlsplit((base_url or OPENAI).strip())
     try:
+        parts = urlsplit((base_url or OPENAI).strip())
         port = parts.port
     except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-        # The URL itself is not shown because it may contain a password.
-        raise ConfigError("--base-url (or OPENAI_BASE_URL) is not valid; give a URL such as http://localhost:8000/v1")
+        raise ConfigError(INVALID) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(INVALID)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     url = urlunsplit((parts.scheme, host if port is None else f"{host}:{port}", parts.path.rstrip("/"), "", ""))
     if (fault := key_fault("OPENAI_API_KEY", key or "")) is not None:

@@ -7,6 +7,7 @@ them twice.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -15,11 +16,14 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError, RunError
+from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.plain_text import one_line
 from biasboard.ground.progress import note
 from evaluators.backend import Answers, Events, Request, Response, Sent
-from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Client, Connection, read_json
+from evaluators.backends.openai.client import Client, Connection
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.meanings import NoAnswerError, error_inside, error_of, error_text
@@ -33,6 +37,10 @@ _MOST_REASONS = 3
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _NO_BATCH_API = "check that the endpoint has a batch API, or leave out --batch"
 _KEPT = "Batches on their way are kept"
+_MISSING = "the batch ended without an answer to this request; run the same command again"
+_TWICE = "the batch ended with two different answers to this request"
+# No path leads elsewhere; some providers have folders in ids.
+_ID = re.compile(r"(?=.{1,200}$)[A-Za-z0-9][\w.:=@-]*(/[A-Za-z0-9][\w.:=@-]*)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +52,8 @@ class BatchLimits:
     bytes: int = 190_000_000
     """Largest size of the uploaded file; the API allows 200 MB."""
     poll_seconds: float = 30.0
+    most_seconds: float = 26 * 3600.0
+    """Seconds after which a batch that has not ended is given up; the API promises to end it within 24 hours."""
 
 
 @dataclass(slots=True)
@@ -89,9 +99,10 @@ class BatchRun:
         if unaskable:
             yield Answers(unaskable, 0.0)
         yield from self._submit(calls)
+        deadline = time.monotonic() + self.limits.most_seconds
         while self._batches:
             for batch in list(self._batches):
-                entries = self._collect(batch)
+                entries = self._collect(batch, deadline)
                 if entries is None:
                     continue
                 keys = [key for key in batch.requests if key in indices_of]
@@ -149,21 +160,27 @@ class BatchRun:
         batch.batch_id = _checked_id(made.get("id"), "a batch")
         self._save()
 
-    def _collect(self, batch: _Batch) -> dict[str, Any] | None:
+    def _collect(self, batch: _Batch, deadline: float) -> dict[str, Any] | None:
         """Return the entries of a batch's result files by ``custom_id``; None if the batch has not ended.
 
         Raises:
-            RunError: the endpoint rejected the batch, or cannot be reached.
+            RunError: the endpoint rejected the batch, did not end it until the deadline, or cannot be reached.
         """
         if batch.batch_id is None:
             self._recover_id(batch)
-        data = self._get(f"/batches/{batch.batch_id}")
+        data = self._get(f"/batches/{_checked_id(batch.batch_id, 'a batch')}")
         status = data.get("status")
         if not isinstance(status, str):
             raise RunError(
                 f"the endpoint gives {shown(status)} as the status of batch {batch.batch_id}; {_NO_BATCH_API}. {_KEPT}"
             )
+        status = status.strip().lower()
         if status not in _ENDED:
+            if time.monotonic() > deadline:
+                hours = self.limits.most_seconds / 3600
+                raise RunError(
+                    f"batch {batch.batch_id} has not ended within {hours:.3g} hours. {_KEPT}: run again later"
+                )
             return None
         if status == "failed":
             self._forget(batch)
@@ -174,13 +191,20 @@ class BatchRun:
             reasons = self.connection.address.clean(reasons)
             raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Fix this and run the command again")
         entries: dict[str, Any] = {}
+        asked = frozenset(batch.requests)
         for name in ("error_file_id", "output_file_id"):  # A response replaces an error of the same request.
-            if file_id := data.get(name):
-                text: str = self._retry(methodcaller("get_text", f"/files/{file_id}/content"))
-                # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
-                for line in text.split("\n"):
-                    if isinstance(entry := read_json(line), dict):
-                        entries[str(entry.get("custom_id"))] = entry
+            if data.get(name) in (None, ""):
+                continue
+            route = f"/files/{_checked_id(data[name], 'a file')}/content"
+            found: dict[str, Any] = {}
+            for entry in self._retry(methodcaller("get_lines", route, len(asked))):
+                custom_id = entry.get("custom_id")
+                if not isinstance(custom_id, str) or custom_id.rpartition("-")[0] not in asked:
+                    continue
+                earlier = found.setdefault(custom_id, entry)
+                if earlier is _TWICE or earlier.get("response") != entry.get("response"):
+                    found[custom_id] = _TWICE
+            entries |= found
         return entries
 
     def _recover_id(self, batch: _Batch) -> None:
@@ -199,17 +223,17 @@ class BatchRun:
         bodies = []
         for number in range(len(self.methods.calls(request))):
             try:
-                bodies.append(self._body(entries.get(f"{key}-{number}")))
+                bodies.append(self._body(entries.get(f"{key}-{number}", _MISSING)))
             except NoAnswerError as error:
                 # Only this line failed, also by an error that would end a run of single calls.
                 return response_of(error)
             self.ledger.charge_batch(bodies[-1])
         return self.methods.response(request, bodies)
 
-    def _body(self, entry: Any) -> Mapping[str, Any]:
-        """Return the reply in an entry of a batch's result files, or raise its error."""
-        if not isinstance(entry, Mapping):
-            raise NoAnswerError("the batch ended without an answer to this request; run the same command again")
+    def _body(self, entry: Mapping[str, Any] | str) -> Mapping[str, Any]:
+        """Return the reply in an entry of a batch's result files, or raise its error, or why there is none."""
+        if isinstance(entry, str):
+            raise NoAnswerError(entry)
         response = entry.get("response")
         status, body = (
             response.get(name) if isinstance(response, Mapping) else None for name in ("status_code", "body")
@@ -230,7 +254,7 @@ class BatchRun:
         """
 
         async def once() -> Any:
-            async with Client(self.connection, most_bytes=MOST_BYTES_OF_FILE) as client:
+            async with Client(self.connection) as client:
                 return await work(client)
 
         for n_tries in range(_N_TRIES):
@@ -251,9 +275,14 @@ class BatchRun:
         if self.state_path is None or not self.state_path.is_file():
             return
         state: Any = strict_json.read(self.state_path)
-        if state.get("model") != self.identity:
+        try:
+            batches = TypeAdapter(list[_Batch]).validate_python(state["batches"])
+            is_other = state["model"] != self.identity
+        except (LookupError, TypeError, ValueError) as error:
+            raise DataError(f"{self.state_path}: no list of batches ({one_line(error)}); move the file away") from None
+        if is_other:
             raise ConfigError(f"{self.state_path}: batches of another model; move the file away")
-        self._batches = [_Batch(**entry) for entry in state["batches"]]
+        self._batches = batches
 
     def _forget(self, batch: _Batch) -> None:
         self._batches.remove(batch)
@@ -275,6 +304,6 @@ def _checked_id(name: object, what: str) -> str:
     Raises:
         RunError: it is no id, so that the answers could never be fetched.
     """
-    if not isinstance(name, str | int) or name == "":
+    if isinstance(name, bool) or not isinstance(name, str | int) or not _ID.fullmatch(str(name)):
         raise RunError(f"the endpoint gives {shown(name)} as the id of {what}; {_NO_BATCH_API}. {_KEPT}")
     return str(name)

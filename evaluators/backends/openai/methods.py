@@ -86,8 +86,6 @@ class Methods:
         except NoAnswerError as error:
             error.reason = self.without_secrets(error.reason)
             return response_of(error, replies)
-        except RecursionError:
-            return response_of(NoAnswerError("the answer is nested too deep to read"))
 
 
 def response_of(error: NoAnswerError, replies: Sequence[Mapping[str, Any]] = ()) -> Response:

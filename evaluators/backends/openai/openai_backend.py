@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import masked
 from biasboard.ground.progress import note
 from evaluators.backend import (
     Backend,
@@ -210,6 +211,10 @@ class OpenAIBackend(Backend):
     def _packages(self) -> dict[str, str]:
         own = {"openai": importlib.metadata.version("openai")}
         return own | (self.tokenizer.packages if self.tokenizer else {})
+
+    @override
+    def without_keys(self, text: str) -> str:
+        return super().without_keys(masked(text, self.connection.address.keys))
 
     @override
     def sends_messages(self) -> bool:

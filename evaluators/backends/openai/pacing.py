@@ -244,6 +244,13 @@ class Watch:
                 f"{f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after {patience.outage_seconds:g} s; Ctrl-C "
                 "keeps the answers"
             )
+        elif since is None and pacer.open_at - now > patience.silent_seconds:
+            if now >= again:
+                self._line_at = now
+                note(
+                    f"{host} asks to wait {pacer.open_at - now:.0f} s (its rate limit is used up); {waiting}; Ctrl-C "
+                    "keeps the answers"
+                )
         elif since is None and silent_since is not None:
             due = silent_since + max(patience.silent_seconds, _SILENCE_FACTOR * pacer.longest_wait)
             if now >= max(due, again):

@@ -167,7 +167,7 @@ class Probe:
                 self._check_length(method, calls(), replies)
                 self._explain_echo(error)
                 self._reasons[method.name] = "echo is not served (the prompt's tokens do not come back)"
-            except (NoAnswerError, RecursionError) as error:
+            except NoAnswerError as error:
                 self._reasons[method.name] = f"{method.needs} is not served ({error})"
             else:
                 self._check_length(method, calls(), replies)

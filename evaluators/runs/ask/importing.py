@@ -13,7 +13,7 @@ from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
 from evaluators.harness import AskedRequest, CountOptionTokens, HarnessLog, LoggedAnswer, OptionTokens
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
-from evaluators.runs.measure.recording import records_of, whole
+from evaluators.runs.measure.recording import records_of, storable
 from evaluators.runs.plan.exported_questions import question_id, requests_sha256
 from evaluators.runs.plan.plan import Plan, PlannedPart, run_folder
 from evaluators.scorer import TextScorer
@@ -247,7 +247,7 @@ def _responses(
 def _response(answer: LoggedAnswer, tokens: Iterator[OptionTokens | str] | None) -> Response:
     """Return the response in an answer; ``tokens`` yields those of this and the following choices, if they count."""
     if tokens is None or isinstance(answer.asked, GenerateRequest):
-        return whole(answer.response)
+        return storable(answer.response)
     counted = next(tokens)
     if isinstance(counted, str):
         return Response(status="failed", error=counted)

@@ -17,7 +17,7 @@ from evaluators.backend import Backend, Request, Response, RunContext, Runtime, 
 from evaluators.runs.ask.context_limit import other_prompts
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.measure.recording import FailureCount, records_of, whole
+from evaluators.runs.measure.recording import FailureCount, records_of, storable
 from evaluators.runs.measure.unread_answers import are_many, early_look, is_chat, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
 from evaluators.runs.plan.plan import AskedPart, Plan, distinct_requests, run_folder
@@ -261,7 +261,9 @@ class _Asking:
                 if isinstance(event, Sent):
                     self.stores.run.sent(event)
                     continue
-                answers = {index: whole(answer) for index, answer in event.responses.items()}
+                answers = {
+                    index: storable(answer, self.backend.without_keys) for index, answer in event.responses.items()
+                }
                 new = {order[index]: (requests[index], answer) for index, answer in answers.items()}
                 # Stored first, so that no failure below loses answers that are paid for.
                 self.stores.add(new, event.seconds)
@@ -269,7 +271,7 @@ class _Asking:
                 self.stores.note_runtime(self.backend.runtime)
                 step(len(event.responses))
                 self.has_looked = self.has_looked or (look is not None and look(responses))
-                failed = [answer for answer in event.responses.values() if answer.status == "failed"]
+                failed = [answer for answer in answers.values() if answer.status == "failed"]
                 self.n_failed_requests += len(failed)
                 if self.n_failed_requests > max_failures:
                     raise RunError(

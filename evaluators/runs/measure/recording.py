@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from biasboard.ground.errors import RunError
+from biasboard.ground.plain_text import without_keys
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.task import Prompt
 from evaluators.thinking import split_thinking
 from schemas.documents.record import Exchange, Record
 from schemas.files.record_columns import RecordColumns
+
+_TEXTS = ("text", "thinking", "finish_reason", "error")
+"""Fields of a response that a model or an endpoint wrote."""
 
 
 def records_of(
@@ -67,18 +71,17 @@ def first_asked(records: RecordColumns, prompt: Prompt) -> RecordColumns:
     return records.only_exchanges(records.exchanges["kind"].coded.is_one_of("generate"))
 
 
-def whole(response: Response) -> Response:
-    """Return a response whose texts can be written as UTF-8.
+def storable(response: Response, without_keys: Callable[[str], str] = without_keys) -> Response:
+    """Return a response whose texts hold no key and can be written as UTF-8.
 
     An endpoint may cut a character in two. The resulting lone surrogates are replaced by U+FFFD.
     """
-    texts = {"text": response.text, "error": response.error, "finish_reason": response.finish_reason}
-    broken = {
-        name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    texts = {name: text for name in _TEXTS if (text := getattr(response, name)) is not None}
+    clean = {
+        name: without_keys(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
         for name, text in texts.items()
-        if text is not None and any("\ud800" <= character <= "\udfff" for character in text)
     }
-    return replace(response, **broken) if broken else response  # type: ignore[arg-type]
+    return response if clean == texts else replace(response, **clean)  # type: ignore[arg-type]
 
 
 def exchange_of(

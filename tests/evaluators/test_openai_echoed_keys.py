@@ -1,0 +1,218 @@
+"""The openai backend against endpoints that say the key which they were sent: it reaches no file and no console."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pyarrow.parquet as pq
+import pytest
+
+from biasboard.ground.plain_text import masked
+from evaluators.backend import Response
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.openai import openai_backend
+from evaluators.backends.openai.address import parse_address
+from evaluators.backends.openai.pacing import Patience
+from evaluators.kinds import BACKENDS
+from evaluators.runs.measure.recording import storable
+from tests.evaluators.fake_endpoint import MODEL
+from tests.evaluators.invoking import evaluators
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.raw_server import Raw, RawServer, chat, models, plain
+
+KEY = "sk-made/Key+0123456789-abcDEF"
+PASSWORD = "wonderland"
+OF_QUERY = "query-key-77"
+OF_HEADER = "team-secret-9"
+STREAM = "text/event-stream"
+
+
+def _message(**fields: Any) -> Raw:
+    message = {"role": "assistant", "content": "The nurse", **fields}
+    return plain(chat() | {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]})
+
+
+def _streamed(*deltas: Mapping[str, Any]) -> Raw:
+    parts = [{"model": MODEL, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    parts.append({"model": MODEL, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    lines = [f"data: {json.dumps(part)}\n\n" for part in parts]
+    return plain("".join([*lines, "data: [DONE]\n\n"]).encode(), kind=STREAM)
+
+
+def _ending(reason: str) -> Raw:
+    return plain(chat() | {"choices": [{"index": 0, "finish_reason": reason, "message": {"content": "The nurse"}}]})
+
+
+ECHOES: dict[str, Callable[[str], Raw]] = {
+    "in the text": lambda key: plain(chat(f"The nurse has {key}")),
+    "twice in the text": lambda key: plain(chat(f"{key}{key}")),
+    "in the reasoning": lambda key: _message(reasoning_content=f"They said {key}"),
+    "in thinking inside the text": lambda key: plain(chat(f"<think>{key}</think>The nurse")),
+    "in parts of the text": lambda key: _message(content=[{"type": "text", "text": part} for part in _halves(key)]),
+    "in parts of the reasoning": lambda key: _message(reasoning=[{"text": part} for part in _halves(key)]),
+    "in a refusal": lambda key: _message(refusal=f"I will not use {key}"),
+    "in a refusal that is a part": lambda key: _message(content=[{"type": "refusal", "refusal": key}]),
+    "as finish_reason": lambda key: _ending(key),
+    "far in finish_reason": lambda key: _ending("x" * 60 + key),
+    "as the name of the model": lambda key: plain(chat(model=key)),
+    "as the path of the model": lambda key: plain(chat(model=f"/srv/{key}.gguf")),
+    "as system_fingerprint": lambda key: plain(chat(system_fingerprint=key)),
+    "as id": lambda key: plain(chat(id=key)),
+    "as the name of a tool": lambda key: _message(tool_calls=[{"function": {"name": key, "arguments": key}}]),
+    "as the name of a field": lambda key: plain({**chat(), key: key}),
+    "as the role": lambda key: _message(role=key),
+    "in an error": lambda key: plain({"error": {"message": f"not {key}", "code": key, "param": key}}, 400),
+    "as the name of a field of an error": lambda key: plain({"error": {"message": {key: key}}}, 400),
+    "far in an error": lambda key: plain({"error": {"message": "x" * 390 + key}}, 400),
+    "in an error that is a page": lambda key: plain(f"<p>{key}</p>".encode(), 400, kind="text/html"),
+    "in an error that quotes JSON": lambda key: plain(b'not "' + _escaped(key).encode() + b'" {', 400),
+    "in an error inside an answer": lambda key: plain({"error": {"message": key, "code": 400}}),
+    "in an error of a choice": lambda key: plain({"choices": [{"error": {"message": key, "code": 400}}]}),
+    "in an answer that is no JSON": lambda key: plain(key.encode(), kind=f"text/{key}"),
+    "as the type of no JSON": lambda key: plain(b"nothing", kind=key),
+    "in headers": lambda key: plain({}, 400, more=f"x-request-id: {key}\r\nlocation: {key}\r\n"),
+    "as a redirect": lambda key: plain(b"", 307, more=f"location: /{key}\r\n"),
+    "as a wait": lambda key: plain({"error": key}, 503, more=f"retry-after: {key}\r\n"),
+    "in tokens": lambda key: plain(_with_tokens(key)),
+    "streamed": lambda key: _streamed({"content": f"The {key}"}),
+    "streamed in parts": lambda key: _streamed(*({"content": part} for part in _halves(key))),
+    "streamed letter by letter": lambda key: _streamed(*({"reasoning": sign} for sign in key), {"content": "A"}),
+    "streamed as lists": lambda key: _streamed(*({"content": [{"text": part}]} for part in _halves(key))),
+    "streamed as an error": lambda key: plain(f'event: error\ndata: {{"a": "{key}"}}\n\n'.encode(), kind=STREAM),
+    "as the JSON of an answer": lambda key: plain(chat(json.dumps({"answer": "A", "key": key}))),
+    "beside a broken letter": lambda key: plain(chat(f"\ud800{key}")),
+    "in reasoning beside a broken letter": lambda key: _message(reasoning_content=f"\ud800{key}"),
+}  # fmt: skip
+
+
+def _halves(key: str) -> tuple[str, str]:
+    return key[: len(key) // 2], key[len(key) // 2 :]
+
+
+def _escaped(key: str) -> str:
+    return "".join(f"\\u{ord(sign):04x}" for sign in key)
+
+
+def _with_tokens(key: str) -> dict[str, Any]:
+    entry = {"token": key, "logprob": -0.5, "bytes": list(key.encode())}
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "The nurse"}}
+    return chat() | {"choices": [{**choice, "logprobs": {"content": [{**entry, "top_logprobs": [entry]}]}}]}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up soon what may pass."""
+    opener = openai_backend.open_backend
+
+    def opened(*arguments: Any) -> openai_backend.OpenAIBackend:
+        backend = opener(*arguments)
+        backend.patience = Patience(n_tries=2, call_seconds=0.0, outage_seconds=4.0, longest_pause=0.05)
+        return backend
+
+    monkeypatch.setattr(openai_backend, "open_backend", opened)
+
+
+class Written(NamedTuple):
+    """All that a command left and said."""
+
+    output: str
+    files: dict[str, bytes]
+
+    def holding(self, secret: str) -> list[str]:
+        """Where a text stands, in whatever case, and with whatever between its letters that nobody sees."""
+        spread = re.compile(r"[\s\u200b\u00ad]*".join(map(re.escape, secret)), re.IGNORECASE)
+        texts = {name: content.decode("utf-8", "replace") for name, content in self.files.items()}
+        return [name for name, text in {"console": self.output, **texts}.items() if spread.search(text)]
+
+
+def written(folder: Path, answer: Callable[[str], Raw], key: str, *more: str, address: str = "{}") -> Written:
+    """What a run leaves whose endpoint says a key."""
+
+    def answered(path: str, sent: Mapping[str, Any]) -> Raw:
+        if path.partition("?")[0].endswith("/models"):
+            return plain(models())
+        if not path.partition("?")[0].endswith("/chat/completions") or "logprobs" in sent:
+            return plain({"error": {"message": "no such route"}}, 404)
+        is_test = sent["messages"][0]["content"].startswith("The clock")
+        return plain(chat()) if is_test else answer(key)
+
+    dataset = write_dataset(folder / "data", {"type1": made_items(1)})
+    with RawServer(answered) as server:
+        command = ["run", "--dataset", dataset, "--backend", "openai", "--model", MODEL, "--out", folder / "runs"]
+        where = ["--base-url", address.format(server.url.removeprefix("http://"))]
+        asked = [*command, *where, "--prompt", "mcq2-generate-v1", "--max-failure-rate", "1", "--concurrency", "1"]
+        result = evaluators(*asked, *more, env={"OPENAI_API_KEY": KEY, "TEAM_TOKEN": OF_HEADER})
+        assert server.n_received > 4, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    files = {path.name: path.read_bytes() for path in (folder / "runs").rglob("*") if path.is_file()}
+    tables = (folder / "runs").rglob("*.parquet")
+    read = {f"{path.name} read": str(pq.read_table(path).to_pylist()).encode() for path in tables}
+    return Written(result.output + result.stderr, files | read)
+
+
+@pytest.mark.parametrize("name", ECHOES)
+def test_a_key_that_is_said_reaches_nothing(name: str, tmp_path: Path) -> None:
+    assert written(tmp_path, ECHOES[name], KEY, address="http://{}").holding(KEY) == []
+
+
+SPELT: dict[str, Callable[[str], str]] = {
+    "in capitals": str.upper,
+    "in a URL": lambda key: quote(key, safe=""),
+    "in base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "in base64 behind others": lambda key: base64.b64encode(f"Bearer {key}".encode()).decode(),
+    "in base64 for URLs": lambda key: base64.urlsafe_b64encode(f"x{key}x".encode()).decode(),
+    "in hexadecimal": lambda key: key.encode().hex(),
+    "escaped as in JSON": _escaped,
+    "with escaped slashes": lambda key: key.replace("/", "\\/"),
+    "as entities": lambda key: "".join(f"&#x{ord(sign):x};" for sign in key),
+    "on two lines": lambda key: "\n".join(_halves(key)),
+    "with spaces": " ".join,
+    "with signs that nobody sees": "\u200b".join,
+}
+
+
+@pytest.mark.parametrize("name", SPELT)
+def test_a_key_in_another_spelling_is_hidden_too(name: str) -> None:
+    found = masked(f"It is {SPELT[name](KEY)}, so", frozenset({KEY}))
+    # The first and last signs of base64 also hold bits of what stands beside it.
+    assert re.fullmatch(r"It is \w{0,10}\*\*\*[\w=]{0,4}, so", found)
+
+
+OTHERS: dict[str, tuple[str, str, str]] = {
+    "the password of the address": (f"http://alice:{PASSWORD}@{{}}", "", PASSWORD),
+    "the only user of the address": (f"http://{OF_QUERY}@{{}}", "", OF_QUERY),
+    "the header of user and password": (f"http://alice:{PASSWORD}@{{}}", "", "YWxpY2U6d29uZGVybGFuZA"),
+    "a key in the query": (f"http://{{}}?key={OF_QUERY}", "", OF_QUERY),
+    "a header": ("http://{}", "X-Team=$TEAM_TOKEN", OF_HEADER),
+    "a bearer in a header": ("http://{}", f"X-Auth=Bearer {OF_HEADER}", OF_HEADER),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_secrets_are_hidden_like_the_key(name: str, tmp_path: Path) -> None:
+    address, header, secret = OTHERS[name]
+    more = ["--header", header] if header else []
+    found = written(tmp_path, ECHOES["in the text"], secret, *more, address=address)
+    assert found.holding(secret) == []
+
+
+def test_answers_of_every_backend_are_stored_without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MADE_PROVIDER_KEY", KEY)
+    backend = BACKENDS.get("baseline")("always-he", BackendOptions())
+    told = Response(status="answered", text=f"1{KEY}", thinking=f"2{KEY}", finish_reason=f"3{KEY}", error=f"4{KEY}")
+    kept = storable(told, backend.without_keys)
+    assert (kept.text, kept.thinking, kept.finish_reason, kept.error) == ("1***", "2***", "3***", "4***")
+
+
+def test_what_is_no_secret_stays_in_answers() -> None:
+    told = "The empty room; alice is a nurse with basic arithmetic, 2026-01 and an-unset-key."
+    named = ("anthropic-version=2023-06-01", "X-Title=nurse", "X-Kind=room")
+    for key in ("EMPTY", "dummy", "ollama", None):
+        address = parse_address("http://alice:pass-word-5@10.0.0.1/v1?api-version=2026-01", key, named)
+        assert address.without_keys({"told": [told, 3, None]}) == {"told": [told, 3, None]}
