@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from biasboard.ground.columns import Column, FloatArray, IntArray
+from biasboard.ground.columns import Column, IntArray
 from schemas.documents.result import Result
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import as_hash, is_hashed
@@ -20,31 +20,23 @@ from schemas.files.record_hashes import as_hash, is_hashed
 Odds: TypeAlias = npt.NDArray[np.float32]
 Codes: TypeAlias = npt.NDArray[np.uint32]
 Decisions: TypeAlias = npt.NDArray[np.uint16]
-T = TypeVar("T", np.float32, np.uint32)
+T = TypeVar("T", bound=np.generic)
+_Prompted: TypeAlias = tuple[str | None, str | None]
 
-ALIKE = 0.5
+ALIKE = 0.3
 """Share of equal answers from which two results are alike, as two of one model are.
 
-Unrelated models stay far below. The fifteen models whose answers were published with GIFI (2,200 sentences, 1,100 math
-problems, 2,200 continuations, 200 stories; 379 pairs) share at most .09 of their wordings, Gemini 1.5 Flash and Pro on
-word problems, and at most .014 of their exact texts; TinyStories and SmolLM2 share .05 of their ranks
-on synthbias. A trained model moves away from its base: TinyStories trained for 200 steps (rate 1e-4, r = .98) shares
-.10, for 50 (r = .997) .25, as it does in 8 bits. In bfloat16 it shares .96, with noise of .01 nats 1.00, of .3 nats
-.63, and with three in ten answers invented .67. What shares half after a training so short that nearly nothing moved is
-the same model for a board."""
+Of 413 pairs of accepted results of two models, .08 is the most; a model trained for 50 steps has .25 of its base.
+``tests/bench/bench_likeness.py`` measures both error rates: which pairs, and which disguised copies are found."""
 LEAST_KAPPA, LEAST_OF_LARGEST = 0.55, 0.87
 """Cohen's kappa of being right, and its share of the largest one that both accuracies allow (Cohen 1960), from which
-two results are alike whose answers are set phrases, such as a letter: only which of them are wrong tells of a model.
-
-A copy with one in twenty answers changed has .90 of the largest kappa at an accuracy of .5 and .94 at .95, where kappa
-is .63. Models of one family find the same items hard: of ten published with StereoSet (1,294 sentences), BERT base and
-large reach a kappa of .83 and .83 of the largest, RoBERTa base and large .78 and .84; only the ensemble is alike, to
-GPT-2 models that it is the mean of. The share alone would find a weak model alike to a strong one, whose few errors it
-has too."""
+two results are alike whatever else differs: magnitudes can be invented, and set phrases, such as a letter, are shared.
+Models of one family find the same items hard: of StereoSet's, RoBERTa base and large reach .78, .84 of the largest. The
+share alone would find a weak model alike to a strong one, whose few errors it has too."""
 LEAST_SHARED = 150
 """Smallest number of comparable answers: among 60, a trained model shares .67 where it shares .25 of 1,054, since ranks
 are coarse."""
-_MOST = 4_096
+_MOST = 3_072
 _WINDOW = 0.005
 """Largest difference between the ranks of two equal answers, as a share of the answers. Ranks, because a model whose
 log-probabilities are all scaled or shifted is no other model; a share of near ranks and no correlation, because a few
@@ -53,12 +45,10 @@ _NEIGHBOURS = 31
 """Number of answers whose ranks moved alike because others between them were replaced: that move is no difference."""
 _REPEATED = 0.01
 """Share of a result's answers from which a value says nothing about the model: a short word, or a certain answer."""
-_WORDS = re.compile(r"\w+")
+_WORDS, _LONG_WORDS = re.compile(r"\w+"), re.compile(r"\w{4,}")
+"""Words, and those of a prompt that count as its own: short ones, such as articles, are in every prompt."""
 _N_WORDS = 5
-_LONG = 4
-"""Number of letters from which a word of the prompt counts as one of its own."""
-_LEAST_OF_KIND = 8
-"""Smallest mean number of items of a kind."""
+_LEAST_OF_KIND = 8  # on average
 _LEAST_DIFFERING = 60
 """Smallest number of items of which, by chance, one result would be right and the other not, for a kappa of both: 32
 errors of each in 2,000."""
@@ -81,21 +71,25 @@ class SharedErrors(NamedTuple):
 
 
 class Sketch(NamedTuple):
-    """What is kept of the first answers to up to 4,096 items, which are the same in all results on these items."""
+    """What is kept of all answers to each of up to 3,072 items, which are the same in all results on these items."""
 
     odds: Odds
-    """Log-odds of the first option against the best other one; NaN if there are none, or many answers have the same."""
+    """Log-odds of one outcome of the item, by its mean probability against the best other one over all exchanges, which
+    stays where it is moved from one order of the options to another; NaN if there are none, or many items have the
+    same."""
+    highest: Odds
+    """Highest log-odds of an exchange: where a model prefers a position, little noise drowns the mean."""
     texts: Codes
-    """Beginning of the hash of the generated text; 0 if there is none, many answers have the same, or the text has no
-    wording. A text that is kept elsewhere counts, since nobody can see its words."""
+    """Smallest beginning of the hash of a generated text of the item; 0 if there is none, many items have the same, or
+    there is no wording. A text that is kept elsewhere counts, since nobody can see its words."""
     wordings: Codes
-    """Hash of five words of the text, those with the smallest one (Broder 1997), so that two texts have the same with
-    the probability with which they share such words; 0 also where texts are kept elsewhere. Words of the prompt, and
-    what many texts of the result share, are set phrases and do not count."""
+    """Smallest hash of five words of the longest text, so that two texts have the same with the probability with which
+    they share such words (Broder 1997); 0 also where texts are kept elsewhere. Words of the prompt, and what many texts
+    of the result share, are set phrases and do not count."""
     decisions: Decisions
-    """Number of the kind of the item, counted from 1, and in the last bit 1 if the answer is right; 0 if there is none,
-    none is right, or there are log-odds. Items are of one kind if they have the same groups, but for groups that leave
-    few items to a kind."""
+    """Number of the kind of the item, counted from 1, and in the last bit 1 if the answer is right, or where none is,
+    one of the outcomes; 0 if there is none, or many items have the same log-odds. Items are of one kind if they have
+    the same groups, but for groups that leave few items to a kind."""
 
     @property
     def is_telling(self) -> bool:
@@ -107,28 +101,23 @@ class Sketch(NamedTuple):
         """Return the share of equal answers of two results on the same items; None if too few can be compared."""
         shares = [
             _share_of_near(self.odds, other.odds),
+            _share_of_near(self.highest, other.highest),
             _share_of_equal(self.texts, other.texts),
             _share_of_equal(self.wordings, other.wordings),
         ]
         return max((share for share in shares if share is not None), default=None)
 
     def likeness(self, other: Sketch) -> str | None:
-        """Return in words how two results on the same items are alike, as two of one model are; None if they are not.
-
-        Where answers can be told apart by themselves, their equality decides, and otherwise how their errors go
-        together: two models may well find the same items hard.
-        """
+        """Return in words how two results on the same items are alike, as two of one model are; None if not."""
         if len(self.odds) != len(other.odds):
             return None
-        if (agreement := self.agreement(other)) is not None:
-            return f"{agreement:.0%} of the answers are equal" if agreement >= ALIKE else None
+        if (agreement := self.agreement(other) or 0.0) >= ALIKE:
+            return f"{agreement:.0%} of the answers are equal"
         errors = shared_errors(self.decisions, other.decisions)
         if errors is None or errors.kappa < LEAST_KAPPA or errors.of_largest < LEAST_OF_LARGEST:
             return None
-        return (
-            f"right and wrong on the same items, with a kappa of {errors.kappa:.2f}, {errors.of_largest:.0%} of the "
-            "largest that their accuracies allow"
-        )
+        how = f"a kappa of {errors.kappa:.2f}, {errors.of_largest:.0%} of the largest that their accuracies allow"
+        return f"right and wrong on the same items, with {how}"
 
 
 class SketchMaker:
@@ -136,64 +125,51 @@ class SketchMaker:
 
     def __init__(self) -> None:
         """Start without records."""
-        self._items: list[Codes] = []
-        self._odds: list[FloatArray] = []
-        self._is_right: list[Codes] = []
-        self._groups: list[dict[str, Codes]] = []
-        self._texts: list[tuple[str | None, str | None]] = []
+        nothing = np.zeros(0, dtype=np.uint32)
+        self._items, self._is_right, self._texts = [nothing], [nothing], [nothing]
+        self._odds = [np.zeros((0, 2), dtype=np.float32)]
+        self._groups: list[dict[str, Codes]] = [{}]
+        self._longest: list[_Prompted] = []
 
     def add(self, records: RecordColumns) -> None:
         """Take the answers of one more part into the sketch."""
-        # The first answer to each item: how many more there are may differ between published results.
-        first = records.first_exchanges[:-1][np.diff(records.first_exchanges) > 0]
-        of_items = _hashes(records.columns["item_id"])[records.owners[first]]
+        of_items = _hashes(records.columns["item_id"])
         # No other items of this part can be among those of the sketch.
         nearest = np.argsort(of_items, kind="stable")[:_MOST]
-        largest = np.sort(_joined(self._items))[_MOST - 1 : _MOST]
+        largest = np.sort(np.concatenate(self._items))[_MOST - 1 : _MOST]
         nearest = nearest[of_items[nearest] <= largest] if len(largest) else nearest
-        first = first[nearest]
-        owners = records.owners[first]
-        texts, prompts = (
-            Column(records.exchanges[name].array.take(pa.array(first))).texts for name in ("text", "prompt")
-        )
         self._items.append(of_items[nearest])
-        self._odds.append(_log_odds(records)[first])
-        # Where there are log-probabilities, they tell more than what follows from them.
-        self._is_right.append(np.where(np.isfinite(self._odds[-1]), np.uint32(0), _is_right(records, owners)))
-        self._groups.append({name: codes[owners] for name, codes in _groups(records).items()})
-        self._texts += [(text, text and prompt) for text, prompt in zip(texts, prompts, strict=True)]
+        self._odds.append(_log_odds(records)[nearest])
+        self._is_right.append(_is_right(records)[nearest])
+        self._groups.append({name: codes[nearest] for name, codes in _groups(records).items()})
+        hashes, longest = _texts(records, nearest)
+        self._texts.append(hashes)
+        self._longest += longest
 
     @property
     def sketch(self) -> Sketch:
         """The sketch of all answers so far."""
-        items = _joined(self._items)
+        items = np.concatenate(self._items)
         # Those with the smallest hashes of their items, in the order of the hashes: any beginning is a random sample.
         chosen = np.argsort(items, kind="stable")[:_MOST]
-        texts = [self._texts[index] for index in chosen.tolist()]
-        odds = np.concatenate(self._odds)[chosen] if self._odds else np.zeros(0)
-        wordings = _wordings(texts)
-        hashes = [
-            int(as_hash(text)[7:15], 16) if text and (wording or is_hashed(text)) else 0
-            for wording, (text, _) in zip(wordings.tolist(), texts, strict=True)
-        ]
+        longest = [self._longest[index] for index in chosen.tolist()]
+        wordings = _wordings(longest)
+        is_telling = (wordings > 0) | np.array([text is None for text, _ in longest], dtype=np.bool_)
+        every = np.concatenate(self._odds)[chosen].T
+        odds, highest = (_without_repeated(each, np.float32(np.nan)) for each in every)
         names = sorted({name for groups in self._groups for name in groups})
-        sizes = [len(of_part) for of_part in self._items]
         nothing = np.uint32(0)
-        groups = [
-            _joined([of.get(name, np.full(n, nothing)) for of, n in zip(self._groups, sizes, strict=True)])[chosen]
-            for name in names
-        ]
-        is_right = _joined(self._is_right)[chosen]
+        of_parts = [*zip(self._groups, self._items, strict=True)]
+        groups = [np.concatenate([of.get(name, nothing * part) for of, part in of_parts])[chosen] for name in names]
+        # One answer to everything is none that its log-probabilities chose.
+        is_right = np.where(np.isnan(every[0]) == np.isnan(odds), np.concatenate(self._is_right)[chosen], 0)
         return Sketch(
-            odds=_without_repeated(np.where(np.isfinite(odds), odds, np.nan).astype(np.float32), np.float32(np.nan)),
-            texts=_codes(hashes),
-            wordings=_without_repeated(wordings, np.uint32(0)),
+            odds=odds,
+            highest=highest,
+            texts=_without_repeated(np.where(is_telling, np.concatenate(self._texts)[chosen], nothing), nothing),
+            wordings=_without_repeated(wordings, nothing),
             decisions=np.where(is_right > 0, 2 * _kinds(groups, len(chosen)) + is_right - 1, 0).astype(np.uint16),
         )
-
-
-def _joined(of_parts: Sequence[Codes]) -> Codes:
-    return np.concatenate([*of_parts, np.zeros(0, dtype=np.uint32)])
 
 
 def _hashes(column: Column) -> Codes:
@@ -203,19 +179,26 @@ def _hashes(column: Column) -> Codes:
     return of_texts[coded.codes]
 
 
-def _is_right(records: RecordColumns, owners: IntArray) -> Codes:
-    """Return for some records 2 if the most probable or named outcome is right, 1 if it is wrong, 0 if unknown."""
-    readings, targets = records.readings, records.columns["target"].texts
+def _of_lists(reduce: np.ufunc, values: npt.NDArray[T], offsets: IntArray) -> npt.NDArray[T]:
+    """Return what a function makes of the values of each list; 0 of an empty one."""
+    found = np.zeros(len(offsets) - 1, dtype=values.dtype)
+    found[np.diff(offsets) > 0] = reduce.reduceat(values, offsets[:-1][np.diff(offsets) > 0])
+    return found
+
+
+def _is_right(records: RecordColumns) -> Codes:
+    """Return for each record 2 if its likeliest outcome, or half of its answers, is right, 1 if not, 0 if unknown."""
+    readings, targets = records.readings, records.columns["target"]
     shares, outcomes, answers = (readings[name].lists for name in ("probabilities", "outcomes", "answers"))
-    values, offered, named = shares.values.numbers, outcomes.values.texts, answers.values.texts
-    ends = (lists.offsets[owners + end].tolist() for lists in (outcomes, answers) for end in (0, 1))
-    is_right = np.zeros(len(owners), dtype=np.uint32)
-    # A record without a reading has empty lists.
-    for place, (row, start, end, first, last) in enumerate(zip(owners.tolist(), *ends, strict=True)):
-        if targets[row] is not None and (start < end or first < last):
-            decision = offered[start + int(np.argmax(values[start:end]))] if start < end else named[first]
-            is_right[place] = 1 + (decision == targets[row])
-    return is_right
+    offered, values = _hashes(outcomes.values), shares.values.numbers
+    # Without a target, one of the outcomes stands for it.
+    right = np.where(targets.known, _hashes(targets), _of_lists(np.minimum, offered, outcomes.offsets))
+    best = values == np.repeat(_of_lists(np.maximum, values, outcomes.offsets), outcomes.lengths)
+    hits = _of_lists(np.add, best & (offered == np.repeat(right, outcomes.lengths)), outcomes.offsets)
+    agreeing = (_hashes(answers.values) == np.repeat(right, answers.lengths)).astype(np.int64)
+    named = 2 * _of_lists(np.add, agreeing, answers.offsets) >= answers.lengths
+    is_known = (outcomes.lengths > 0) | ((answers.lengths > 0) & targets.known)
+    return np.where(is_known, 1 + np.where(outcomes.lengths > 0, hits, named), 0).astype(np.uint32)
 
 
 def _groups(records: RecordColumns) -> dict[str, Codes]:
@@ -241,43 +224,59 @@ def _kinds(groups: Sequence[Codes], n: int) -> Codes:
     return kinds
 
 
-def _log_odds(records: RecordColumns) -> FloatArray:
-    """Return the log-odds of the first option of each exchange; NaN where there are no two of them."""
-    lists = records.exchanges["option_logprobs"].lists
-    odds: FloatArray = np.full(len(lists.lengths), np.nan)
-    has_two = lists.lengths >= 2
-    if has_two.any():
-        starts = np.asarray(lists.offsets[:-1])[has_two]
-        values = lists.values.numbers.copy()
-        first = values[starts]
-        values[starts] = -np.inf
-        has_any = lists.lengths > 0
-        best_others = np.maximum.reduceat(values, np.asarray(lists.offsets[:-1])[has_any])[has_two[has_any]]
-        with np.errstate(invalid="ignore"):
-            odds[has_two] = first - best_others
-    return odds
+def _log_odds(records: RecordColumns) -> Odds:
+    """Return the log-odds of an outcome of each record by its mean probability and the highest ones, shape (n, 2)."""
+    outcomes, logprobs = (records.exchanges[name].lists for name in ("outcomes", "option_logprobs"))
+    # A failed exchange may have any number of log-probabilities.
+    n = np.where(outcomes.lengths == logprobs.lengths, outcomes.lengths, 0)
+    values = logprobs.values.numbers[np.repeat(n > 0, logprobs.lengths)]
+    offered = _hashes(outcomes.values)[np.repeat(n > 0, outcomes.lengths)]
+    offsets = np.concatenate([[0], np.cumsum(n)])
+    chosen = offered == np.repeat(_of_lists(np.minimum, offered, offsets), n)
+    best, other = (_of_lists(np.maximum, np.where(mask, values, -np.inf), offsets) for mask in (chosen, ~chosen))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        odds = np.where(n >= 2, best - other, np.nan)
+        known = np.isfinite(odds)
+        mine, rest = (
+            np.bincount(records.owners[known], np.exp(-np.logaddexp(0, sign * odds[known])), len(records))
+            for sign in (-1, 1)
+        )
+        highest = _of_lists(np.maximum, np.where(known, odds, -np.inf), records.first_exchanges)
+        return np.stack([np.log(mine) - np.log(rest), np.where(mine > 0, highest, np.nan)], axis=1).astype(np.float32)
 
 
-def _codes(values: Iterable[int]) -> Codes:
-    return _without_repeated(np.fromiter(values, dtype=np.uint32), np.uint32(0))
+def _texts(records: RecordColumns, of: IntArray) -> tuple[Codes, list[_Prompted]]:
+    """Return for some records the smallest hash of a text, 0 without any, and the longest text with its prompt."""
+    rows = np.full(len(records), -1)
+    rows[of] = np.arange(len(of))
+    column = records.exchanges["text"]
+    places = np.flatnonzero((rows[records.owners] >= 0) & (column.text_lengths > 0))
+    owners, texts = rows[records.owners[places]], column.array.take(pa.array(places)).to_pylist()
+    codes = np.array([int(as_hash(text)[7:15], 16) for text in texts], dtype=np.uint32)
+    hashes, longest = np.zeros(len(of), dtype=np.uint32), list[_Prompted]([(None, None)] * len(of))
+    owned, firsts = np.unique(np.sort(owners), return_index=True)
+    hashes[owned] = codes[np.lexsort((codes, owners))[firsts]]
+    chosen = np.lexsort((codes, -column.text_lengths[places], owners))[firsts]
+    prompts = records.exchanges["prompt"].array.take(pa.array(places[chosen])).to_pylist()
+    for row, place, prompt in zip(owned.tolist(), chosen.tolist(), prompts, strict=True):
+        # Nobody can see the words of a text that is kept elsewhere.
+        longest[row] = (None if is_hashed(texts[place]) else texts[place], prompt)
+    return hashes, longest
 
 
 def _without_repeated(values: npt.NDArray[T], nothing: T) -> npt.NDArray[T]:
     """Return values with ``nothing`` in place of those that many answers share."""
-    if not len(values):
-        return values
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True, equal_nan=True)
     kept = values.copy()
     kept[counts[places] > max(2, _REPEATED * len(values))] = nothing
     return kept
 
 
-def _wordings(texts: Sequence[tuple[str | None, str | None]]) -> Codes:
+def _wordings(texts: Sequence[_Prompted]) -> Codes:
     """Return the wording of each text, of which the prompt is known or None, as in :attr:`Sketch.wordings`."""
-    words = [[] if not text or is_hashed(text) else _WORDS.findall(text.lower()) for text, _ in texts]
-    # Short words, such as articles, are in every prompt.
+    words = [_WORDS.findall((text or "").lower()) for text, _ in texts]
     of_prompts = [
-        {word for word in _WORDS.findall((prompt or "").lower()) if len(word) >= _LONG} if of_text else ()
+        frozenset(_LONG_WORDS.findall((prompt or "").lower()) if of_text else ())
         for of_text, (_, prompt) in zip(words, texts, strict=True)
     ]
     codes = np.array([_code_of(word) for of_text in words for word in of_text], dtype=np.uint32)

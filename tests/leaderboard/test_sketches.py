@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from leaderboard.verify.sketches import ALIKE, Sketch, SketchMaker, shared_errors
-from schemas.documents.record import Record
+from schemas.documents.record import Reading, Record
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import hashed
 from schemas.items.pronoun_text import PronounTextItem
@@ -29,7 +30,8 @@ MODEL: Odds = SHARED + RANDOM.normal(size=N)
 
 def sketch_of(odds: Odds) -> Sketch:
     nothing = np.zeros(len(odds), dtype=np.uint32)
-    return Sketch(odds.astype(np.float32), nothing, nothing, nothing.astype(np.uint16))
+    same = odds.astype(np.float32)
+    return Sketch(same, same, nothing, nothing, nothing.astype(np.uint16))
 
 
 def normal(size: float) -> Odds:
@@ -66,7 +68,8 @@ def in_letters(is_right: Flags, kinds: Codes | None = None) -> Sketch:
     """The sketch of a model that answers all items by a letter."""
     nothing = np.zeros(len(is_right), dtype=np.uint32)
     decisions = 2 + 2 * (nothing if kinds is None else kinds) + is_right
-    return Sketch(np.full(len(is_right), np.nan, dtype=np.float32), nothing, nothing, decisions.astype(np.uint16))
+    odds = np.full(len(is_right), np.nan, dtype=np.float32)
+    return Sketch(odds, odds, nothing, nothing, decisions.astype(np.uint16))
 
 
 def right_answers(accuracy: float, hardness: Odds, rng: np.random.Generator) -> Flags:
@@ -205,6 +208,95 @@ def test_short_words_prove_nothing() -> None:
     """Two models that are right in every answer give the same words."""
     ours, theirs = (with_texts(lambda item: ("he", "she", "they")[len(item) % 3]) for _ in range(2))
     assert ours.agreement(theirs) is None
+
+
+def with_samples(change: Callable[[Sequence[str]], Sequence[str | None]]) -> Sketch:
+    """The sketch of four answers to each item."""
+    from evaluators.task import load_task
+
+    records = recorded(load_task("recognition"), sentences(*TEMPLATES), lambda item: [text_of(item.item_id, "a")])
+    changed = []
+    for record in records:
+        texts = change([text_of(record.item_id, salt, 20 + 4 * place) for place, salt in enumerate("abcd")])
+        exchanges = [replace(record.exchanges[0], text=text, sample=number) for number, text in enumerate(texts)]
+        changed.append(replace(record, exchanges=tuple(exchanges)))
+    return sketch(changed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda texts: texts[::-1],
+        lambda texts: [texts[3], *texts[1:3], texts[0]],
+        lambda texts: [None, *texts[2:], texts[1]],
+        lambda texts: [text.replace(" ", "  ") for text in texts[::-1]],
+        lambda texts: [hashed(text) for text in texts[::-1]],
+    ],
+    ids=["reversed", "first and last", "one dropped", "spaces", "by hash"],
+)
+def test_answers_to_an_item_are_a_set(change: Callable[[Sequence[str]], Sequence[str | None]]) -> None:
+    assert with_samples(lambda texts: texts).likeness(with_samples(change)) is not None
+
+
+def in_orders(chances: Callable[[Odds], Sequence[Odds]]) -> Sketch:
+    """The sketch of a model that was asked in both orders of the options, given its chances of an outcome in each."""
+    n = 400
+    chances_of = chances(1 / (1 + np.exp(-np.random.default_rng(4).normal(size=n))))
+    (made, *_) = make_records(uniform)
+    (exchange, *_) = made.exchanges
+    ours, theirs = exchange.outcomes
+    records = []
+    for number in range(n):
+        first, second = (float(of[number]) for of in chances_of)
+        exchanges = (
+            replace(exchange, option_logprobs=(math.log(first), math.log1p(-first))),
+            replace(exchange, outcomes=(theirs, ours), option_logprobs=(math.log1p(-second), math.log(second))),
+        )
+        mean = (first + second) / 2
+        reading = Reading(outcomes=(ours, theirs), probabilities=(mean, 1 - mean), answers=())
+        target = (ours, theirs)[number * 7 % 5 % 2]
+        records.append(
+            replace(made, item_id=f"{number}", groups={}, target=target, exchanges=exchanges, reading=reading)
+        )
+    return sketch(records)
+
+
+def drawn(seed: int) -> Odds:
+    return np.random.default_rng(seed).uniform(size=400)
+
+
+def biased(chances: Odds) -> Sequence[Odds]:
+    """Chances in either order, as of a model that prefers the first position."""
+    return chances**0.5, chances**2
+
+
+@pytest.mark.parametrize(
+    ("change", "is_alike"),
+    [
+        (lambda chances: biased(chances)[::-1], True),
+        (lambda chances: [sum(biased(chances)) / 2 + sign * 0.9 * room(chances) for sign in (1, -1)], True),
+        (lambda chances: [np.where(sum(biased(chances)) > 1, 1, 0) * 0.5 + 0.5 * drawn(seed) for seed in (1, 2)], True),
+        (lambda chances: [drawn(1), drawn(2)], False),
+    ],
+    ids=["swapped", "moved mass", "kept signs", "unrelated"],
+)
+def test_the_orders_of_the_options_are_one_answer(change: Callable[[Odds], Sequence[Odds]], is_alike: bool) -> None:
+    assert (in_orders(biased).likeness(in_orders(change)) is not None) == is_alike
+
+
+def room(chances: Odds) -> Odds:
+    """How much of the probability can move from one order to the other."""
+    mean = sum(biased(chances)) / 2
+    room: Odds = np.minimum(mean, 1 - mean) * drawn(3)
+    return room
+
+
+def test_a_failed_exchange_may_have_any_number_of_log_probabilities() -> None:
+    records = make_records(lambda reference, other, gender, pair: 0.1 + (pair * 37 % 97) / 120)
+    (exchange, *_) = records[0].exchanges
+    failed = replace(exchange, status="failed", option_logprobs=(-1.0,))
+    odd = replace(records[0], exchanges=(failed,))
+    assert np.isnan(sketch([odd, *records[1:]]).odds).sum() == 1 + np.isnan(sketch(records).odds).sum()
 
 
 def test_the_order_of_records_and_further_answers_do_not_matter() -> None:
