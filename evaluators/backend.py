@@ -8,6 +8,8 @@ Each file in ``evaluators/backends`` is a backend. It holds
 * ``MODELS``, the model ids that it knows by name (empty if it accepts any id);
 * ``CAPABILITIES``, the abilities of all its models, so that messages can name it; left out if they depend on the model
   or the endpoint;
+* ``IDENTIFIED``, an :class:`Identified`: what each of its results says about the model. Without it, verification takes
+  every result of the backend for a claim, which gets no rank;
 * ``open_outline(model, options)``, only where opening a model takes long: a :class:`Backend` that can count the tokens
   of requests, but not ask them.
 
@@ -40,7 +42,7 @@ from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
 from evaluators.kinds import BACKENDS
 from schemas.documents.record import ExchangeStatus, choice_sha256
-from schemas.documents.result import Model
+from schemas.documents.result import Endpoint, Model
 
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "pseudo_logprobs", "import"]
 """Abilities of a backend: to score options that continue a text, to generate a text, to score options that describe an
@@ -49,6 +51,15 @@ answers imported from elsewhere."""
 OF_LANGUAGE_MODELS: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
 """Abilities of a language model whose every logit a backend sees."""
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+
+
+class Identified(NamedTuple):
+    """How the results of a backend say which model answered. A result that says less was not written by a run of it."""
+
+    endpoint: Endpoint
+    parts: frozenset[str]
+    """Names of the parts that each identity has beside ``backend``, even if they are null. One named ``model`` is
+    ``ORG/NAME@COMMIT``, or ``sha256:...`` of a folder's files."""
 
 
 def image_prompt(image_sha256: str) -> str:
@@ -383,6 +394,11 @@ def check_model_id(model_id: str) -> str:
 def model_identity(fields_of_model: Mapping[str, str | None]) -> str:
     """Return a hash of everything about a model that can change an answer."""
     return strict_json.sha256(dict(fields_of_model))
+
+
+def identified_by(backend: str) -> Identified | None:
+    """Return how the results of a backend identify models; None if no backend here of that name says so."""
+    return getattr(BACKENDS.load(backend), "IDENTIFIED", None) if backend in BACKENDS.names() else None
 
 
 def ask_in_batches(

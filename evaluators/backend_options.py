@@ -17,6 +17,8 @@ MODEL_PANEL = "Model"
 COST_PANEL = "Cost"
 DTYPES = ("float32", "bfloat16", "float16")
 """Precisions that ``--dtype`` names."""
+PRECISIONS = (*DTYPES, "float64", "float8_e4m3fn", "float8_e5m2")
+"""Precisions of models: also those that a checkpoint may have."""
 _LOCAL = "Backend transformers"
 _CLIP = "Backend clip"
 _VLLM = "Backend vllm"

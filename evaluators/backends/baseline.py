@@ -16,6 +16,7 @@ from evaluators.backend import (
     Backend,
     Capability,
     Events,
+    Identified,
     Request,
     Response,
     Runtime,
@@ -30,6 +31,7 @@ from schemas.documents.result import Model
 
 SUMMARY = "predictors without a model, which each benchmark lists; --model all scores all of the dataset's benchmark"
 EXTRA = None
+IDENTIFIED = Identified("baseline", frozenset({"kind", "version"}))
 _VERSION = "1"
 _BATCH_SIZE = 4096
 

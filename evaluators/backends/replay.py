@@ -27,6 +27,7 @@ from evaluators.backend import (
     Capability,
     ChoiceRequest,
     Events,
+    Identified,
     Request,
     Response,
     Runtime,
@@ -48,6 +49,7 @@ EXTRA = None
 CAPABILITIES: frozenset[Capability] = frozenset(
     {"option_logprobs", "generation", "image_option_logprobs", "pseudo_logprobs"}
 )
+IDENTIFIED = Identified("replay", frozenset({"id", "answers"}))
 _UNKNOWN = Response(
     status="failed", error="no stored answer; ask only what was stored (--config, --split, --limit, --prompt)"
 )

@@ -29,7 +29,7 @@ from leaderboard.commands.sound_runs import judged
 from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
-from leaderboard.verify.entries import is_reproduced
+from leaderboard.verify.entries import SCORES_TAKEN, is_reproduced
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict
@@ -190,8 +190,10 @@ def scored_again(verdicts: Sequence[Verdict], seed: int) -> Iterator[Verdict]:
         if not {*verdict.scorers_taken} <= {*compared_again}:
             yield verdict
             continue
-        warnings = tuple(warning for warning in verdict.warnings if not warning.startswith(REPORTED))
-        yield replace(verdict, warnings=warnings, scores_compared=True, provenance="recomputed")
+        warnings = tuple(said for said in verdict.warnings if not said.startswith(f"{REPORTED}: {SCORES_TAKEN}"))
+        is_claim = any(warning.startswith(REPORTED) for warning in warnings)
+        provenance = verdict.provenance if is_claim else "recomputed"
+        yield replace(verdict, warnings=warnings, scores_compared=True, provenance=provenance)
 
 
 def _asked_again(
@@ -215,8 +217,8 @@ def _asked_again(
     if others:
         warning = f"{agreement}; others are {', '.join(others[:3])}"
         return replace(verdict, rerun=found, warnings=(*verdict.warnings, warning))
-    provenance = "reproduced" if is_reproduced(found, result) else verdict.provenance
-    return replace(verdict, rerun=found, provenance=provenance)
+    is_sound = verdict.provenance != "reported" and is_reproduced(found, result)
+    return replace(verdict, rerun=found, provenance="reproduced" if is_sound else verdict.provenance)
 
 
 def _print(verdicts: Sequence[Verdict], output: str) -> None:

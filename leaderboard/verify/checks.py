@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -15,8 +16,9 @@ from biasboard.ground.columns import BoolArray, Column, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
 from evaluators.adapter_set import base_identity
-from evaluators.backend import GenerateRequest, check_model_id, model_identity
-from evaluators.runs.ask.importing import BACKEND
+from evaluators.backend import GenerateRequest, check_model_id, identified_by, model_identity
+from evaluators.backend_options import PRECISIONS
+from evaluators.runs.ask.importing import BACKEND, IDENTIFIED
 from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.task import Prompt, Task, load_task, prompt_of
 from schemas.documents.adapters import Adapters
@@ -28,14 +30,10 @@ from schemas.folders.run_folder import ADAPTERS, SUBMIT_AGAIN, read_adapters
 
 _NO_EXAMPLES = hashlib.sha256().hexdigest()
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+@-]*")
+_FILES = re.compile(r"sha256:[0-9a-f]{64}|[^@]+@[^@]+")
 _BASELINE = "baseline/"
-_STATED = {
-    "backend": "backend",
-    "precision": "precision",
-    "chat_template": "chat_template_sha256",
-    "chat_template_sha256": "chat_template_sha256",
-}
-"""Parts of identities that models have as fields, by the name of the part."""
+_STATED = ("backend", "precision", "chat_template", "chat_template_sha256")
+"""Parts of identities that models have as fields of that name, apart from the ending."""
 _MOST_TOGETHER = 1.02
 """Maximum sum of the probabilities of mutually exclusive options: 1, plus the rounding of half precision."""
 
@@ -69,31 +67,42 @@ def _faults_of_model(model: Model, *, is_foreign: bool) -> Iterator[str]:
         check_model_id(model.id.removeprefix(_BASELINE) if model.endpoint == "baseline" else model.id)
     except ConfigError as error:
         yield printable(str(error))
-    if model.revision is not None and not _REVISION.fullmatch(model.revision):
-        yield (
-            f"revision '{printable(model.revision)}' is not of letters, digits and . _ : / + @ - alone; name a commit, "
-            "a tag or a version"
-        )
-    identity = model.identity
-    if identity is not None and model_identity(identity) != model.identity_sha256:
-        yield "identity_sha256 is not the hash of the identity; run the model again"
-    # The address of an endpoint is part of its identity and is not shown, so that its hash has to be believed.
-    if is_foreign and identity is None and model.endpoint != "api":
-        yield "says only the hash of its model's identity, not its parts; run the model again"
-    for name, ours, theirs, remedy in () if identity is None else _said_twice(model, identity, is_foreign=is_foreign):
+    for name, text in (("revision", model.revision), ("precision", model.precision)):
+        if text is not None and not _REVISION.fullmatch(text):
+            yield f"{name} '{printable(text)}' is not of letters, digits and . _ : / + @ - alone; run the model again"
+    identity, again = model.identity or {}, "run the model again"
+    if model.identity is not None and model_identity(identity) != model.identity_sha256:
+        yield f"identity_sha256 is not the hash of the identity; {again}"
+    # What both say: the name, both values, and the remedy if they differ.
+    told = asdict(model)
+    said = [
+        (name, told.get(name, model.chat_template_sha256), identity[name], again)
+        for name in _STATED
+        if name in identity
+    ]
+    if is_foreign:
+        said += _said_of_files(model, identity)
+    for name, ours, theirs, remedy in said:
         if ours != theirs:
             yield f"the identity says {name} '{printable(str(theirs))}', the model '{printable(str(ours))}'; {remedy}"
-
-
-def _said_twice(
-    model: Model, identity: Mapping[str, str | None], *, is_foreign: bool
-) -> Iterator[tuple[str, str | None, str | None, str]]:
-    """Yield what a model and its identity both say: the name, both values, and the remedy if they differ."""
-    for name, field in _STATED.items():
-        if name in identity:
-            yield name, getattr(model, field), identity[name], "run the model again"
-    if not is_foreign:
+    # The address of an endpoint is part of its identity and is not shown, so that its hash has to be believed.
+    if is_foreign and model.identity is None and model.endpoint != "api":
+        yield f"says only the hash of its model's identity, not its parts; {again}"
+    declared = IDENTIFIED if model.backend == BACKEND else identified_by(model.backend)
+    if declared is None or not is_foreign:
         return
+    if model.endpoint != declared.endpoint:
+        yield f"endpoint '{model.endpoint}' is not that of backend {model.backend}; {again}"
+    parts = set() if model.identity is None else {"backend", *declared.parts}
+    if lacking := sorted(parts - identity.keys()):
+        yield f"the identity lacks {', '.join(lacking)}, which backend {model.backend} states; {again}"
+    if "model" in parts and not _FILES.fullmatch(identity.get("model") or ""):
+        yield f"the identity names no files: its model is neither NAME@REVISION nor the sha256 of a folder; {again}"
+    if "precision" in parts and model.precision not in (None, *PRECISIONS):
+        yield f"precision {model.precision} is none of {', '.join(PRECISIONS)}; {again}"
+
+
+def _said_of_files(model: Model, identity: Mapping[str, str | None]) -> Iterator[tuple[str, str | None, str, str]]:
     rename = "run it again without --name, or name the folder that was loaded"
     files = identity.get("adapter") or identity.get("model")
     if model.backend == BACKEND:
@@ -113,10 +122,7 @@ def _said_twice(
 def _faults_of_signature(signature: Signature) -> Iterator[str]:
     task = load_task(signature.task)
     if task.measures_nothing:
-        yield (
-            f"the answers of task {task.name} are data to build from, and no board shows them; name a run of another "
-            "task"
-        )
+        yield f"answers of task {task.name} are data to build from, which no board shows; name a run of another task"
     if signature.task_version not in (task.version, *task.earlier_versions):
         yield f"read by task {task.name} {signature.task_version}, the code has {task.version}; rescore the run"
     prompt = prompt_of(task, signature.prompt)
@@ -424,11 +430,9 @@ def _check_readings(path: Path, result: Result, records: RecordColumns) -> None:
         is_certain &= task.certain_readings(records, signature.normalisation)
     indices = np.flatnonzero(~is_certain)
     for index, record in zip(indices.tolist(), records.rows(indices), strict=True):
-        fault = None
+        fault = None if result.withheld is not None else _fault_of_reading(record, task, signature)
         if record.truncated != is_cut[index]:
             fault = f"truncated is {record.truncated}, its answers say otherwise; rescore the run"
-        elif result.withheld is None:
-            fault = _fault_of_reading(record, task, signature)
         if fault is not None:
             raise DataError(f"{path}: row {records.first_row + index}: {fault}")
 

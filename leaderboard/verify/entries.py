@@ -16,6 +16,8 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.plain_text import printable
+from biasboard.ground.plugins import HINT
+from evaluators.backend import identified_by
 from evaluators.benchmark import PublishedPart, load_benchmark
 from evaluators.models.parity import tolerance_for
 from evaluators.runs.measure.baseline_gate import Standing
@@ -31,6 +33,8 @@ from schemas.files.record_columns import RecordColumns
 
 TEXTS_ELSEWHERE = "its texts are kept elsewhere, and no maintainer has compared them with its numbers"
 """The claim on which a result without its texts rests until they are compared."""
+SCORES_TAKEN = "scores of"
+"""Beginning of the claim about scores that verification does not compute."""
 
 Kind: TypeAlias = Literal["right", "wrong", "answered", "refused", "unparsed", "failed"]
 KINDS: tuple[Kind, ...] = ("right", "wrong", "answered", "refused", "unparsed", "failed")
@@ -282,12 +286,14 @@ class Entry:
         if self.is_replayed:
             note = self.result.environment.note
             return "the answers come from a file" + ("" if note is None else f": {printable(note, most=200)}")
+        if not is_own and not self.is_baseline and identified_by(self.result.model.backend) is None:
+            return f"no backend {self.result.model.backend} is known here, so nothing says which model answered; {HINT}"
         if self.result.withheld is not None:
             return None if self.has_compared_texts else TEXTS_ELSEWHERE
         # A maintainer may have scored some texts again with every scorer that verification does not run.
         is_compared = self.acceptance is not None and self.acceptance.scores_compared is not None
-        taken = [] if is_own or is_compared else self.scorers_taken
-        return f"scores of {', '.join(taken)} are taken as stored" if taken else None
+        taken = "" if is_own or is_compared else ", ".join(self.scorers_taken)
+        return f"{SCORES_TAKEN} {taken} are taken as stored" if taken else None
 
     @property
     def scorers_taken(self) -> list[str]:
@@ -309,8 +315,8 @@ class Entry:
 
     @property
     def is_replayed(self) -> bool:
-        """True if the answers come from a file and not from the model itself."""
-        return self.result.model.endpoint == "replay"
+        """True if the answers come from a file and not from the model itself, which takes time to answer."""
+        return self.result.model.endpoint == "replay" or self.result.usage.seconds is None
 
     @property
     def is_imported(self) -> bool:

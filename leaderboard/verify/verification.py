@@ -8,8 +8,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from biasboard.ground.plugins import HINT
@@ -77,7 +75,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     scores = read_scores(folder, result.scores)
     key_check = KeyCheck(str(folder / result.records.path), signature, keys.find(signature, memory))
     is_unknown = is_foreign and key_check.match.extent == "unknown"
-    n_rows, groups = result.records.n_rows, set[tuple[str, str]]()
+    n_rows, groups = result.records.n_rows, set[tuple[str | None, str | None]]()
     if is_unknown and n_rows > _MOST_UNKNOWN:
         raise _too_many(path, f"{n_rows:,} records")
     trained = trained_items(folder, result)
@@ -96,7 +94,8 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
                 check_training(folder / ADAPTERS, records, task, trained[records[0].config])
             check_records(folder / result.records.path, result, records)
             if is_unknown:
-                groups.update(_groups_of(records))
+                _, names, values = records.columns["groups"].entries
+                groups.update(zip(names.texts, values.texts, strict=True))
                 if len(groups) * n_rows > _MOST_UNKNOWN_CELLS:
                     raise _too_many(path, f"{len(groups):,} groups in {n_rows:,} records")
             parts.keep(records)
@@ -137,12 +136,6 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         examples=examples.chosen,
     )
     return replace(entry, standing=_standing(entry, folder, parts, measurement, memory))
-
-
-def _groups_of(records: RecordColumns) -> Iterator[tuple[str, str]]:
-    _, keys, values = records.columns["groups"].entries
-    codes = np.unique(np.stack([keys.coded.codes, values.coded.codes]), axis=1).T
-    return ((keys.coded.texts[key], values.coded.texts[value]) for key, value in codes.tolist())
 
 
 def _too_many(path: Path, what: str) -> DataError:
@@ -209,13 +202,11 @@ def differences(
     current = {metric.name: metric.version for metric in ours.values()}
     for key, metric in theirs.items():
         name, same = name_with_group(metric.name, metric.group), ours.get(key)
-        if same is None and metric.name in retired:
-            continue
         if same is None:
             # A newer version that the stored sums do not give is undefined, and has no slices. The label of a scorer
             # after the present version is no other version: its scores are missing.
             version = current.get(metric.name, metric.version)
-            if metric.version == version or metric.version.startswith(f"{version}."):
+            if metric.name not in retired and f"{metric.version}.".startswith(f"{version}."):
                 yield f"metric {name} cannot be computed from the records; rescore the run; {HINT}"
             continue
         if metric.version != same.version:

@@ -43,6 +43,13 @@ def always_answered(request: Request) -> ExchangeStatus:
     return "answered"
 
 
+def identity_of(name: str, revision: str | None = "1", precision: str | None = None) -> dict[str, str | None]:
+    """The parts of the identity of a model on the Hub."""
+    unset = dict.fromkeys(("chat_template", "tokenizer", "scoring"))
+    files = {"backend": "transformers", "model": f"{name}@{revision}"}
+    return files | {"precision": precision, "device": "cpu"} | unset
+
+
 @dataclass
 class LoggingBackend(Backend):
     """Answers from the hash of the request; every request that is sent becomes a line of the log."""
@@ -60,12 +67,12 @@ class LoggingBackend(Backend):
 
     @property
     def model(self) -> Model:
-        """Another name is another model."""
-        identity = {"backend": "logging", "model": f"{self.name}@1"}
+        """Another name is another model; results of a backend that nobody knows would be claims."""
+        identity = identity_of(self.name)
         return Model(
             id=self.name,
             revision="1",
-            backend="logging",
+            backend="transformers",
             precision=None,
             chat_template_sha256=None,
             endpoint="local",

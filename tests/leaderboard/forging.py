@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +33,8 @@ from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
 Change = Callable[[list[Record]], list[Record]]
+AT_ENDPOINT: Mapping[str, Any] = {"backend": "openai", "endpoint": "api"}
+"""Of a model whose identity is not shown."""
 
 
 class SkilledBackend(LoggingBackend):
@@ -118,8 +120,8 @@ def forge(
 
 def named(model: Model, name: str) -> Model:
     """The same model under another name, with the identity that belongs to it."""
-    identity = {"backend": model.backend, "model": f"{name}@{model.revision}"}
-    return replace(model, id=name, identity_sha256=model_identity(identity), identity=dict(identity))
+    identity = (model.identity or {}) | {"model": f"{name}@{model.revision}"}
+    return replace(model, id=name, identity_sha256=model_identity(identity), identity=identity)
 
 
 def signed(result: Result, **fields: Any) -> Result:

@@ -21,6 +21,7 @@ from schemas.files import contract
 from schemas.files.record_columns import RecordColumns, count
 from schemas.files.record_files import write_records
 from schemas.lexicon import occupations
+from tests.evaluators.logging_backend import identity_of
 from tests.schemas import examples
 
 Gender: TypeAlias = Literal["masculine", "feminine"]
@@ -151,15 +152,18 @@ def make_result(
 ) -> Result:
     """The result of some records; its records file is only named, ``write_result`` writes it."""
     signature = _signature(records, prompt, dataset_version)
-    backend = "baseline" if endpoint == "baseline" else "transformers"
-    identity = {"backend": backend, "model": f"{model_id}@{revision}"}
+    backend = {"local": "transformers", "api": "openai"}.get(endpoint, endpoint)
+    precision = None if endpoint == "baseline" else "float32"
+    identity = identity_of(model_id, revision, precision) | {"backend": backend}
+    if endpoint == "replay":
+        identity = {"backend": backend, "id": model_id, "answers": "0" * 64}
     return replace(
         examples.result(),
         model=Model(
             id=model_id,
             revision=None if endpoint == "baseline" else revision,
             backend=backend,
-            precision=None if endpoint == "baseline" else "float32",
+            precision=precision,
             chat_template_sha256=None,
             endpoint=endpoint,
             identity_sha256=model_identity(identity),
@@ -171,7 +175,7 @@ def make_result(
         command=f"python -m evaluators run --backend {backend} --model {model_id} --prompt {prompt}",
         counts=count(RecordColumns.of(records)),
         metrics=compute_metrics(records, TASK),
-        usage=replace(examples.result().usage, n_requests=len(records), n_attempts=len(records), seconds=None),
+        usage=replace(examples.result().usage, n_requests=len(records), n_attempts=len(records)),
         environment=Environment(
             biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}, settings={}
         ),

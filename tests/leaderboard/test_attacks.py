@@ -36,8 +36,9 @@ from schemas.documents.result import Model, Result
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.printed import as_json
 from tests.commands import run
+from tests.evaluators.logging_backend import identity_of
 from tests.evaluators.text_scoring import MadeScorer
-from tests.leaderboard.forging import Places, accepted, board, constant, forge, nudged, verdict
+from tests.leaderboard.forging import AT_ENDPOINT, Places, accepted, board, constant, forge, nudged, verdict
 from tests.leaderboard.gifi_results import scorers
 from tests.leaderboard.test_hostile_files import table_bomb
 from tests.leaderboard.withheld_world import World
@@ -66,7 +67,7 @@ def without_identity(result: Result) -> Result:
 CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
     (
         "another model's files under an own name",
-        with_identity(lambda model: {"backend": "logging", "model": "acme/honest@1"}),
+        with_identity(lambda model: identity_of("acme/honest")),
         "the identity says id 'acme/honest', the model 'evil/forger'",
     ),
     (
@@ -76,12 +77,12 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
     ),
     (
         "another revision than that of a folder's files",
-        with_identity(lambda model: {"backend": "logging", "model": "sha256:" + "0" * 64}),
+        with_identity(lambda model: identity_of("") | {"model": "sha256:" + "0" * 64}),
         f"the identity says revision 'sha256:{'0' * 64}', the model '1'",
     ),
     (
         "an adapter under the name of its base",
-        with_identity(lambda model: {"backend": "logging", "model": "evil/forger@1", "adapter": "evil/adapter@7"}),
+        with_identity(lambda model: identity_of("evil/forger") | {"adapter": "evil/adapter@7"}),
         "the identity says revision '7', the model '1'",
     ),
     (
@@ -102,8 +103,73 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
     ),
     (
         "a name that looks like that of a baseline",
-        with_identity(lambda model: {"backend": "logging", "model": "Baseline/clever@1"}, id="Baseline/clever"),
+        with_identity(lambda model: identity_of("Baseline/clever"), id="Baseline/clever"),
         "'baseline/' is reserved for the baselines",
+    ),
+    (
+        "an identity without parts",
+        with_identity(lambda model: {}, id="openai/gpt-9"),
+        "the identity lacks backend, chat_template, device, model, precision, scoring, tokenizer, which backend",
+    ),
+    (
+        "an identity of unknown parts",
+        with_identity(lambda model: {"weights": "openai/gpt-9@1"}, id="openai/gpt-9"),
+        "the identity lacks backend, chat_template, device, model, precision, scoring, tokenizer, which backend",
+    ),
+    (
+        "an identity without its device",
+        with_identity(lambda model: {name: part for name, part in identity_of(model.id).items() if name != "device"}),
+        "the identity lacks device, which backend transformers states",
+    ),
+    (
+        "no files",
+        with_identity(lambda model: identity_of("") | {"model": None}),
+        "the identity names no files: its model is neither NAME@REVISION nor the sha256 of a folder",
+    ),
+    (
+        "a hash of no form",
+        with_identity(lambda model: identity_of("") | {"model": "1"}),
+        "the identity names no files: its model is neither NAME@REVISION nor the sha256 of a folder",
+    ),
+    (
+        "a local model at an endpoint",
+        with_model(endpoint="api"),
+        "endpoint 'api' is not that of backend transformers",
+    ),
+    (
+        "an endpoint's model on this machine",
+        with_identity(lambda model: identity_of(model.id) | {"backend": "openai"}, backend="openai"),
+        "endpoint 'local' is not that of backend openai",
+    ),
+    (
+        "an endpoint's model of another name than it was asked by",
+        with_identity(lambda model: {"backend": "openai", "endpoint": "x", "id": "mini", "api": "chat"}, **AT_ENDPOINT),
+        "the identity says id 'mini', the model 'evil/forger'",
+    ),
+    (
+        "an import that calls itself local",
+        with_identity(lambda model: {"backend": "import", "model": model.id}, backend="import", endpoint="local"),
+        "endpoint 'local' is not that of backend import",
+    ),
+    (
+        "a replay that calls itself local",
+        with_identity(lambda model: {"backend": "replay", "id": model.id, "answers": "0" * 64}, backend="replay"),
+        "endpoint 'local' is not that of backend replay",
+    ),
+    (
+        "an import of another backend",
+        with_identity(lambda model: {"backend": "transformers", "model": f"{model.id}@1", "commit": "1"}),
+        "the identity lacks chat_template, device, precision, scoring, tokenizer, which backend transformers states",
+    ),
+    (
+        "an unknown precision",
+        with_identity(lambda model: identity_of(model.id) | {"precision": "float9"}, precision="float9"),
+        "precision float9 is none of float32, bfloat16, float16",
+    ),
+    (
+        "a precision that writes to the terminal",
+        with_identity(lambda model: identity_of(model.id) | {"precision": "\x1b[31m"}, precision="\x1b[31m"),
+        r"precision '\x1b[31m' is not of letters",
     ),
 ]
 
@@ -120,12 +186,50 @@ def test_claims_about_the_model_are_rejected(
 
 
 def test_the_hash_of_an_endpoint_is_a_claim_that_readers_are_warned_of(places: Places, tmp_path: Path) -> None:
-    folder = forge(
-        places, tmp_path / "a", of_result=lambda result: without_identity(with_model(endpoint="api")(result))
-    )
+    folder = forge(places, tmp_path / "a", of_result=lambda result: without_identity(with_model(**AT_ENDPOINT)(result)))
     judged = verdict(folder, places)
     assert judged.state == "accepted with warnings"
     assert "the identity of its model is a claim" in " ".join(judged.warnings)
+
+
+def in_no_time(result: Result) -> Result:
+    """A result of answers that cost nothing, as an import has it."""
+    usage = replace(result.usage, n_attempts=0, n_prompt_tokens=None, n_completion_tokens=None, seconds=None)
+    return replace(result, usage=usage)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            with_identity(lambda model: {"backend": "own", "model": f"{model.id}@1"}, backend="own"),
+            "no backend own is known here, so nothing says which model answered; if a plug-in defines it",
+        ),
+        (
+            with_identity(lambda model: {}, backend="imported", id="openai/gpt-9"),
+            "no backend imported is known here",
+        ),
+        (lambda result: without_identity(with_model(backend="own", endpoint="api")(result)), "no backend own is known"),
+        (with_model(endpoint="replay", backend="own"), "the answers come from a file"),
+        (in_no_time, "the answers come from a file"),
+    ],
+    ids=["own-backend", "renamed-import", "own-endpoint", "replay", "import-in-all-but-usage"],
+)
+def test_a_result_whose_model_nobody_here_can_identify_is_a_claim(
+    places: Places, tmp_path: Path, change: Callable[[Result], Result], said: str
+) -> None:
+    def told(result: Result) -> Result:
+        changed = change(result)
+        identity = changed.model.identity
+        if not identity or identity.get("backend") in (None, changed.model.backend):
+            return changed
+        return with_identity(lambda model: {**identity, "backend": model.backend})(changed)
+
+    judged = verdict(forge(places, tmp_path / "results" / "aaa", of_result=told), places)
+    assert (judged.state, judged.provenance) == ("accepted with warnings", "reported")
+    assert said in " ".join(judged.warnings)
+    (table,) = board(tmp_path / "results", places).tables
+    assert table.ranked == ()
 
 
 def test_own_runs_may_have_any_name(places: Places, tmp_path: Path) -> None:
@@ -326,7 +430,7 @@ def compared(places: Places, tmp_path: Path, **forged: Any) -> Verdict:
 @pytest.mark.slow
 def test_a_result_is_compared_with_those_that_are_there(places: Places, tmp_path: Path) -> None:
     honest = read_result(places.honest)
-    stolen = with_model(identity_sha256=honest.model.identity_sha256, identity=None, endpoint="api")
+    stolen = with_model(identity_sha256=honest.model.identity_sha256, identity=None, **AT_ENDPOINT)
     rejected = compared(places, tmp_path / "a", of_result=stolen, change=constant(0.6))
     assert "claims the identity of acme/honest (1) in " in (rejected.reason or "")
     copied = compared(places, tmp_path / "b")
@@ -356,7 +460,7 @@ def test_rejected_results_harm_no_others_beside_them(places: Places, tmp_path: P
     """A bomb with a stolen identity comes first: the other results would be compared with it."""
     forge(places, tmp_path / "forged" / "b", model="acme/other", change=constant(0.6))
     stolen = read_result(tmp_path / "forged" / "b").model.identity_sha256
-    claim = with_model(identity_sha256=stolen, identity=None, endpoint="api")
+    claim = with_model(identity_sha256=stolen, identity=None, **AT_ENDPOINT)
     table_bomb(200, reason="x" * 300_000_000)(forge(places, tmp_path / "forged" / "a", of_result=claim))
     advance: Callable[[int, int], None] = lambda n_done, n: None  # noqa: E731
     judged = list(judge([tmp_path / "forged"], places.book, Memory(None), advance=advance, against=tmp_path / "none"))

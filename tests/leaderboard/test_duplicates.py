@@ -22,6 +22,7 @@ from leaderboard.verify.verdicts import judge
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Result
 from schemas.folders.run_folder import read_result
+from tests.evaluators.logging_backend import identity_of
 from tests.leaderboard.forging import (
     Change,
     Places,
@@ -182,8 +183,8 @@ def test_what_is_no_copy_keeps_its_rank(places: Places, tmp_path: Path) -> None:
     forge(places, tmp_path / "results" / "unrelated", noisy(3.0), model="acme/unrelated")
 
     def in_half(result: Result) -> Result:
-        identity = {"backend": "logging", "model": "acme/honest@1", "precision": "bfloat16"}
-        model = replace(result.model, id="acme/honest", precision="bfloat16", identity=dict(identity))
+        identity = identity_of("acme/honest", precision="bfloat16")
+        model = replace(result.model, id="acme/honest", precision="bfloat16", identity=identity)
         return replace(result, model=replace(model, identity_sha256=model_identity(identity)))
 
     forge(places, tmp_path / "results" / "half", noisy(0.01), of_result=in_half)
@@ -191,7 +192,7 @@ def test_what_is_no_copy_keeps_its_rank(places: Places, tmp_path: Path) -> None:
     reasons = {row.entry.place: row.unranked for row in table.rows}
     assert reasons["honest"] is None
     assert "answers of" not in (reasons["unrelated"] or "")
-    assert reasons["half"] == "another result of the same model revision has the rank (logging)"
+    assert reasons["half"] == "another result of the same model revision has the rank (transformers)"
 
 
 @pytest.mark.slow
@@ -240,7 +241,7 @@ def test_the_identity_of_a_model_belongs_to_one_name(places: Places, tmp_path: P
 
     def claims(result: Result) -> Result:
         # Of an endpoint, whose identity is not shown: any other has to name the parts.
-        model = replace(result.model, identity_sha256=stolen, identity=None, endpoint="api")
+        model = replace(result.model, identity_sha256=stolen, identity=None, backend="openai", endpoint="api")
         return replace(result, model=model)
 
     shutil.copytree(places.honest, tmp_path / "results" / "honest")

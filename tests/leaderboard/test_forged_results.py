@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from biasboard.ground import strict_json
-from evaluators.backend import GenerateRequest
+from evaluators.backend import GenerateRequest, model_identity
 from evaluators.task import load_task, prompt_of
 from schemas.documents.record import Exchange, Record, choice_sha256, exchange_sha256
 from schemas.documents.result import Result
@@ -357,7 +357,9 @@ def test_nobody_rises_by_refusing_what_is_hard(places: Places, tmp_path: Path) -
 @pytest.mark.slow
 def test_replayed_answers_are_a_claim_without_a_rank(places: Places, tmp_path: Path) -> None:
     def replayed(result: Result) -> Result:
-        return replace(result, model=replace(result.model, endpoint="replay"))
+        identity: dict[str, str | None] = {"backend": "replay", "id": result.model.id, "answers": "0" * 64}
+        model = replace(result.model, identity=identity, identity_sha256=model_identity(identity))
+        return replace(result, model=replace(model, backend="replay", endpoint="replay"))
 
     folder = forge(places, tmp_path / "results" / "a", of_result=replayed)
     found = verdict(folder, places)
@@ -380,7 +382,7 @@ def test_replayed_answers_are_a_claim_without_a_rank(places: Places, tmp_path: P
         ({"precision": "float32\x1b[31m"}, "model.precision"),
         ({"precision": "float32\u202e"}, "model.precision"),
         ({"revision": "main\u200b"}, r"revision 'main\u200b' is not of letters"),
-        ({"identity": {"backend": "logging"}}, "identity_sha256 is not the hash of the identity"),
+        ({"identity": {"backend": "transformers"}}, "identity_sha256 is not the hash of the identity"),
     ],
 )
 def test_names_that_cannot_be_told_apart_are_rejected(
@@ -398,12 +400,12 @@ def test_names_that_cannot_be_told_apart_are_rejected(
 
 def test_an_identity_that_contradicts_the_model_is_rejected(places: Places, tmp_path: Path) -> None:
     def claims(result: Result) -> Result:
-        identity: dict[str, str | None] = {"backend": "transformers", "model": "acme/honest@1"}
+        identity: dict[str, str | None] = {"backend": "vllm", "model": "acme/honest@1"}
         told = replace(result.model, identity=identity, identity_sha256=strict_json.sha256(dict(identity)))
         return replace(result, model=told)
 
     reason = verdict(forge(places, tmp_path / "a", of_result=claims), places).reason or ""
-    assert "the identity says backend 'transformers', the model 'logging'" in reason
+    assert "the identity says backend 'vllm', the model 'transformers'" in reason
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from leaderboard.pages.rendering import View, generate, make_view
 from schemas.documents.result import Result
-from tests.leaderboard.forging import Places, accepted, board, constant, forge, signed
+from tests.leaderboard.forging import AT_ENDPOINT, Places, accepted, board, constant, forge, signed
 from tests.sites import table_rows
 
 
@@ -21,13 +21,13 @@ def sliced(result: Result) -> Result:
 
 def renamed(result: Result) -> Result:
     return replace(
-        result, model=replace(result.model, id="evil/renamed", identity_sha256="2" * 64, identity=None, endpoint="api")
+        result, model=replace(result.model, id="evil/renamed", identity_sha256="2" * 64, identity=None, **AT_ENDPOINT)
     )
 
 
 def named(result: Result) -> Result:
     return replace(
-        result, model=replace(result.model, id="acme/first", identity_sha256="2" * 64, identity=None, endpoint="api")
+        result, model=replace(result.model, id="acme/first", identity_sha256="2" * 64, identity=None, **AT_ENDPOINT)
     )
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evaluators.backend import OF_LANGUAGE_MODELS
+from evaluators.backend import OF_LANGUAGE_MODELS, Identified
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SUMMARY = "any causal or encoder-decoder model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
 EXTRA = "hf"
 CAPABILITIES = OF_LANGUAGE_MODELS
+IDENTIFIED = Identified("local", frozenset({"model", "precision", "device", "chat_template", "tokenizer", "scoring"}))
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:

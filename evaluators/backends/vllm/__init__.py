@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evaluators.backend import OF_LANGUAGE_MODELS
+from evaluators.backend import OF_LANGUAGE_MODELS, Identified
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, through vLLM on one or more GPUs"
 EXTRA = "vllm"
 CAPABILITIES = OF_LANGUAGE_MODELS
+IDENTIFIED = Identified(
+    "local", frozenset({"model", "adapter", "tokenizer", "chat_template_sha256", "precision", "device", "end_logprobs"})
+)
 
 
 def open_backend(model: str, options: BackendOptions) -> VllmBackend:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime, model_identity
+from evaluators.backend import ChoiceRequest, GenerateRequest, Identified, Request, Response, Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
 from evaluators.harness import AskedRequest, CountOptionTokens, HarnessLog, LoggedAnswer, OptionTokens
 from evaluators.runs.ask.pipeline import Finished
@@ -22,6 +22,7 @@ from schemas.documents.result import Model, Usage
 
 BACKEND = "import"
 """Backend that results name for answers that were given elsewhere."""
+IDENTIFIED = Identified("replay", frozenset())
 _SHOWN = 40
 """Number of characters that errors show of two texts from their first difference on."""
 

@@ -12,6 +12,7 @@ from evaluators.backend import (
     Capability,
     ChoiceRequest,
     Events,
+    Identified,
     Request,
     Response,
     Runtime,
@@ -25,6 +26,7 @@ from schemas.documents.result import Model
 SUMMARY = "a model that leans to the options that are offered first"
 EXTRA = None
 MODELS: tuple[str, ...] = ()
+IDENTIFIED = Identified("local", frozenset({"model"}))
 _WITHOUT_CONTENT = ("N/A.", ".", "[MASK]")
 
 

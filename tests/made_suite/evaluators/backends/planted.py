@@ -14,6 +14,7 @@ from evaluators.backend import (
     Capability,
     ChoiceRequest,
     Events,
+    Identified,
     Request,
     Response,
     Runtime,
@@ -27,6 +28,7 @@ from schemas.documents.result import Model
 SUMMARY = "a model that knows a share of the labels"
 EXTRA = None
 MODELS: tuple[str, ...] = ()
+IDENTIFIED = Identified("local", frozenset({"model"}))
 _BATCH = 25
 
 
