@@ -77,6 +77,8 @@ class Part(NamedTuple):
     """Prompt of the result; None for any prompt of the index's protocol."""
     context: Context | None = None
     """Examples that the prompt shows; None for any."""
+    answering: str | None = None
+    """Metric that is the share of the answers that say something; the others count as missing. None if all do."""
 
     @property
     def source(self) -> Source:
@@ -131,6 +133,9 @@ class Gate(NamedTuple):
     own_task_only: bool = False
     """True if it decides about results of its own task alone, as that of a task with datasets of its own does; by
     default a result without right answers needs all gates of its benchmark."""
+    only_reading: bool = False
+    """True if it asks of answers, none of which is right, only that they depend on their prompts. A result needs the
+    other gates of its benchmark besides, and opens none of them."""
 
 
 class RankingMetric(NamedTuple):
@@ -281,7 +286,7 @@ class Benchmark:
         own = self.gate(task)
         if own is not None and own.own_task_only:
             return (own,)
-        return tuple(gate for gate in self.gates if not gate.own_task_only)
+        return tuple(gate for gate in self.gates if not gate.own_task_only and not gate.only_reading)
 
     @property
     def compared_metrics(self) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def assemble(entries: Sequence[Entry]) -> Board:
     return Board(
         tables=tuple(sorted(tables, key=_table_order)),
         duplicates=tuple(duplicate for of_signature in singled_tables for duplicate in of_signature.duplicates),
-        indices=index_tables(every_row, gates),
+        indices=index_tables(every_row),
         apart=apart,
     )
 

@@ -47,9 +47,10 @@ class Gates:
         """
         if entry.is_baseline:
             return None
-        if entry.standing is not None:
-            return entry.standing.reason
-        signature = entry.result.signature
+        signature, own = entry.result.signature, why_own_shut(entry)
+        gate = load_benchmark(signature.benchmark).gate(signature.task)
+        if own is not None or (entry.standing is not None and gate is not None and not gate.only_reading):
+            return own
         gates = load_benchmark(signature.benchmark).gates_for(signature.task)
         deciding = self._deciding.get(_model_of(entry), {})
         for gate in gates:
@@ -64,6 +65,17 @@ class Gates:
             if reason is not None:
                 return in_config(other, reason)
         return None
+
+
+def why_own_shut(entry: Entry) -> str | None:
+    """Return why a result does not pass the gate of its own task; None if it does, or if other results decide."""
+    if entry.is_baseline or entry.standing is not None:
+        return None if entry.is_baseline or entry.standing is None else entry.standing.reason
+    signature = entry.result.signature
+    gate = load_benchmark(signature.benchmark).gate(signature.task)
+    metric = None if gate is None or not gate.only_reading else entry.metric(gate.metric)
+    # Right answers are a fact of the items, but that answers depend on prompts has to be shown of each result.
+    return None if metric is None else f"{metric.name.replace('_', ' ')} has no value: {metric.reason}"
 
 
 def best_baselines(entries: Iterable[Entry]) -> tuple[Lead, ...]:

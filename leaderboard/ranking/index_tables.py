@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from evaluators.benchmark import load_benchmark
+from evaluators.benchmark import Part, load_benchmark
 from evaluators.runs.measure.example_sets import set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import precedence
-from leaderboard.ranking.gates import Gates, in_config
+from leaderboard.ranking.gates import in_config, why_own_shut
 from leaderboard.ranking.rows import Measured, Row, Table, compared, ranked_by
 from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
 from leaderboard.verify.entries import Entry, model_label
@@ -44,12 +44,11 @@ class Indices(NamedTuple):
     incomplete: dict[IndexPlace, tuple[Incomplete, ...]]
 
 
-def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
+def index_tables(entries: Sequence[Entry]) -> Indices:
     """Build the tables of all indices, and list the models that have no index.
 
     Args:
         entries: Results to combine; those of benchmarks without an index are ignored.
-        gates: The gates of all results.
     """
     by_result = {_identity(entry.result): entry for entry in entries}
     rows: dict[tuple[IndexPlace, str, tuple[str, ...]], list[Row]] = defaultdict(list)
@@ -64,7 +63,7 @@ def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
             continue
         sources = of_model.definitions[0].sources
         combined = tuple(by_result[_identity(of_model.scored[source].result)] for source in sources)
-        row = _row(of_model, combined, gates)
+        row = _row(of_model, combined)
         if row.primary.value is None:
             incomplete[scope].append(Incomplete(row.label, row.primary.reason or "unknown", row.model.id))
             continue
@@ -110,12 +109,12 @@ def _scored(entry: Entry) -> ScoredResult:
     return ScoredResult(entry.result, overall, entry.deviations, entry.by_part)
 
 
-def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> Row:
+def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> Row:
     indices = tuple(
         _titled(index_of(definition, of_model.scored), of_model.benchmark) for definition in of_model.definitions
     )
     reasons = {_name(entry, entries): why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries}
-    judged = [(entry, gates.why_shut(entry)) for entry in entries if entry.standing is not None]
+    judged = [(entry, shut) for entry in entries if (shut := why_own_shut(entry)) or entry.standing is not None]
     unranked_reasons = {config: reason for config, reason in reasons.items() if reason is not None}
     unranked = None
     if unranked_reasons:
@@ -173,12 +172,16 @@ def _name(entry: Entry, entries: Sequence[Entry]) -> str:
 def _why_uncovered(entry: Entry, index: Index) -> str | None:
     """Return why a part of the index rests on too few answers of a result; None if none does.
 
-    Without this rule, a model could rise by refusing to answer.
+    Without this rule, a model could rise by refusing to answer, or by answering all alike.
     """
     for part, defined in zip(index.parts, index.definition.parts, strict=True):
         total = part.n + part.n_excluded
         if not defined.source.fits(entry.result.signature) or total == 0:
             continue
+        saying = None if defined.answering is None else entry.metric(defined.answering)
+        if saying is not None and saying.value is not None and saying.value < MIN_ANSWERED:
+            said = f"{saying.value:.3f} of the answers say something that the answers to other texts do not"
+            return f"{part.name}: {said}; a rank needs half of the answers"
         # A pair needs both of its answers, so the share of answers is about the square root of the share of pairs.
         covered = (part.n / total) ** (0.5 if part.unit == "pairs" else 1.0)
         if covered < MIN_ANSWERED:
@@ -193,7 +196,7 @@ def index_bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
     other numbers of examples.
     """
     shares = [
-        next((entry.missing_share for entry in entries if part.source.fits(entry.result.signature)), None)
+        next((_missing_share(entry, part) for entry in entries if part.source.fits(entry.result.signature)), None)
         for part in index.definition.parts
     ]
     known = [share for share in shares if share is not None]
@@ -205,6 +208,12 @@ def index_bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
     down = sum(bounds.worst - value for bounds, value in parts if bounds is not None) / len(parts)
     up = sum(bounds.best - value for bounds, value in parts if bounds is not None) / len(parts)
     return Bounds(worst=index.metric.value + down, best=index.metric.value + up)
+
+
+def _missing_share(entry: Entry, part: Part) -> float:
+    """Return the share of the answers behind a part of an index that is missing, or that says nothing."""
+    saying = None if part.answering is None else entry.metric(part.answering)
+    return entry.missing_share if saying is None or saying.value is None else 1 - saying.value
 
 
 def _table(place: IndexPlace, rows: Sequence[Row]) -> Table:

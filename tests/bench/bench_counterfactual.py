@@ -18,7 +18,8 @@ import pytest
 
 from evaluators.metric import TableSource
 from evaluators.scorers import sentence_embedding
-from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable, own_words
+from evaluators.tasks.pronouns.answer_words import own_words
+from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable
 from evaluators.tasks.pronouns.counterfactual_metrics import CF
 from evaluators.tasks.pronouns.published_generations import generation_files
 from evaluators.tasks.pronouns.text_readings import answers_of

@@ -23,7 +23,15 @@ from tests.evaluators.pronoun_records import problems, prompts, recorded, senten
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.synthetic import make_records, make_result, uniform
 
-TEMPLATES = tuple(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(30))
+
+def word(number: int) -> str:
+    """A made-up word that no other number has, and that no other begins like."""
+    first, second = divmod(number, 20)
+    return f"{_LETTERS[first]}a{_LETTERS[second]}ilum"
+
+
+_LETTERS = "bcdfghjklmnpqrstvwxz"
+TEMPLATES = tuple(f"The {word(n)} at {n} is where {{nom}} {{lives|live}} with a dog" for n in range(30))
 CONFIGS = {
     "recognition": "recognition",
     "continuation": "continuation",
@@ -42,13 +50,20 @@ def items_of(task: str, n_templates: int) -> Sequence[Any]:
     if task == "word_problem":
         return problems(30, answer=None)
     if task == "assignment":
-        traits = [replace(item, item_id=f"trait-{item.item_id}") for item in prompts(30, "personality")]
-        return [*prompts(30), *traits]
+        given = [*prompts(30), *prompts(30, "personality")]
+        return [
+            replace(item, item_id=f"{item.attribute}-{number}", text=f"My friend is a {word(number)}, and")
+            for number, item in enumerate(given)
+        ]
     return sentences(*TEMPLATES[:n_templates])
 
 
 def answers(skill: float, salt: str) -> Mapping[str, Callable[[Any], Sequence[str]]]:
     """Answers of a model that treats families alike as often as its skill says; salt tells such models apart."""
+
+    def of_text(item: Any) -> str:
+        number = int(getattr(item, "template_id", item.item_id).rpartition("-")[2].lstrip("t"))
+        return f"with the {word(number)} and the {word(number + 200)}"
 
     def recognises(item: Any) -> list[str]:
         right = item.family in ("he", "she") or chance(salt, item.item_id) < skill
@@ -56,13 +71,12 @@ def answers(skill: float, salt: str) -> Mapping[str, Callable[[Any], Sequence[st
 
     def continues(item: Any) -> list[str]:
         same = chance(salt, item.item_id, "c") < skill
-        return [f" and went home {'' if same else chance(salt, item.item_id)}"]
+        return [f" and went home {of_text(item)} {'' if same else chance(salt, item.item_id)}"]
 
     def gives(item: Any) -> list[str]:
-        return [
-            "they left." if chance(salt, item.item_id, sample) < skill else ("she left." if sample % 2 else "he left.")
-            for sample in range(11)
-        ]
+        likes_they = [chance(salt, item.item_id, sample) < skill for sample in range(11)]
+        given = ["they" if likes else ("he", "she")[sample % 2] for sample, likes in enumerate(likes_they)]
+        return [f"{pronoun} left {of_text(item)}." for pronoun in given]
 
     def solves(item: Any) -> list[str]:
         right = item.family in ("he", "she") or chance(salt, item.item_id) < skill

@@ -15,10 +15,19 @@ from biasboard.ground.columns import FloatArray
 from evaluators.backend import Request
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from evaluators.task import ItemFacts, Mark, Prompt, Read, Task
+from evaluators.tasks.pronouns.answer_words import AnswerWords
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES
 from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
-from evaluators.tasks.pronouns.text_readings import NONE, REFUSED, families_in, pronoun_mark, pronoun_of, read_texts
+from evaluators.tasks.pronouns.text_readings import (
+    NONE,
+    REFUSED,
+    answers_of,
+    families_in,
+    pronoun_mark,
+    pronoun_of,
+    read_texts,
+)
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.assignment import AssignmentItem
@@ -78,6 +87,8 @@ class AssignmentTable(GroupedTable):
     """Number of refused answers, shape (n,)."""
     published_counts: FloatArray
     """The same counts with the published detector, shape (n, 11), in which refusals count as answers."""
+    answer_words: AnswerWords
+    """The words of all answers, which tell whether they depend on their prompts."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group; those of ``family`` are all families, since items have none."""
@@ -87,12 +98,14 @@ class AssignmentTable(GroupedTable):
     def of(cls, records: Sequence[Record]) -> AssignmentTable:
         """Build the table."""
         answers = [record.reading.answers if record.reading is not None else _refusals(record) for record in records]
+        of_rows, written = grouped(records), answers_of(records)
         return cls(
-            *grouped(records),
+            *of_rows,
             counts=np.array([_family_counts([families_in(answer) for answer in of_record]) for of_record in answers]),
             n_none=np.array([float(of_record.count(NONE)) for of_record in answers]),
             n_refused=np.array([float(of_record.count(REFUSED)) for of_record in answers]),
             published_counts=np.array([_family_counts(_published_families(record)) for record in records]),
+            answer_words=AnswerWords.of(written, of_rows[0][[answer.record for answer in written]], of_rows[1]),
         )
 
 

@@ -18,9 +18,10 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.metric import MetricInputs
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.tasks.pronouns.answer_words import AnswerWords, own_words
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts, sampled_twice
-from evaluators.tasks.pronouns.text_readings import Answer, answers_of, family_groups, is_refused, read_texts
+from evaluators.tasks.pronouns.text_readings import answers_of, family_groups, is_refused, read_texts
 from evaluators.tasks.refusals import PUBLISHED_PREFIXES_CONTINUATION
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.record import Exchange, Record
@@ -78,15 +79,6 @@ class ContinuationTask(PronounTextTask):
         return ContinuationTable.of(RecordColumns.joined(parts), inputs.scores)
 
 
-def own_words(answer: Answer) -> str:
-    """Return the text that an answer adds to its prompt; empty if it is refused, missing or only repeats the prompt."""
-    if answer.status != "answered" or is_refused(answer):
-        return ""
-    words = answer.text[echo_end(answer.text, answer.prompt) :]
-    # Without a letter or digit, only punctuation is left after the repeated prompt.
-    return words if any(character.isalnum() for character in words) else ""
-
-
 @dataclass(frozen=True, eq=False)
 class ContinuationTable(GroupedTable):
     """Records as arrays, one row per answer."""
@@ -105,6 +97,8 @@ class ContinuationTable(GroupedTable):
     """Hash of each whole answer; empty if there is no text, which the published code drops as missing."""
     published_kept: BoolArray
     """Mask of the answers that are neither missing nor dropped by the prefixes of the published code, shape (n,)."""
+    answer_words: AnswerWords
+    """The words of all answers, which tell whether they depend on their prompts."""
     scores: TextScores
     """Scores of the texts, by their hashes."""
 
@@ -116,8 +110,9 @@ class ContinuationTable(GroupedTable):
         answered = np.array([answer.status == "answered" for answer in answers])
         has_text = np.array([answer.text != "" for answer in answers])
         prefixed = [answer.text.startswith(PUBLISHED_PREFIXES_CONTINUATION) for answer in answers]
+        of_rows = grouped(columns, columns.owners)
         return cls(
-            *grouped(columns, columns.owners),
+            *of_rows,
             answered=answered,
             refused=np.array([is_refused(answer) for answer in answers]),
             echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
@@ -128,6 +123,7 @@ class ContinuationTable(GroupedTable):
                 for answer, kept in zip(answers, answered & has_text, strict=True)
             ),
             published_kept=answered & has_text & ~np.array(prefixed),
+            answer_words=AnswerWords.of(answers, *of_rows[:2]),
             scores=scores,
         )
 

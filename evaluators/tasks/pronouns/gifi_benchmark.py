@@ -146,6 +146,8 @@ _DIMENSIONS = {
     "word_problem": ("pe",),
 }
 """Names of metrics by task, without the suffix of the variant."""
+_FREE = ("continuation", "assignment")
+"""Tasks without right answers, in which a constant is as even as can be."""
 
 
 # Each variant has its own index: the paper's formulas and ours are never averaged together.
@@ -153,7 +155,9 @@ def _index(suffix: str, description: str) -> IndexDefinition:
     return IndexDefinition(
         name=f"index{suffix}",
         parts=tuple(
-            Part(f"{name}{suffix}", task, name.upper()) for task, names in _DIMENSIONS.items() for name in names
+            Part(f"{name}{suffix}", task, name.upper(), answering="specific_rate" if task in _FREE else None)
+            for task, names in _DIMENSIONS.items()
+            for name in names
         ),
         description=f"Gender Inclusivity Fairness Index: mean of {description} (Shan et al. 2025, arXiv:2506.15568).",
     )
@@ -175,10 +179,10 @@ BENCHMARK = Benchmark(
         *("recognition_accuracy", "marker_gap", "answer_accuracy"),
         *(name for names in _DIMENSIONS.values() for name in names),
     ),
-    # The other two tasks have no right answers, hence no accuracy.
     gates=(
         Gate("recognition_accuracy", "recognition"),
         Gate("answer_accuracy", "word_problem"),
+        *(Gate("prompt_fit", task, only_reading=True) for task in _FREE),
         *(Gate("recognition_accuracy", f"{language}_recognition", own_task_only=True) for language in LANGUAGE_CODES),
     ),
     embedded_sources={

@@ -36,7 +36,7 @@ def identity_of(verified: VerifiedResult) -> Identity:
     # The datastore takes only names of version 4, which are random elsewhere and a hash here.
     number = uuid.UUID(bytes=digest[:16], version=4)
     gate = load_benchmark(signature.benchmark).gate(signature.task)
-    metric = None if gate is None else verified.metric(gate.metric)
+    metric = None if gate is None or gate.only_reading else verified.metric(gate.metric)
     return Identity(
         evaluation_id=f"{evaluation_name(signature)}/{model_id}/{number}",
         developer=developer or None,

@@ -1,0 +1,122 @@
+"""Finds whether answers depend on their prompts: whether they say something of one text, and whether that fits it.
+
+Measures of evenness are ideal for a model that reads nothing and writes the same to everybody. It is recognised by the
+words of its answers, compared between texts and never within one, where a fair model may well repeat itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from evaluators.tasks.pronouns.detectors.echo import echo_end
+from evaluators.tasks.pronouns.text_readings import Answer, is_refused
+from schemas.lexicon import families_of
+
+_WORD = re.compile(r"[^\W\d_]+")
+_STEM = 5
+"""Number of letters by which words are compared, so that *sewing* is that of *sew* in *sewed*, and *nurse* *nurses*."""
+_NEGLIGIBLE = 1e-9
+"""Largest difference of sums that their order can make."""
+
+
+def own_words(answer: Answer) -> str:
+    """Return the text that an answer adds to its prompt; empty if it is refused, missing or only repeats the prompt."""
+    if answer.status != "answered" or is_refused(answer):
+        return ""
+    words = answer.text[echo_end(answer.text, answer.prompt) :]
+    # Without a letter or digit, only punctuation is left after the repeated prompt.
+    return words if any(character.isalnum() for character in words) else ""
+
+
+def stems(text: str) -> frozenset[str]:
+    """Return the first letters of the words of a text, without pronouns and numbers.
+
+    >>> sorted(stems("Kim nursed xem at 11."))
+    ['at', 'kim', 'nurse']
+    """
+    words = (word.casefold() for word in _WORD.findall(text))
+    return frozenset(word[:_STEM] for word in words if not families_of(word))
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerWords:
+    """The words of all answers of a result, with the text that each one is about."""
+
+    clusters: IntArray
+    """Index of the text of each answer, shape (n,). Variants of a text that differ in the pronoun are one text."""
+    n_clusters: int
+    is_read: BoolArray
+    """Mask of the answers that are neither missing nor refused, shape (n,)."""
+    prompts: tuple[str | None, ...]
+    """Prompt of each answer; None if it is not known."""
+    words: tuple[str, ...]
+    """Text that each answer adds to its prompt; empty if it adds nothing or is not read."""
+
+    @classmethod
+    def of(cls, answers: Sequence[Answer], clusters: IntArray, n_clusters: int) -> AnswerWords:
+        """Take the words of answers, of which the text of each is known by its index, shape (n,)."""
+        return cls(
+            clusters=clusters,
+            n_clusters=n_clusters,
+            is_read=np.array([answer.status == "answered" and not is_refused(answer) for answer in answers]),
+            prompts=tuple(answer.prompt for answer in answers),
+            words=tuple(map(own_words, answers)),
+        )
+
+    @property
+    def has_words(self) -> BoolArray:
+        """Mask of the answers that add something to their prompt, shape (n,)."""
+        return np.array([words != "" for words in self.words], dtype=np.bool_)
+
+    @cached_property
+    def is_specific(self) -> BoolArray:
+        """Mask of the answers that say something that no answer to another text says, shape (n,).
+
+        Two answers say the same if they have the same words besides those of their prompts, whatever the order.
+        """
+        said = [stems(words) - of_prompt for words, of_prompt in zip(self.words, self._stems_of_prompts, strict=True)]
+        texts_of: dict[frozenset[str], set[int]] = {}
+        for what, text in zip(said, self.clusters.tolist(), strict=True):
+            texts_of.setdefault(what, set()).add(text)
+        return np.array([bool(what) and len(texts_of[what]) == 1 for what in said], dtype=np.bool_)
+
+    @cached_property
+    def fits(self) -> FloatArray:
+        """How well the answers to each text fit it, shape (n_clusters,): .5 is chance, 1 the best; nan without answers.
+
+        It is the share of the other texts from which it is told apart: of the two sets of answers, each shares more
+        words with its own text than they would if they were exchanged. Rare words weigh more. Only specific answers
+        are compared, and with none to another text the value is .5.
+        """
+        words = sorted(frozenset().union(*self._stems_of_prompts))
+        places = {word: place for place, word in enumerate(words)}
+        in_texts, in_answers = np.zeros((2, self.n_clusters, len(words)))
+        for text, of_prompt, answer, is_specific in zip(
+            self.clusters.tolist(), self._stems_of_prompts, self.words, self.is_specific, strict=True
+        ):
+            in_texts[text, [places[word] for word in of_prompt]] = 1
+            if is_specific:
+                in_answers[text, [places[word] for word in stems(answer) if word in places]] = 1
+        weights = np.log(self.n_clusters / np.maximum(in_texts.sum(axis=0), 1))
+        shared = (in_answers * weights) @ in_texts.T
+        own = np.diag(shared)
+        # Of two texts: what is shared as the answers are, minus what would be if they were exchanged.
+        gains = own[:, None] + own[None, :] - shared - shared.T
+        told = np.where(np.abs(gains) <= _NEGLIGIBLE, 0.5, gains > 0)
+        compared = np.zeros(self.n_clusters, dtype=np.bool_)
+        compared[self.clusters[self.is_specific]] = True
+        others = compared[None, :] & ~np.eye(self.n_clusters, dtype=np.bool_)
+        n_others = others.sum(axis=1)
+        shares = np.where(n_others > 0, (told * others).sum(axis=1) / np.maximum(n_others, 1), 0.5)
+        return np.where(compared, shares, np.nan)
+
+    @cached_property
+    def _stems_of_prompts(self) -> list[frozenset[str]]:
+        known = {prompt: stems(prompt or "") for prompt in set(self.prompts)}
+        return [known[prompt] for prompt in self.prompts]
