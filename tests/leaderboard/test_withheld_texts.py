@@ -18,10 +18,11 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
+from evaluators.models.parity import agree
 from evaluators.runs.measure.rescoring import rescore
 from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.comparisons import CompleteRuns, _agree
+from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
@@ -257,13 +258,9 @@ def test_answers_that_are_asked_again_are_compared_by_their_hashes(world: World)
         if (read_result(run).model.id, read_result(run).signature.task) == ("acme/fair", "recognition")
     )
     stored, complete = (RecordColumns.of(read_records(one / "records.parquet"))[0] for one in (folder, run))
-    from evaluators.backend import GenerateRequest, Response
-
-    request = GenerateRequest(prompt="", max_tokens=1, temperature=0.0, top_p=1.0)
-    same = [Response(status="answered", text=exchange.text) for exchange in complete.exchanges]
-    assert _agree(stored.exchanges, [request] * len(same), same, 1e-3)
-    other = [replace(response, text=f"{response.text}!") for response in same]
-    assert not _agree(stored.exchanges, [request] * len(same), other, 1e-3)
+    assert agree(stored.exchanges, complete.exchanges, 1e-3)
+    other = [replace(exchange, text=f"{exchange.text}!") for exchange in complete.exchanges]
+    assert not agree(stored.exchanges, other, 1e-3)
 
 
 @pytest.mark.slow
