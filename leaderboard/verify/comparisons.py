@@ -16,7 +16,7 @@ from biasboard.ground.memory import Memory
 from evaluators.backend import Backend, Request
 from evaluators.models.parity import agree, answers, tolerance_for
 from evaluators.runs.measure.measuring import retired_names, under_present_names
-from evaluators.runs.measure.recording import exchange_of, whole
+from evaluators.runs.measure.recording import exchange_of, storable
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
@@ -85,7 +85,7 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
     responses = iter(answers(backend, [request for of_item in asked for request in of_item]))  # type: ignore[misc]
     says = {"chat": result.model.chat_template_sha256 is not None, "is_continued": prompt.follow_up is not None}
     again = [
-        [exchange_of(one, whole(next(responses)), show_prompt=True, **says) for one in of_item] for of_item in asked
+        [exchange_of(one, storable(next(responses)), show_prompt=True, **says) for one in of_item] for of_item in asked
     ]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
     pairs = enumerate(zip(drawn, again, strict=True))
