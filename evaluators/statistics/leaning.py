@@ -1,8 +1,8 @@
 """Tests whether stored answers lean away from new ones of the same model, as rounding errors do not.
 
 Honest answers and new ones are two roundings of the same numbers, so that either may be the larger one: whatever its
-size, the difference of a cluster has a random sign. Hoeffding's inequality then bounds the sum S of the differences by
-the sum Q of their squares, P(S^2 >= c Q) <= 2 exp(-c / 2), however large the rounding errors of a model are.
+size, the difference c of a cluster has a random sign. Chernoff's bound then holds for their sum S and every a > 0,
+P(S >= s) <= exp(-a s) * product of cosh(a c), however large the rounding errors of a model are.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from biasboard.ground.columns import FloatArray
 from schemas.documents.record import Reading, Record
 
 LEVEL = 1e-3
@@ -50,31 +53,40 @@ def find_lean(records: Sequence[Record], again: Sequence[Reading | None]) -> Lea
     for row, (record, reading) in enumerate(zip(records, again, strict=True)):
         for test, difference in _differences(record, reading):
             differences[test][row] = difference
-    totals, excesses = dict[_Test, float](), dict[_Test, float]()
+    totals, p_values = dict[_Test, float](), dict[_Test, float]()
     distinct = set[frozenset[tuple[str, float]]]()
     for test, by_row in differences.items():
         sums: dict[str, float] = defaultdict(float)
         for row, difference in by_row.items():
             sums[records[row].cluster] += difference
-        squares, total = [value**2 for value in sums.values()], sum(sums.values())
-        # S^2 is at most n Q, so that fewer clusters cannot fail.
-        if sum(map(bool, squares)) > 2 * math.log(2 / LEVEL):
-            totals[test], excesses[test] = total, total**2 / sum(squares)
+        values = np.array(list(sums.values()))
+        # Of fewer clusters, all may have the same sign by chance.
+        if np.count_nonzero(values**2) > math.log2(2 / LEVEL):
+            totals[test], p_values[test] = (total := values.sum()), _p_value(values)
             # What one of two outcomes gains, the other loses: that is one test.
             distinct.add(frozenset((cluster, round(value * total, 12)) for cluster, value in sums.items()))
-    bound = 2 * math.log(2 * max(1, len(distinct)) / LEVEL)
     leaning = [
         test
         for test, total in totals.items()
-        if excesses[test] > bound and abs(total) > _LEAST * len(differences[test])
+        if p_values[test] * len(distinct) < LEVEL and abs(total) > _LEAST * len(differences[test])
     ]
     if not leaning:
         return None
-    measure, outcome, group = worst = max(leaning, key=excesses.__getitem__)
+    measure, outcome, group = least = min(leaning, key=p_values.__getitem__)
     return Lean(
-        f"{'towards' if totals[worst] > 0 else 'away from'} {outcome}{group} in {measure}",
-        frozenset(row for row, value in differences[worst].items() if value * totals[worst] > 0),
+        f"{'towards' if totals[least] > 0 else 'away from'} {outcome}{group} in {measure}",
+        frozenset(row for row, value in differences[least].items() if value * totals[least] > 0),
     )
+
+
+def _p_value(values: FloatArray) -> float:
+    """Return a bound on the probability that a sum of values with random signs is as far from 0 as theirs."""
+    total = abs(values.sum())
+    # Every factor gives a bound: small ones that of Hoeffding, large ones that of counting signs.
+    factors = 2.0 ** np.arange(10) * total / (values**2).sum()
+    scaled = np.outer(factors, np.abs(values))
+    log_cosh = scaled + np.log1p(np.exp(-2 * scaled)) - math.log(2)
+    return float(2 * np.exp((log_cosh.sum(axis=1) - factors * total).min()))
 
 
 def _differences(record: Record, again: Reading | None) -> Iterator[tuple[_Test, float]]:
