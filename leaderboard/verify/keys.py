@@ -130,13 +130,14 @@ class KeyBook:
         folder, manifest = dataset
         asked = {"config": signature.config, "task": signature.task, "prompt": signature.prompt}
 
-        def made() -> tuple[AnswerKey, str]:
+        def made() -> dict[str, Any]:
             key, items = key_of_dataset(folder, manifest, **asked)
-            return key, base64.b64encode(items).decode()
+            return {"key": contract.dump(key), "items": base64.b64encode(items).decode()}
 
         parts: dict[str, strict_json.JsonValue] = {"manifest": contract.dump(manifest), **asked}
-        key, items = memory.remembered(_MADE, parts, tuple[AnswerKey, str], made)
-        return KnownKey(key, str(folder), base64.b64decode(items))
+        found = memory.remembered(_MADE, parts, dict[str, Any], made)
+        key = contract.load(found["key"], AnswerKey, where="memory")
+        return KnownKey(key, str(folder), base64.b64decode(found["items"]))
 
 
 def dataset_of(signature: Signature, datasets: Path | None) -> tuple[Path, Manifest] | None:
