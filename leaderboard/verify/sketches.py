@@ -26,7 +26,7 @@ _Prompted: TypeAlias = tuple[str | None, str | None]
 ALIKE = 0.3
 """Share of equal answers from which two results are alike, as two of one model are.
 
-Of 413 pairs of accepted results of two models, .08 is the most; a model trained for 50 steps has .25 of its base.
+Of 411 pairs of accepted results of two models, .08 is the most; a model trained for 50 steps has .25 of its base.
 ``tests/bench/bench_likeness.py`` measures both error rates: which pairs, and which disguised copies are found."""
 LEAST_KAPPA, LEAST_OF_LARGEST = 0.55, 0.87
 """Cohen's kappa of being right, and its share of the largest one that both accuracies allow (Cohen 1960), from which
