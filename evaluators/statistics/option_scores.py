@@ -9,8 +9,9 @@ tests/evaluators/test_column_readings.py compares them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,26 @@ board that does, gives them .055 at least and .38 in the median of 25,280 questi
 gives them about .0001. What is left to compare is then noise, in which two letters look alike, as in an ideal model.
 TinyStories-656K writes a letter with two tokens, so that its share is unknown; it gives whole letters .0023 at most.
 """
+
+
+MOST_TOGETHER = 1.02
+"""Maximum sum of the probabilities of mutually exclusive options: 1, plus the rounding of half precision."""
+
+
+def exclude_each_other(options: Sequence[str]) -> bool:
+    """Return True if no option begins another, which it would not exclude."""
+    ordered = sorted(option.strip() for option in options)
+    return not any(later.startswith(earlier) for earlier, later in pairwise(ordered))
+
+
+def why_impossible(
+    options: Sequence[str], logprobs: Sequence[float | None], are_bounds: Sequence[bool] = ()
+) -> str | None:
+    """Return why options cannot have some log-probabilities together; None if they can, or some are upper bounds."""
+    together = sum(np.exp(value) for value in logprobs if value is not None)
+    if together <= MOST_TOGETHER or any(are_bounds) or not exclude_each_other(options):
+        return None
+    return f"its options have probabilities that sum to {together:.3g}, and they exclude each other"
 
 
 def first_token_share(exchange: Exchange) -> float | None:

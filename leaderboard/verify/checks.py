@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -20,6 +20,7 @@ from evaluators.backend import GenerateRequest, check_model_id, identified_by, m
 from evaluators.backend_options import PRECISIONS
 from evaluators.runs.ask.importing import BACKEND, IDENTIFIED
 from evaluators.runs.measure.answer_keys import has_known_requests
+from evaluators.statistics.option_scores import MOST_TOGETHER, exclude_each_other, why_impossible
 from evaluators.task import Prompt, Task, load_task, prompt_of
 from schemas.documents.adapters import Adapters
 from schemas.documents.record import Exchange, Record, choice_sha256
@@ -34,8 +35,6 @@ _FILES = re.compile(r"sha256:[0-9a-f]{64}|[^@]+@[^@]+")
 _BASELINE = "baseline/"
 _STATED = ("backend", "precision", "chat_template", "chat_template_sha256")
 """Parts of identities that models have as fields of that name, apart from the ending."""
-_MOST_TOGETHER = 1.02
-"""Maximum sum of the probabilities of mutually exclusive options: 1, plus the rounding of half precision."""
 
 
 def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
@@ -389,22 +388,15 @@ def _are_possible_together(records: RecordColumns, result: Result) -> _Checked:
     exchanges, n = records.exchanges, len(records.owners)
     logprobs, bounds = exchanges["option_logprobs"].lists, exchanges["option_is_bound"].lists
     sums = np.bincount(logprobs.owners, weights=np.nan_to_num(np.exp(logprobs.values.numbers)), minlength=n)
-    are_possible = (sums <= _MOST_TOGETHER) | ~_without(bounds.values.flags, bounds.owners, records)
+    are_possible = (sums <= MOST_TOGETHER) | ~_without(bounds.values.flags, bounds.owners, records)
     options = exchanges["options"].lists
     ends, texts = options.offsets.tolist(), cast(list[str], options.values.texts)
     for index in np.flatnonzero(~are_possible).tolist():
-        # An option that begins another does not exclude it.
-        ordered = sorted(option.strip() for option in texts[ends[index] : ends[index + 1]])
-        are_possible[index] = any(later.startswith(earlier) for earlier, later in pairwise(ordered))
-
-    def fault(exchange: Exchange) -> str:
-        together = sum(np.exp(value) for value in exchange.option_logprobs if value is not None)
-        return (
-            f"its options have probabilities that sum to {together:.3g}, and they exclude each other; run the model "
-            "again"
-        )
-
-    return are_possible, fault
+        are_possible[index] = not exclude_each_other(texts[ends[index] : ends[index + 1]])
+    return (
+        are_possible,
+        lambda exchange: f"{why_impossible(exchange.options, exchange.option_logprobs)}; run the model again",
+    )
 
 
 _CHECKS: tuple[Callable[[RecordColumns, Result], _Checked], ...] = (

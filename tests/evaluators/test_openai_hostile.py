@@ -6,9 +6,12 @@ import gzip
 import json
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from typer.testing import Result
 
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
@@ -16,7 +19,12 @@ from evaluators.backends.openai.client import _certificates
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.protocol import logprob, token_id, usage
-from tests.evaluators.fake_endpoint import MODEL
+from evaluators.runs.measure.recording import _warn_of_tokens
+from schemas.documents.record import Exchange
+from schemas.folders.run_folder import read_run
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received
+from tests.evaluators.invoking import evaluators
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import Asked, made
 from tests.evaluators.raw_server import Raw, RawServer, chat, kept, models, plain
 
@@ -27,8 +35,8 @@ BOMB = gzip.compress(b" " * 300_000_000, 9)
 MANY_DIGITS = b'{"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": %s}}' % (b"9" * 5000)
 
 
-def of_chat(text: Callable[[str], Raw]) -> Callable[[str, Mapping[str, Any]], Raw]:
-    """A server with a list of models, whose answers to the requests of a run are as given."""
+def of_chat(text: Callable[[str], Raw], but: str = "") -> Callable[[str, Mapping[str, Any]], Raw]:
+    """A server with a list of models, whose answers to the requests of a run are as given, or to all others but one."""
 
     def answer(path: str, sent: Mapping[str, Any]) -> Raw:
         if path.endswith("/models"):
@@ -36,14 +44,15 @@ def of_chat(text: Callable[[str], Raw]) -> Callable[[str, Mapping[str, Any]], Ra
         if not path.endswith("/chat/completions") or "logprobs" in sent:
             return plain({"error": {"message": "no such route"}}, 404)
         prompt = sent["messages"][0]["content"]
-        return text(prompt) if prompt.startswith("Say") else plain(chat())
+        is_of_run = not prompt.startswith(but) if but else prompt.startswith("Say")
+        return text(prompt) if is_of_run else plain(chat())
 
     return answer
 
 
-def ending(reason: str) -> dict[str, Any]:
+def ending(reason: str, text: str = "They agree.") -> dict[str, Any]:
     """An answer that ended for a reason."""
-    return chat() | {"choices": [{"index": 0, "finish_reason": reason, "message": {"content": "They agree."}}]}
+    return chat() | {"choices": [{"index": 0, "finish_reason": reason, "message": {"content": text}}]}
 
 
 def opened(server: RawServer, **options: Any) -> OpenAIBackend:
@@ -309,3 +318,62 @@ def test_a_route_that_was_given_as_address_is_put_right() -> None:
         with pytest.raises(ConfigError, match="did you mean --base-url") as caught:
             _ = backend.model
     assert str(caught.value).endswith(f"{address}?")
+
+
+def asked_of(folder: Path, answer: dict[str, Any]) -> tuple[Result, list[Exchange]]:
+    """A run of 60 items, and the exchanges that it stored."""
+    dataset = write_dataset(folder / "data", {"type1": made_items(30)})
+    with RawServer(of_chat(lambda prompt: plain(answer), but="The clock")) as server:
+        command = ["run", "--dataset", dataset, "--backend", "openai", "--model", MODEL, "--out", folder / "runs"]
+        result = evaluators(*command, "--base-url", server.url, "--prompt", "mcq2-generate-v1", "--concurrency", 1)
+    stored = [records for path in (folder / "runs").rglob("result.json") for records in read_run(path.parent).records]
+    return result, [exchange for record in stored for exchange in record.exchanges]
+
+
+USED: dict[str, dict[str, Any]] = {
+    "a million tokens": chat("A", usage={"prompt_tokens": 9, "completion_tokens": 1_000_000}),
+    "a million tokens in all": chat("A", usage={"prompt_tokens": 9, "total_tokens": 1_000_009}),
+    "one token for 5 kB": chat("A" + " " * 5_000, usage={"prompt_tokens": 9, "completion_tokens": 1}),
+}
+
+
+@pytest.mark.parametrize("name", USED)
+def test_tokens_that_no_answer_can_have_are_unknown_and_told(name: str, tmp_path: Path) -> None:
+    _warn_of_tokens.cache_clear()
+    result, exchanges = asked_of(tmp_path, USED[name])
+    assert result.exit_code == 0, result.output
+    assert {exchange.n_completion_tokens for exchange in exchanges} == {None}
+    assert result.stderr.count("warning: the endpoint states numbers of tokens that its answers cannot have") == 1
+
+
+def test_an_answer_that_no_tokens_can_hold_ends_the_run_soon(tmp_path: Path) -> None:
+    result, exchanges = asked_of(tmp_path, chat("A" * 100_000))
+    assert (result.exit_code, exchanges) == (3, [])
+    assert "the answer has 100,000 bytes, more than 16 tokens can hold; ask who runs the endpoint" in result.stderr
+
+
+def test_a_reason_for_an_ending_is_no_longer_than_any(tmp_path: Path) -> None:
+    result, exchanges = asked_of(tmp_path, ending("s" * 3_000_000, "A"))
+    assert result.exit_code == 0, result.output
+    assert {exchange.finish_reason for exchange in exchanges} == {"s" * 100}
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 1_000_000
+
+
+def test_probabilities_that_verification_refuses_end_the_run_soon(
+    folder: Path, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    def alter(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        for choice in answer["choices"] if "logprobs" in received.body else ():
+            choice["logprobs"]["top_logprobs"] = [dict.fromkeys(choice["logprobs"]["top_logprobs"][0], -0.1)]
+        return answer
+
+    dataset = write_dataset(tmp_path / "data", {"type1": made_items(300)})
+    with FakeEndpoint(tokenizer, alter=alter, serves=frozenset({"option_trie", "lists", "models"})) as endpoint:
+        command = ["run", "--dataset", dataset, "--backend", "openai", "--model", MODEL, "--out", tmp_path / "runs"]
+        more = ["--base-url", endpoint.url, "--tokenizer", folder, "--prompt", "intrinsic-v1", "--concurrency", 1]
+        result = evaluators(*command, *more)
+        assert endpoint.n_received < 40
+    assert result.exit_code == 3
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert "each so far; last error: its options have probabilities that sum to 1." in line
+    assert "and they exclude each other" in line

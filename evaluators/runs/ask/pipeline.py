@@ -17,7 +17,7 @@ from evaluators.backend import Backend, Request, Response, RunContext, Runtime, 
 from evaluators.runs.ask.context_limit import other_prompts
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.measure.recording import FailureCount, records_of, storable
+from evaluators.runs.measure.recording import FailureCount, records_of, sound, storable
 from evaluators.runs.measure.unread_answers import are_many, early_look, is_chat, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
 from evaluators.runs.plan.plan import AskedPart, Plan, distinct_requests, run_folder
@@ -29,6 +29,8 @@ from schemas.folders.run_folder import hash_problems
 
 # Work that goes on elsewhere, such as batches at a provider; after a stop, the same command collects its results.
 _STATE = "pending.json"
+_A_SERIES = 20
+"""Number of requests after which a run ends whose every request has failed."""
 
 
 class Finished(NamedTuple):
@@ -253,7 +255,7 @@ class _Asking:
         missing = frozenset(index for index, key in enumerate(order) if key not in responses)
         if not missing:
             return
-        max_failures = round(self.options.max_failure_rate * n_in_all)
+        max_failures, remote = round(self.options.max_failure_rate * n_in_all), self.backend.is_remote
         self.has_looked = self.has_looked or (look is not None and look(responses))
         # If the run ends early, closing makes the backend stop its work.
         with closing(self.backend.ask(requests, missing)) as events:
@@ -261,9 +263,10 @@ class _Asking:
                 if isinstance(event, Sent):
                     self.stores.run.sent(event)
                     continue
-                answers = {
-                    index: storable(answer, self.backend.without_keys) for index, answer in event.responses.items()
-                }
+                # Only what an endpoint computes is beyond us, and paid for.
+                known = event.responses.items()
+                checked = {index: sound(requests[index], answer) for index, answer in known} if remote else dict(known)
+                answers = {index: storable(answer, self.backend.without_keys) for index, answer in checked.items()}
                 new = {order[index]: (requests[index], answer) for index, answer in answers.items()}
                 # Stored first, so that no failure below loses answers that are paid for.
                 self.stores.add(new, event.seconds)
@@ -273,10 +276,12 @@ class _Asking:
                 self.has_looked = self.has_looked or (look is not None and look(responses))
                 failed = [answer for answer in answers.values() if answer.status == "failed"]
                 self.n_failed_requests += len(failed)
-                if self.n_failed_requests > max_failures:
+                is_series = remote and len(responses) == self.n_failed_requests >= _A_SERIES
+                if self.n_failed_requests > max_failures or is_series:
+                    why = f"more than the {max_failures} that --max-failure-rate allows"
                     raise RunError(
-                        f"{self.n_failed_requests} of {n_in_all} requests failed, more than the {max_failures} that "
-                        f"--max-failure-rate allows; last error: {failed[-1].error}. Answers are kept in "
+                        f"{self.n_failed_requests} of {n_in_all} requests failed, "
+                        f"{'each so far' if is_series else why}; last error: {failed[-1].error}. Answers are kept in "
                         f"{self.stores.run.path}: fix the cause and run the same command again"
                     )
 

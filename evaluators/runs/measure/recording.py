@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from biasboard.ground.errors import RunError
 from biasboard.ground.plain_text import without_keys
+from biasboard.ground.progress import note
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.statistics.option_scores import why_impossible
 from evaluators.task import Prompt
 from evaluators.thinking import split_thinking
 from schemas.documents.record import Exchange, Record
@@ -18,6 +21,13 @@ from schemas.files.record_columns import RecordColumns
 
 _TEXTS = ("text", "thinking", "finish_reason", "error")
 """Fields of a response that a model or an endpoint wrote."""
+_LONGEST = {"finish_reason": 100, "error": 10_000}
+_BYTES_OF_TOKEN = 256
+"""Size that no token exceeds: the longest of usual vocabularies are 128 spaces."""
+_ANY_ANSWER = 64_000
+"""Size in bytes of an answer that may come where a server ignores the limit on tokens."""
+_MOST_THINKING = 500_000
+"""Number of tokens beyond those of an answer that no model thinks with."""
 
 
 def records_of(
@@ -72,16 +82,39 @@ def first_asked(records: RecordColumns, prompt: Prompt) -> RecordColumns:
 
 
 def storable(response: Response, without_keys: Callable[[str], str] = without_keys) -> Response:
-    """Return a response whose texts hold no key and can be written as UTF-8.
+    """Return a response whose texts hold no key, are no longer than any reason, and can be written as UTF-8.
 
     An endpoint may cut a character in two. The resulting lone surrogates are replaced by U+FFFD.
     """
     texts = {name: text for name in _TEXTS if (text := getattr(response, name)) is not None}
     clean = {
-        name: without_keys(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        name: without_keys(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))[: _LONGEST.get(name)]
         for name, text in texts.items()
     }
     return response if clean == texts else replace(response, **clean)  # type: ignore[arg-type]
+
+
+def sound(request: Request, response: Response) -> Response:
+    """Return a response as a failed one if no model can have given it, so that a run ends before it pays for more.
+
+    A number of tokens that no model can have used becomes unknown.
+    """
+    if isinstance(request, ChoiceRequest):
+        fault = why_impossible(request.options, response.option_logprobs, response.option_is_bound)
+    else:
+        fault = None
+        n_used, n_bytes = response.n_completion_tokens, len(split_thinking(response.text or "").answer.encode())
+        if n_bytes > max(_BYTES_OF_TOKEN * request.max_tokens, _ANY_ANSWER):
+            fault = f"the answer has {n_bytes:,} bytes, more than {request.max_tokens} tokens can hold"
+        elif n_used and (n_used > request.max_tokens + _MOST_THINKING or _BYTES_OF_TOKEN * n_used < n_bytes):
+            _warn_of_tokens()
+            return replace(response, n_completion_tokens=None)
+    return response if fault is None else Response(status="failed", error=f"{fault}; ask who runs the endpoint")
+
+
+@cache
+def _warn_of_tokens() -> None:
+    note("warning: the endpoint states numbers of tokens that its answers cannot have; they are taken as unknown")
 
 
 def exchange_of(
