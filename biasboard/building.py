@@ -60,12 +60,12 @@ def _command(name: str) -> LazyCommand | None:
     if not path.is_file():
         return None
     # Listing the builders must not import them, so their commands are read from the syntax tree.
-    source = path.read_text(encoding="utf-8")
-    if '__name__ == "__main__"' not in source:
+    source = path.read_bytes()
+    if b'__name__ == "__main__"' not in source:
         return None
     try:
         tree = ast.parse(source)
-    except SyntaxError as error:
+    except SyntaxError as error:  # Also of bytes that are no text.
         raise ConfigError(f"builder '{name}' cannot be read: {path}:{error.lineno}: {error.msg}; correct it") from error
     functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
     build = next(

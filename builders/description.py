@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,5 +54,5 @@ class Builder:
 
 def all_builders() -> tuple[Builder, ...]:
     """Return every builder of this package, sorted by name; modules without a ``BUILDER`` are shared parts."""
-    modules = (importlib.import_module(BUILDERS.module_name(name)) for name in BUILDERS.names())
+    modules = (BUILDERS.load(name) for name in BUILDERS.names())
     return tuple(builder for module in modules if isinstance(builder := getattr(module, "BUILDER", None), Builder))

@@ -323,7 +323,7 @@ def benchmarks() -> tuple[Benchmark, ...]:
     loaded = []
     owners: dict[str, tuple[str, Baseline]] = {}
     for name in BENCHMARKS.names():
-        benchmark: Benchmark = BENCHMARKS.get(name)
+        benchmark: Benchmark = BENCHMARKS.get(name, Benchmark)
         if benchmark.name != name:
             raise ConfigError(f"benchmark '{benchmark.name}' lies in a file called '{name}'; give both one name")
         for baseline in benchmark.baselines:

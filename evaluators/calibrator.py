@@ -211,7 +211,7 @@ def calibrations() -> tuple[Calibration, ...]:
     """
     by_name: dict[str, Calibration] = {}
     for file in CALIBRATIONS.names():
-        calibration: Calibration = CALIBRATIONS.get(file)
+        calibration: Calibration = CALIBRATIONS.get(file, Calibration)
         if by_name.setdefault(calibration.name, calibration) is not calibration:
             raise ConfigError(
                 f"two files in {CALIBRATIONS.package} have the calibration '{calibration.name}'; rename one"

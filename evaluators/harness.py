@@ -351,7 +351,7 @@ def load_harness(name: str) -> Harness:
     """
     if name not in harness_names():
         raise ConfigError(f"harness '{name}' does not exist; have: {', '.join(harness_names())}")
-    harness: Harness = HARNESSES.get(name.replace("-", "_"))
+    harness: Harness = HARNESSES.get(name.replace("-", "_"), Harness)
     return harness
 
 

@@ -560,7 +560,7 @@ def load_task(name: str) -> Task:
     Raises:
         ConfigError: there is no such task.
     """
-    task: Task = TASKS.get(name)
+    task: Task = TASKS.get(name, Task)
     if task.name != name:
         raise ConfigError(f"task '{task.name}' is in a file called '{name}'; give both one name")
     return task

@@ -293,7 +293,7 @@ def pages_of_benchmarks() -> tuple[BenchmarkPages, ...]:
     """
     found = []
     for name in PAGES.names():
-        pages: BenchmarkPages = PAGES.get(name)
+        pages: BenchmarkPages = PAGES.get(name, BenchmarkPages)
         if pages.name != name:
             raise ConfigError(f"pages of benchmark '{pages.name}' lie in a file called '{name}'; give both one name")
         _check_metrics(pages)

@@ -17,8 +17,10 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, distributions
@@ -27,6 +29,7 @@ from types import ModuleType
 from typing import Any
 
 from biasboard.ground.errors import BiasboardError, ConfigError
+from biasboard.ground.stopping import Stopped
 
 VARIABLE = "BIASBOARD_PLUGINS"
 HINT = f"if a plug-in defines it, install its package or name its folder in {VARIABLE}"
@@ -77,13 +80,23 @@ class PlugIns:
         """
         return _load(self, name)
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str, of: type | None = None) -> Any:
         """Return what a plug-in defines.
 
+        Args:
+            name: Name of the plug-in.
+            of: Class that it must be an object of; None for any.
+
         Raises:
-            ConfigError: as for :meth:`load`.
+            ConfigError: as for :meth:`load`, or it is of another class.
         """
-        return getattr(self.load(name), self.defines or "")
+        module = self.load(name)
+        defined = getattr(module, self.defines or "")
+        if of is not None and not isinstance(defined, of):
+            raise ConfigError(
+                f"{module.__file__}: {self.defines} is of type {type(defined).__name__}, no {of.__name__}; correct it"
+            )
+        return defined
 
 
 @cache
@@ -133,10 +146,13 @@ def _entry_points() -> tuple[EntryPoint, ...]:
 def _load(plug_ins: PlugIns, name: str) -> ModuleType:
     dotted = plug_ins.module_name(name)
     try:
-        module = importlib.import_module(dotted)
-    except BiasboardError:
+        # What it prints must not stand among the output of a command, which programs read.
+        with redirect_stdout(sys.stderr):
+            module = importlib.import_module(dotted)
+    except (BiasboardError, Stopped):
         raise
-    except Exception as error:
+    # Also SystemExit, by which a command would end without a word and with any status.
+    except BaseException as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         # A SyntaxError holds its file and line itself; no frame of the traceback has them.
         where = f"{getattr(error, 'filename', None) or frame.filename}:{getattr(error, 'lineno', None) or frame.lineno}"
@@ -151,7 +167,7 @@ def _load(plug_ins: PlugIns, name: str) -> ModuleType:
     return module
 
 
-def _named(error: Exception) -> str:
+def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"
 
 

@@ -111,7 +111,7 @@ def item_shapes() -> Mapping[str, ItemShape]:
 
 def _load(name: str) -> ItemShape:
     module = SHAPES.load(name)
-    shape: ItemShape = module.SHAPE
+    shape: ItemShape = SHAPES.get(name, ItemShape)
     if not issubclass(shape.row_type, Item):
         raise ConfigError(f"{module.__file__}: {shape.row_type.__name__} does not extend Item; add it")
     lacking = sorted({"item_id", "flags"} - {*getattr(shape.row_type, "__dataclass_fields__", ())})

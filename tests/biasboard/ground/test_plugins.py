@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,30 @@ def test_an_installed_package_brings_a_metric_by_its_entry_point(tmp_path: Path)
     assert before == run(program, tmp_path)
     (tmp_path / "herd" / "counts.py").write_text("N = 3\n", encoding="utf-8")
     assert run(program, tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("raise SystemExit(0)", "bad.py:1: SystemExit: 0; correct the file"),
+        ("raise KeyboardInterrupt", "bad.py:1: KeyboardInterrupt: ; correct the file"),
+        ("class Odd(BaseException): pass\nraise Odd('x')", "bad.py:2: Odd: x; correct the file"),
+        ("def f(): f()\nf()", "bad.py:1: RecursionError: maximum recursion depth exceeded"),
+        ("def f(:", "bad.py:1: SyntaxError: invalid syntax; correct the file"),
+        ("a\0b", "SyntaxError: source code string cannot contain null bytes"),
+        ("TASK = 1", "bad.py: TASK is of type int, no dict; correct it"),
+        ("print('said by the plug-in')\nTASK = 1", "bad.py: TASK is of type int, no dict; correct it"),
+    ],
+)
+def test_a_plugin_that_ends_the_program_is_one_line_that_names_it(
+    animals: PlugIns, tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str, said: str
+) -> None:
+    (tmp_path / animals.package / "bad.py").write_text(source, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        replace(animals, defines="TASK").get("bad", dict)
+    assert said in str(error.value)
+    # Whatever it prints is not among the output that programs read.
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.slow
