@@ -130,10 +130,8 @@ def _faults_of_signature(signature: Signature) -> Iterator[str]:
         yield f"prompt '{signature.prompt}' differs from the one in this code; run the model again"
     shows = task.examples_split is not None
     if shows != (signature.examples_sha256 is not None):
-        yield (
-            f"task {task.name} {'shows' if shows else 'shows no'} examples, and examples_sha256 is "
-            f"{signature.examples_sha256}; run the model again"
-        )
+        what = f"{'shows' if shows else 'shows no'} examples, and examples_sha256 is {signature.examples_sha256}"
+        yield f"task {task.name} {what}; run the model again"
     if shows and not prompt.n_examples and signature.examples_sha256 != _NO_EXAMPLES:
         yield f"prompt '{prompt.id}' shows no examples, but the signature names some; run it again"
 
