@@ -172,7 +172,7 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
     (
         "a precision that writes to the terminal",
         with_identity(lambda model: identity_of(model.id) | {"precision": "\x1b[31m"}, precision="\x1b[31m"),
-        r"precision '\x1b[31m' is not of letters",
+        "model.precision",
     ),
 ]
 
