@@ -302,6 +302,10 @@ class Task(ABC):
             """Earlier versions whose records are read alike, though they lack facts that are recorded now."""
 
         @property
+        def unread_answers(self) -> frozenset[str]:
+            """Readings of one of several answers to an item that say that it could not be read: it is missing."""
+
+        @property
         def item_shape(self) -> str:
             """The shape of the items that the task asks about."""
 
@@ -353,6 +357,7 @@ class Task(ABC):
         support_splits, examples_split, crossed_by = frozenset(), None, None
         earlier_versions: frozenset[str] = frozenset()
         default_contexts, default_limit = (), None
+        unread_answers = frozenset({""})
 
     @abstractmethod
     def requests(self, item: Any, prompt: Prompt) -> Sequence[Request]:

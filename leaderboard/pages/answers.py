@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.benchmark import PublishedPart
+from evaluators.benchmark import PublishedPart, load_benchmark
 from evaluators.task import Mark, Task, load_task
 from leaderboard.pages.markup import number
-from leaderboard.verify.entries import PER_KIND, Entry, Kind, published_part, why_withheld
+from leaderboard.verify.entries import PER_KIND, Entry, Kind, why_withheld
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Exchange, Record
 
@@ -196,3 +196,10 @@ def _reading(record: Record) -> str:
         return reading.answers[0]
     counted = Counter(reading.answers).most_common()
     return ", ".join(f"{answer} ({n} of {len(reading.answers)})" for answer, n in counted)
+
+
+def published_part(entry: Entry) -> PublishedPart | None:
+    """Return where somebody published the answers of an imported result; None if they are not imported or unknown."""
+    signature = entry.result.signature
+    importer = load_benchmark(signature.benchmark).importer if entry.is_imported else None
+    return None if importer is None else importer.published(signature.config, entry.result.environment.settings)

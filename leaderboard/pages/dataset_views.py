@@ -22,10 +22,10 @@ from biasboard.ground.plain_text import visible
 from evaluators.benchmark import PublishedPart
 from leaderboard.benchmark_pages import CountTable, load_pages
 from leaderboard.pages.addresses import dataset_page
+from leaderboard.pages.answers import published_part
 from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.fields import Columns, Fields, T, attributes
-from leaderboard.verify.entries import published_part
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
 from schemas.files import contract

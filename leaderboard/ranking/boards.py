@@ -17,7 +17,7 @@ from leaderboard.ranking.rows import Measured, Row, Table, compared, ranked_by
 from leaderboard.ranking.table_columns import choose, undefined
 from leaderboard.ranking.unranked import BY_INDEX, MIN_ANSWERED, why_unranked
 from leaderboard.verify.entries import Entry, Match, model_label
-from schemas.documents.result import Metric, Signature
+from schemas.documents.result import Metric, Signature, metric_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,16 +205,27 @@ def missing_bounds(entry: Entry, metric: Metric | None) -> Bounds | None:
     """Return what missing answers could make of a value of a result; None if none is missing that could change it."""
     if metric is None:
         return None
+    metric = _settled(entry, metric)
     rankings = load_benchmark(entry.result.signature.benchmark).rankings
     missing = next((one.missing for one in rankings if one.metric == metric.name and not metric.group), None)
     counting = None if missing is None else entry.metric(missing)
+    counting = None if counting is None else _settled(entry, counting)
     total = 0 if counting is None else counting.n + counting.n_excluded
-    share = counting.n_excluded / total if counting is not None and total else entry.missing_share
+    share = entry.missing_share
+    if counting is not None and total:
+        share = max(counting.n_excluded / total, entry.unread_share)
     # What a metric excludes of a result that answers everything, no answer could have changed: WinoBias has pairs that
     # differ in more than the pronoun.
     counts = entry.result.counts
-    lacks_answers = counts.scored < counts.items and bool(metric.n_excluded or share)
+    lacks_some = counts.scored < counts.items or bool(entry.settled or entry.unread_share)
+    lacks_answers = lacks_some and bool(metric.n_excluded or share)
     return bounds_of(metric, share) if lacks_answers else None
+
+
+def _settled(entry: Entry, metric: Metric) -> Metric:
+    """Return a metric of a result without the readings that may turn, so that these count as missing."""
+    kept = next((one for one in entry.settled if metric_key(one) == metric_key(metric)), metric)
+    return kept if kept.value is not None else replace(metric, n=0, n_excluded=metric.n + metric.n_excluded)
 
 
 def _identity(entry: Entry) -> str:
@@ -234,6 +245,7 @@ def _why_unranked(entry: Entry, metric: Metric | None) -> str | None:
         return f"benchmark {signature.benchmark} has no metric that ranks models"
     if metric.value is None:
         return metric.reason
+    metric = _settled(entry, metric)
     # A pair is lost if either of its items has no answer, so few missing items can exclude many pairs.
     total = metric.n + metric.n_excluded
     if metric.n < MIN_ANSWERED * total:

@@ -66,9 +66,8 @@ def _faults_of_model(model: Model, *, is_foreign: bool) -> Iterator[str]:
         check_model_id(model.id.removeprefix(_BASELINE) if model.endpoint == "baseline" else model.id)
     except ConfigError as error:
         yield printable(str(error))
-    for name, text in (("revision", model.revision), ("precision", model.precision)):
-        if text is not None and not _REVISION.fullmatch(text):
-            yield f"{name} '{printable(text)}' is not of letters, digits and . _ : / + @ - alone; run the model again"
+    if model.revision is not None and not _REVISION.fullmatch(model.revision):
+        yield f"revision '{printable(model.revision)}' is not of letters, digits and . _ : / + @ - alone; run it again"
     identity, again = model.identity or {}, "run the model again"
     if model.identity is not None and model_identity(identity) != model.identity_sha256:
         yield f"identity_sha256 is not the hash of the identity; {again}"
@@ -129,10 +128,8 @@ def _faults_of_signature(signature: Signature) -> Iterator[str]:
         yield f"prompt '{signature.prompt}' differs from the one in this code; run the model again"
     shows = task.examples_split is not None
     if shows != (signature.examples_sha256 is not None):
-        yield (
-            f"task {task.name} {'shows' if shows else 'shows no'} examples, and examples_sha256 is "
-            f"{signature.examples_sha256}; run the model again"
-        )
+        what = f"{'shows' if shows else 'shows no'} examples, and examples_sha256 is {signature.examples_sha256}"
+        yield f"task {task.name} {what}; run the model again"
     if shows and not prompt.n_examples and signature.examples_sha256 != _NO_EXAMPLES:
         yield f"prompt '{prompt.id}' shows no examples, but the signature names some; run it again"
 

@@ -18,7 +18,7 @@ from biasboard.ground.columns import FloatArray
 from biasboard.ground.plain_text import printable
 from biasboard.ground.plugins import HINT
 from evaluators.backend import identified_by
-from evaluators.benchmark import PublishedPart, load_benchmark
+from evaluators.benchmark import load_benchmark
 from evaluators.models.parity import tolerance_for
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.runs.measure.measuring import Measurement
@@ -34,7 +34,6 @@ from schemas.files.record_columns import RecordColumns
 TEXTS_ELSEWHERE = "its texts are kept elsewhere, and no maintainer has compared them with its numbers"
 """The claim on which a result without its texts rests until they are compared."""
 SCORES_TAKEN = "scores of"
-"""Beginning of the claim about scores that verification does not compute."""
 
 Kind: TypeAlias = Literal["right", "wrong", "answered", "refused", "unparsed", "failed"]
 KINDS: tuple[Kind, ...] = ("right", "wrong", "answered", "refused", "unparsed", "failed")
@@ -225,6 +224,10 @@ class Entry:
     has no gate."""
     rescored: tuple[str, ...] = ()
     """Labels of the text scorers whose scores were recomputed; those of others were taken as stored."""
+    settled: tuple[Metric, ...] = ()
+    """The metrics without the readings that answers which could not be read might turn; empty if there are none."""
+    unread_share: float = 0.0
+    """Share of the answers that could not be read among those to an item with a settled reading."""
     folder: Path | None = None
     """Folder of the result, from which the site copies its records; None if there is none."""
     examples: Examples = field(default_factory=Examples)
@@ -247,14 +250,14 @@ class Entry:
     def missing_share(self) -> float:
         """The share of a suite that has no answer: of each part that of the split which lacks most, then their mean.
 
-        It is 0 for a config, whose metrics count what is missing. Those of a suite count parts, and a part has a value
-        however little of it was answered.
+        The metrics of a config count the items that are missing, and not the samples among the answers to one. Those of
+        a suite count parts, and a part has a value however little of it was answered.
         """
         shares = dict.fromkeys(self.result.signature.parts, 0.0)
         for split in self.coverage if shares else ():
             missing = 1 - split.counts.scored / split.counts.items if split.counts.items else 0.0
             shares[split.part] = max(shares.get(split.part, 0.0), missing)
-        return sum(shares.values()) / len(shares) if shares else 0.0
+        return max(sum(shares.values()) / max(len(shares), 1), self.unread_share)
 
     @property
     def is_baseline(self) -> bool:
@@ -370,13 +373,6 @@ def why_insufficient(rerun: Rerun, result: Result) -> str | None:
 def is_reproduced(rerun: Rerun, result: Result) -> bool:
     """Return True if enough answers that a model gave again agree with those of a result, and none differs."""
     return rerun.n_agreeing == rerun.n_items and why_insufficient(rerun, result) is None
-
-
-def published_part(entry: Entry) -> PublishedPart | None:
-    """Return where somebody published the answers of an imported result; None if they are not imported or unknown."""
-    signature = entry.result.signature
-    importer = load_benchmark(signature.benchmark).importer if entry.is_imported else None
-    return None if importer is None else importer.published(signature.config, entry.result.environment.settings)
 
 
 def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:

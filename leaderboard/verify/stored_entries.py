@@ -61,6 +61,8 @@ class _Kept(TypedDict):
     coverage: tuple[SplitCounts, ...]
     standing: Standing | None
     rescored: tuple[str, ...]
+    settled: tuple[Metric, ...]
+    unread_share: float
     examples: tuple[tuple[Kind, int, tuple[Record, ...]], ...]
     hides_prompts: bool
 

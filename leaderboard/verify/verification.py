@@ -19,6 +19,7 @@ from evaluators.runs.measure.stored_results import measurement_of, stored_refere
 from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.statistics.jackknife import METHODS
 from evaluators.statistics.option_scores import FirstTokenShares
+from evaluators.statistics.unread_samples import UnsettledShares, settled
 from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.verify.baselines import gate_references
@@ -84,7 +85,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     parts = StoredParts(folder, result)
     rescored: tuple[str, ...] = ()
     sketch, tally, examples = SketchMaker(), Tally(), ExampleChoice(signature.task)
-    shares = FirstTokenShares()
+    shares, unsettled = FirstTokenShares(), UnsettledShares(task.unread_answers)
 
     def checked() -> Iterator[RecordColumns]:
         """Yield each part once it is checked, and keep what an entry says of it."""
@@ -103,16 +104,18 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             items.append(items_sha256(records, with_options=with_options))
             key_check.add(records, None if with_options else items[-1])
             answers.append(answers_sha256(records))
-            for kept in (sketch, tally, examples, shares):
+            for kept in (sketch, tally, examples, shares, unsettled):
                 kept.add(records)
             if scores.scorers and task.reads_scores:
                 rescored = scored_again(path, quick_scorers(), task.texts(records), scores)
             yield records
 
-    measurement = measurement_of(folder, result, checked(), scores)
+    measurement = firm = measurement_of(folder, result, checked(), scores)
     computed, deviations, by_part = Measured.of(measurement, signature)
     for difference in differences(result.metrics, computed, retired_names(signature.task)):
         raise DataError(f"{path}: {difference}")
+    if unsettled.may_turn and result.withheld is None:
+        firm = measurement_of(folder, result, (settled(records, task.unread_answers) for records in parts), scores)
     for difference in _differing_corrections(folder, result, parts):
         raise DataError(f"{folder / CORRECTIONS}: {difference}; rescore the run")
     versions = {(metric.name, metric.version) for metric in computed}
@@ -132,16 +135,16 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         earlier=earlier_metrics(result.metrics, computed),
         coverage=tally.coverage,
         rescored=rescored,
+        settled=firm.metrics() if firm is not measurement else (),
+        unread_share=unsettled.mean(with_turned=firm is measurement),
         folder=folder,
         examples=examples.chosen,
     )
-    return replace(entry, standing=_standing(entry, folder, parts, measurement, memory))
+    return replace(entry, standing=_standing(entry, folder, parts, firm, memory))
 
 
 def _too_many(path: Path, what: str) -> DataError:
-    return DataError(
-        f"{path}: {what} without an answer key are too many to check; add the key with: biasboard keys DATASET"
-    )
+    return DataError(f"{path}: {what} without an answer key are too many to check; add it: biasboard keys DATASET")
 
 
 def scored_again(

@@ -91,13 +91,14 @@ def forge(
     *,
     model: str = "evil/forger",
     normalisation: Normalisation = "sum",
+    sampled: str | None = None,
     of_result: Callable[[Result], Result] = lambda result: result,
 ) -> Path:
     """A consistent lie: changed records with right counts, metrics and hashes, under an own name."""
     target.mkdir(parents=True)
     records = change(list(read_records(places.honest / "records.parquet")))
     result = read_result(places.honest)
-    task, prompt = load_task("coreference"), result.signature.prompt
+    task, prompt = load_task("coreference"), sampled or result.signature.prompt
     read = [task.read_with(record.exchanges, normalisation, prompt) for record in records]
     records = [
         replace(record, status=one.status, reason=one.reason, reading=one.reading)
@@ -114,6 +115,9 @@ def forge(
         records=file,
     )
     forged = forged if normalisation == "sum" else signed(forged, normalisation=normalisation)
+    if sampled is not None:
+        hashed = {"prompt": sampled, "prompt_sha256": task.prompts[sampled].sha256()}
+        forged = signed(forged, scoring="generation", normalisation=None, **hashed)
     strict_json.write(target / "result.json", contract.dump(of_result(forged)))
     return target
 

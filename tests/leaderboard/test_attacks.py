@@ -20,25 +20,28 @@ import pytest
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import model_identity
+from evaluators.backend import GenerateRequest, model_identity
+from evaluators.task import load_task, prompt_of
 from leaderboard.commands.verify import verdicts_document
 from leaderboard.pages.rendering import generate, make_view
-from leaderboard.ranking.boards import assemble
+from leaderboard.ranking.boards import assemble, missing_bounds
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.comparisons import compare_scores
 from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.board import Rerun
+from schemas.documents.record import Record
 from schemas.documents.result import Model, Result
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.printed import as_json
 from tests.commands import run
 from tests.evaluators.logging_backend import identity_of
 from tests.evaluators.text_scoring import MadeScorer
-from tests.leaderboard.forging import AT_ENDPOINT, Places, accepted, board, constant, forge, nudged, verdict
+from tests.leaderboard.forging import AT_ENDPOINT, Places, accepted, board, constant, forge, nudged, on_each, verdict
 from tests.leaderboard.gifi_results import scorers
 from tests.leaderboard.test_hostile_files import table_bomb
 from tests.leaderboard.withheld_world import World
@@ -169,7 +172,7 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
     (
         "a precision that writes to the terminal",
         with_identity(lambda model: identity_of(model.id) | {"precision": "\x1b[31m"}, precision="\x1b[31m"),
-        r"precision '\x1b[31m' is not of letters",
+        "model.precision",
     ),
 ]
 
@@ -235,6 +238,54 @@ def test_a_result_whose_model_nobody_here_can_identify_is_a_claim(
 def test_own_runs_may_have_any_name(places: Places, tmp_path: Path) -> None:
     forge(places, tmp_path / "runs" / "a", of_result=CLAIMS[0][1])
     assert load([Root(tmp_path / "runs", "local")], places.book, Memory(None)).left_out == ()
+
+
+def voting(places: Places, folder: Path, n_right: int, gone: dict[str, Any] | None = None) -> Path:
+    """A result of ten samples per item, some of them right; of the wrong ones nothing else is left if they are gone."""
+
+    def ask(record: Record) -> Record:
+        sampled = []
+        for index in range(10):
+            outcomes = record.exchanges[0].outcomes[:: 1 if index < 5 else -1]
+            is_right, request = index % 5 < n_right, prompt_of(load_task("coreference"), "cot-v1")
+            letter = "AB"[outcomes.index(record.target or "") if is_right else 1 - outcomes.index(record.target or "")]
+            text, stop = f"{record.item_id}{index}", request.stop or ()
+            asked = GenerateRequest(prompt=text, max_tokens=512, temperature=1.0, stop=stop, sample=index)
+            fields: dict[str, Any] = dict.fromkeys(
+                ("option_logprobs", "option_end_logprobs", "option_token_counts"), ()
+            )
+            fields |= {"options": (), "option_byte_counts": (), "n_moved_tokens": None, "kind": "generate"}
+            fields |= {"text": f"Answer: {letter}", "finish_reason": "stop", "status": "answered"}
+            fields |= {} if is_right or gone is None else gone
+            fields |= {"prompt": asked.prompt, "request_sha256": asked.sha256, "sample": index, "outcomes": outcomes}
+            sampled.append(replace(record.exchanges[0], **fields))
+        is_cut = any(exchange.finish_reason == "length" for exchange in sampled)
+        return replace(record, exchanges=tuple(sampled), truncated=is_cut)
+
+    return forge(places, folder, on_each(ask), sampled="cot-v1")
+
+
+GONE: dict[str, dict[str, Any]] = {
+    "refused": {"text": None, "finish_reason": None, "status": "refused", "error": "declined"},
+    "cut": {"finish_reason": "length"},
+    "unread": {"text": "I do not know what to think of it."},
+}
+
+
+@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
+@pytest.mark.parametrize("n_right", [1, 2, 4])
+def test_samples_that_are_left_out_are_missing_answers(
+    places: Places, tmp_path: Path, n_right: int, gone: dict[str, Any]
+) -> None:
+    voting(places, tmp_path / "results" / "a", n_right, gone)
+    (entry,) = load([Root(tmp_path / "results", "local")], KeyBook(None), Memory(None)).entries
+    accuracy = entry.metric("accuracy")
+    assert accuracy is not None
+    assert accuracy.value == 1.0
+    bounds = missing_bounds(entry, accuracy)
+    assert bounds is not None
+    assert bounds.worst == pytest.approx(0.8 if n_right == 4 else 0.0)
+    assert entry.standing is None or not entry.standing.passes or n_right == 4
 
 
 class Pull(NamedTuple):

@@ -119,6 +119,7 @@ class _Call:
     input: tuple[_Message, ...] = ()
     input_refs: tuple[tuple[int, int], ...] | None = None
     """Ranges of the shared messages, to be appended to ``input``."""
+    output: _Output | None = None
     error: str | None = None
 
 
@@ -204,6 +205,13 @@ def _sent_request(sample: _Sample, where: str, model: str) -> GenerateRequest:
     (call,) = calls
     if call.model != model:
         raise DataError(f"{where}: {call.model!r} answered, and the log is of {model!r}; {AGAIN}")
+    # The sample repeats what the call returned. Whoever edits an answer may leave one of both.
+    texts = [
+        [_resolve_attachment(sample, choice.message.text) for choice in output.choices]
+        for output in (call.output or sample.output, sample.output)
+    ]
+    if texts[0] != texts[1]:
+        raise DataError(f"{where}: the sample has another answer than the call of the model; {AGAIN}")
     messages = [*call.input, *_shared_messages(sample, call, where)]
     if [message.role for message in messages] != ["user"]:
         raise DataError(

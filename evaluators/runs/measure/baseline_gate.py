@@ -24,6 +24,7 @@ from evaluators.metric import NO_INPUTS, MetricDefinition, StatisticsSource, Tab
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.jackknife import Deviations, deviations_of, half_width_of
+from evaluators.statistics.unread_samples import settled
 from evaluators.task import Task, load_task, prompt_of
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Metric, Result, Signature
@@ -181,6 +182,8 @@ class GateCheck:
     def _source_of(self, parts: Iterable[RecordColumns]) -> StatisticsSource:
         is_suite = bool(self.signature.parts)
         metrics = frozenset({self.gate.metric})
+        # A vote that missing answers could turn is a missing answer.
+        parts = (settled(part, self._task.unread_answers) for part in parts)
         table = self._task.table_of_parts(parts, NO_INPUTS, is_suite=is_suite, metrics=metrics)
         return TableSource(table, is_suite=is_suite)
 
@@ -267,7 +270,7 @@ class GateCheck:
         """
         if not self.signature.parts:
             return np.ones((1, 1))
-        shares = np.array([_smallest_answered_share(part) for part in self.parts])
+        shares = np.array([_smallest_answered_share(settled(part, self._task.unread_answers)) for part in self.parts])
         # If the rows of the table are not parts, use the worst part's share for all.
         is_by_part = n_clusters == len(shares)
         return shares[:, None] if is_by_part else np.full((1, 1), shares.min())

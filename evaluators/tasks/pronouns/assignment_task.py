@@ -22,6 +22,7 @@ from evaluators.tasks.pronouns.text_prompts import generation_prompts, generatio
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
     REFUSED,
+    UNREAD,
     answers_of,
     families_in,
     pronoun_mark,
@@ -43,6 +44,7 @@ class AssignmentTask(Task):
     name = "assignment"
     version = "1.0"
     item_shape = "assignment"
+    unread_answers = UNREAD
     prompts: Mapping[str, Prompt] = _PROMPTS
 
     def requests(self, item: AssignmentItem, prompt: Prompt) -> Sequence[Request]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from evaluators.backend import GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.task import Prompt, Task
+from evaluators.tasks.pronouns.text_readings import UNREAD
 from schemas.items.language_text import LanguageTextItem
 from schemas.items.pronoun_text import PronounTextItem
 
@@ -125,6 +126,7 @@ class PronounTextTask(Task):
     """The common part of tasks about texts in one pronoun family, whatever is read in the answers."""
 
     item_shape = "pronoun_text"
+    unread_answers = UNREAD
 
     def requests(self, item: PronounTextItem | LanguageTextItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample."""

@@ -29,6 +29,8 @@ REFUSED = "refused"
 """Reading of an answer that was refused."""
 FAILED = "failed"
 """Reading of a sample without an answer."""
+UNREAD = frozenset({REFUSED, FAILED})
+"""Readings of samples that are missing."""
 NO_NUMBER = "no number"
 """Reading of an answer to a word problem that states no number."""
 _BETWEEN = "|"

@@ -32,6 +32,7 @@ from evaluators.tasks.pronouns.text_prompts import generation_prompts, generatio
 from evaluators.tasks.pronouns.text_readings import (
     NO_NUMBER,
     REFUSED,
+    UNREAD,
     Answer,
     all_or_none,
     answers_of,
@@ -91,6 +92,7 @@ class WordProblemTask(Task):
     name = "word_problem"
     version = "1.0"
     item_shape = "word_problem"
+    unread_answers = UNREAD
     prompts: Mapping[str, Prompt] = _PROMPTS
 
     def requests(self, item: WordProblemItem, prompt: Prompt) -> Sequence[Request]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,17 @@ def _sample(**fields: Any) -> Callable[[Log], None]:
     return lambda log: log["samples"][2].update(fields)
 
 
+def _edited(text: str) -> Callable[[Log], None]:
+    """An answer that was edited in the sample alone."""
+
+    def change(log: Log) -> None:
+        output = copy.deepcopy(log["samples"][2]["output"])
+        output["choices"][0]["message"]["content"] = f"{text} {output['choices'][0]['message']['content']}"
+        log["samples"][2]["output"] = output
+
+    return change
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -81,6 +93,7 @@ def _sample(**fields: Any) -> Callable[[Log], None]:
         (_messages({"role": "user", "content": "Other."}), "was asked in other words: from character 1 on it has 'Ot"),
         (_messages({"role": "system", "content": "x"}, {"role": "user", "content": "y"}), "--system-message"),
         (_call(lambda call: call.update(input_refs=[[0, 9]])), "messages 0 to 9 of 1 are missing"),
+        (_edited("B"), "the sample has another answer than the call of the model"),
         (_call(lambda call: call.update(model="other")), "'other' answered, and the log is of"),
         (_settings(temperature=0.7), "was asked with temperature 0.7 instead of 0.0"),
         (_settings(stop_seqs=None), "was asked with stop () instead of ("),
