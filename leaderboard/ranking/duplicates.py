@@ -148,6 +148,8 @@ class FirstAnswers:
 
 
 _Key: TypeAlias = tuple[str, str]
+_SAME = 0.5
+"""Share of equal answers from which two results of one model agree."""
 
 
 def _key(entry: Entry) -> _Key:
@@ -166,10 +168,18 @@ def _is_perfect(entry: Entry) -> bool:
 
 
 def _are_alike(entry: Entry, other: Entry) -> bool:
-    """Return True for the answers of one model, which may differ in the last digits on two machines."""
-    return entry.answers_sha256 == other.answers_sha256 or (
-        asked(entry.result) == asked(other.result) and entry.sketch.likeness(other.sketch) is not None
-    )
+    """Return True for the answers of one model, which may differ in the last digits on two machines.
+
+    It takes more than being alike: whoever keeps a third of a model's answers, or only its decisions, could otherwise
+    end a dispute by being the first.
+    """
+    if entry.answers_sha256 == other.answers_sha256:
+        return True
+    ours, theirs = entry.sketch, other.sketch
+    if asked(entry.result) != asked(other.result) or ours.likeness(theirs) is None:
+        return False
+    agreement = ours.agreement(theirs)
+    return agreement is None or agreement >= _SAME
 
 
 def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:

@@ -156,6 +156,26 @@ def test_of_a_copy_that_was_changed_only_a_maintainer_is_told(places: Places, tm
     assert likeness.endswith("% of the answers are equal")
 
 
+def partly_drawn(records: list[Record]) -> list[Record]:
+    """The same answers to three fifths of the items, and drawn ones to the others."""
+    generator = np.random.default_rng(5)
+
+    def changed(exchange: Exchange) -> Exchange:
+        chances = generator.uniform(0.01, 1, len(exchange.option_logprobs))
+        return replace(exchange, option_logprobs=tuple(np.log(chances / chances.sum()).tolist()))
+
+    return [record if n % 5 < 3 else with_exchange(record, changed) for n, record in enumerate(records)]
+
+
+@pytest.mark.slow
+def test_a_third_of_the_answers_ends_no_dispute(places: Places, tmp_path: Path) -> None:
+    for name, change in (("aaa", partly_drawn), ("honest", list)):
+        forge(places, tmp_path / "results" / name, change, model="acme/same")
+    first, second = board(tmp_path / "results", places).tables[0].rows
+    assert first.entry.sketch.likeness(second.entry.sketch) is not None
+    assert all((row.unranked or "").startswith("disputed: ") for row in (first, second))
+
+
 @pytest.mark.slow
 def test_copies_take_a_place_until_a_maintainer_withdraws_them(places: Places, tmp_path: Path) -> None:
     results = tmp_path / "results"
