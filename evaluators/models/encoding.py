@@ -15,6 +15,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -144,8 +145,12 @@ class _Spelling(dict[int, bytes]):
     def _text(self, ids: Sequence[int]) -> str:
         if self._is_fast:
             return b"".join(map(self.__getitem__, ids)).decode(errors="replace")
-        # The library's own Python, to which the files give a vocabulary and no rules.
-        return str(self._tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+        # Tokenizers in Python mark the borders of words in these ways, or have a token for each byte.
+        pieces = (str(self._tokenizer.convert_ids_to_tokens(token)) for token in ids)
+        joined = "".join(re.sub(r"(?<=.)@@$|</w>$|^##(?=.)", "", piece) for piece in pieces)
+        with suppress(UnicodeError):
+            return joined.encode("latin-1").decode()
+        return joined
 
 
 def _check_rules(parts: Mapping[str, Any], special: Sequence[str]) -> None:

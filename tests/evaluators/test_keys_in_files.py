@@ -12,9 +12,10 @@ from unittest import mock
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import ChoiceRequest, open_backend
+from evaluators.backend import ChoiceRequest, GenerateRequest, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.models.chat_template import Frame
+from evaluators.models.encoding import encode
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from leaderboard.verify.comparisons import rerun
 from tests.evaluators.asking import answers_of
@@ -202,6 +203,31 @@ def test_signs_that_no_token_holds_may_be_lost(tokenizer: Path, tmp_path: Path) 
     rewrite(folder, no_sign)
     loaded = load_tokenizer(str(folder))
     assert loaded.context_ids(KEYED) == loaded.context_ids(KEYED.replace("g", ""))
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_tables_of_a_tokenizer_in_python_change_no_text(tmp_path: Path) -> None:
+    from transformers import ByT5Tokenizer, MyT5Tokenizer
+
+    table = {" ".join(f"{byte:02x}" for byte in b"nurse"): " ".join(f"{byte:02x}" for byte in b"guard")}
+    path = tmp_path / "byte_maps.json"
+    path.write_text(json.dumps({"decompose_map": {}, "merge_map": table}), encoding="utf-8")
+    tokenizer: Any = MyT5Tokenizer(str(path))
+    # Decoding undoes what the table does.
+    assert "The nurse" in tokenizer.decode(tokenizer(KEYED)["input_ids"])
+    with pytest.raises(ConfigError, match="the tokenizer changes texts: it reads 'The nurse"):
+        encode(tokenizer, [KEYED])
+    for text in (KEYED, "na\u00efve \U0001f600", "## a @@ b"):
+        assert encode(ByT5Tokenizer(), [text])["input_ids"]
+
+
+def test_no_text_ends_at_a_word(model: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(model, tmp_path / "model"))
+    word = load_tokenizer(str(folder)).pretrained.get_vocab()["\u0120the"]
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, word]}), encoding="utf-8")
+    opened = open_backend("transformers", str(folder), BackendOptions(device="cpu"))
+    with pytest.raises(ConfigError, match="the model ends texts at the word 'the'"):
+        answers_of(opened, [GenerateRequest(prompt=KEYED, max_tokens=3)])
 
 
 def hide_key(folder: Path) -> None:

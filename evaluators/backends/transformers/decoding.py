@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biasboard.ground.errors import import_extra
+from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.plain_text import printable
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.transformers.load import context_tokens_of, n_embedded
 from evaluators.backends.transformers.sampling import Drawn, draw, n_choices
@@ -143,10 +144,22 @@ def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokeni
 
 
 def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset[int]:
-    """Return the tokens that end a text: the tokenizer's own, and those in the model's generation config."""
+    """Return the tokens that end a text: the tokenizer's own, and those in the model's generation config.
+
+    Raises:
+        ConfigError: a word is one of them.
+    """
     ends = getattr(network.generation_config, "eos_token_id", None)
     configured = ends if isinstance(ends, list) else [ends]
-    return frozenset(end for end in [tokenizer.end_id, *configured] if end is not None)
+    found = frozenset(end for end in [tokenizer.end_id, *configured] if end is not None)
+    for end in found:
+        piece = str(tokenizer.pretrained.convert_ids_to_tokens(end)).strip(" \u2581\u0120")
+        if piece.isalpha():
+            raise ConfigError(
+                f"the model ends texts at the word '{printable(piece, most=60)}', which would never be written; take "
+                "it out of the eos_token_id of generation_config.json"
+            )
+    return found
 
 
 def next_tokens(

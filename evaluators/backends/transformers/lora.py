@@ -181,7 +181,7 @@ def _check_settings(config: Any, weights: Mapping[str, Any], folder: Path) -> No
     )
     for rank in (config.r, *(config.rank_pattern or {}).values()):
         if not isinstance(rank, int) or rank > most:
-            fault = f"states rank {printable(str(rank), most=20)}, and its weights have {most}"
+            fault = f"states rank {printable(repr(rank), most=20)}, and its weights have {most}"
     named = [*(config.rank_pattern or {}), *(config.alpha_pattern or {}), *(config.modules_to_save or [])]
     for name in named:
         if not _NAME.fullmatch(name):

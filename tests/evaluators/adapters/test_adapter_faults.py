@@ -158,7 +158,7 @@ HEAD, SLOW = "base_model.model.lm_head.weight", r"([\w.]+)+!"
 SETTINGS_OF_STRANGERS: dict[str, tuple[dict[str, Any], str]] = {
     "ranks that would fill the memory": ({"r": 10**9}, "states rank 1000000000, and its weights have 4"),
     "ranks of some layers": ({"rank_pattern": {"q_proj": 10**9}}, "states rank 1000000000, and its weights have 4"),
-    "a rank in words": ({"r": "2"}, "states rank 2, and its weights have 4"),
+    "a rank in words": ({"r": "2"}, "states rank '2', and its weights have 4"),
     "no finite rank": ({"r": float("inf")}, "names no rank 'r'"),
     "ranks by a slow pattern": ({"rank_pattern": {SLOW: 1}}, r"names layers by the pattern '\(\["),
     "scales by a slow pattern": ({"alpha_pattern": {SLOW: 1}}, r"names layers by the pattern '\(\["),
