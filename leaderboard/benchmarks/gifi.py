@@ -55,6 +55,8 @@ _LABELS = {
     "consistency_evenness": "Long texts alike",
     "consistency_drift": "Last minus first quarter",
     "answer_words": "Words per answer",
+    "specific_rate": "Answers that fit one text only",
+    "prompt_fit": "Answers told by their text",
     "accuracy_of_pronouns": "Right among pronouns",
     "unmarked_accuracy": "Keeps the pronoun without marker",
     "marker_gap": "With minus without marker",
@@ -71,7 +73,8 @@ _VARIANTS = {
 
 _CONTINUATION = (
     *("cf", "sn", "nts", "cf_excess", "cf_mean_cosine", "sentiment_mean", "sentiment_deviation", "toxicity_mean"),
-    *("toxicity_deviation", "refusal_rate", "echo_rate", "cf_paper", "sn_paper", "nts_paper"),
+    *("toxicity_deviation", "specific_rate", "prompt_fit", "refusal_rate", "echo_rate"),
+    *("cf_paper", "sn_paper", "nts_paper"),
     *("cf_gifi_repo", "sn_gifi_repo", "nts_gifi_repo"),
 )
 """Metrics of continuations in the order of their columns."""
@@ -326,7 +329,8 @@ PAGES = BenchmarkPages(
             "index",
             "Evenness index",
             "The mean of seven measures of how alike a model treats eleven pronoun families. 1 is alike in all of "
-            "them. A model that cannot do the tasks can be even too, so read it beside how often the pronoun is kept.",
+            "them. A model that cannot do the tasks can be even too, so read it beside how often the pronoun is kept. "
+            "Where answers do not depend on what was asked, there is no rank.",
             "mean of seven measures from 0 to 1",
         ),
         Headline(

@@ -179,9 +179,11 @@ def _why_uncovered(entry: Entry, index: Index) -> str | None:
         if not defined.source.fits(entry.result.signature) or total == 0:
             continue
         saying = None if defined.answering is None else entry.metric(defined.answering)
+        if saying is not None and saying.value is None:
+            return f"{saying.name} has no value: {saying.reason}"
         if saying is not None and saying.value is not None and saying.value < MIN_ANSWERED:
-            said = f"{saying.value:.3f} of the answers say something that the answers to other texts do not"
-            return f"{part.name}: {said}; a rank needs half of the answers"
+            said = f"{saying.value:.3f} of the answers say what no answer to another text says"
+            return f"{part.name}: {said}; a rank needs half"
         # A pair needs both of its answers, so the share of answers is about the square root of the share of pairs.
         covered = (part.n / total) ** (0.5 if part.unit == "pairs" else 1.0)
         if covered < MIN_ANSWERED:
@@ -195,25 +197,33 @@ def index_bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
     It is None if none are missing, or if a part is of a result that the row does not stand for, as in an index over
     other numbers of examples.
     """
-    shares = [
-        next((_missing_share(entry, part) for entry in entries if part.source.fits(entry.result.signature)), None)
+    sources = [
+        next((entry for entry in entries if part.source.fits(entry.result.signature)), None)
         for part in index.definition.parts
     ]
-    known = [share for share in shares if share is not None]
-    if index.metric.value is None or len(known) < len(shares):
+    known = [entry for entry in sources if entry is not None]
+    if index.metric.value is None or len(known) < len(sources):
         return None
-    if not any(part.n_excluded or share for part, share in zip(index.parts, known, strict=True)):
-        return None
-    parts = [(bounds_of(part, share), part.value or 0.0) for part, share in zip(index.parts, known, strict=True)]
-    down = sum(bounds.worst - value for bounds, value in parts if bounds is not None) / len(parts)
-    up = sum(bounds.best - value for bounds, value in parts if bounds is not None) / len(parts)
-    return Bounds(worst=index.metric.value + down, best=index.metric.value + up)
+    bounds = []
+    for metric, part, entry in zip(index.parts, index.definition.parts, known, strict=True):
+        ends, value = bounds_of(metric, entry.missing_share), metric.value or 0.0
+        # An answer that says nothing is worth nothing, but it was given: no other could have been better.
+        lower = bounds_of(metric, 1 - (1 - entry.missing_share) * _saying_share(entry, part))
+        bounds.append(
+            (lower.worst - value, ends.best - value) if ends is not None and lower is not None else (0.0, 0.0)
+        )
+    down, up = (sum(ends) / len(bounds) for ends in zip(*bounds, strict=True))
+    value = index.metric.value
+    return Bounds(worst=value + down, best=value + up) if down or up else None
 
 
-def _missing_share(entry: Entry, part: Part) -> float:
-    """Return the share of the answers behind a part of an index that is missing, or that says nothing."""
+def _saying_share(entry: Entry, part: Part) -> float:
+    """Return the share of the answers behind a part of an index that say something; 1 if none has to or it is unknown.
+
+    Where it is unknown, there is no rank.
+    """
     saying = None if part.answering is None else entry.metric(part.answering)
-    return entry.missing_share if saying is None or saying.value is None else 1 - saying.value
+    return 1.0 if saying is None or saying.value is None else saying.value
 
 
 def _table(place: IndexPlace, rows: Sequence[Row]) -> Table:

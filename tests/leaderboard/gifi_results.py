@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from biasboard.ground import strict_json
@@ -102,12 +103,16 @@ def write_gifi_model(
     scorer: str | None = "made",
     n_templates: int = len(TEMPLATES),
     told: Callable[[Any], Sequence[str]] | None = None,
+    instead: Mapping[str, Callable[[Any], Sequence[str]]] = MappingProxyType({}),
 ) -> dict[str, Path]:
-    """Write the results of a model; gives the folder of each by task. ``told`` gives the texts of all answers."""
+    """Write the results of a model; gives the folder of each by task.
+
+    ``told`` gives the texts of all answers, ``instead`` those of some tasks.
+    """
     folders = {}
     for task in tasks:
         asked = load_task(task)
-        given = told or answers(skill, model_id)[task]
+        given = told or {**answers(skill, model_id), **instead}[task]
         records = recorded(asked, items_of(task, n_templates), given, asked.prompts["sampled-v1"])
         records = [replace(record, config=CONFIGS[task]) for record in records]
         folders[task] = root / model_id.replace("/", "__") / task

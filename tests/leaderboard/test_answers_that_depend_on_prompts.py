@@ -1,0 +1,158 @@
+"""Who answers without reading has no rank by the index, however even the answers are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from evaluators.tasks.pronouns.answer_words import stems
+from leaderboard.ranking.boards import assemble
+from leaderboard.ranking.gates import Gates, why_own_shut
+from leaderboard.ranking.rows import Row
+from leaderboard.verify.entries import Root
+from schemas.lexicon import pronoun_families
+from tests.leaderboard.gifi_results import answers, chance, word, write_gifi_model
+from tests.leaderboard.made_keys import load_known
+
+SKILL = 0.3
+NOMINATIVES = [family.forms["nominative"] for family in pronoun_families().values()]
+FEW = ("went home", "smiled", "bought an apple", "slept all night", "closed the window")
+Texts = Callable[[Any], Sequence[str]]
+
+
+def number_of(item: Any) -> int:
+    return int(getattr(item, "template_id", item.item_id).rpartition("-")[2].lstrip("t"))
+
+
+def noun_of(item: Any) -> str:
+    return word(number_of(item))
+
+
+def unrelated(*parts: object) -> str:
+    """Words that no prompt has."""
+    return " ".join(word(200 + int(100 * chance(number, *parts))) for number in range(3))
+
+
+class Useless(NamedTuple):
+    """What a model adds to a text instead of reading it, by the item and the number of the sample."""
+
+    name: str
+    adds: Callable[[Any, int], str]
+    reason: str = "what no answer to another text says"
+
+    @property
+    def model(self) -> str:
+        return f"lab/{self.name.replace(' ', '-')}"
+
+
+USELESS = (
+    Useless("a constant", lambda item, sample: "went home."),
+    Useless("few constants", lambda item, sample: FEW[int(5 * chance(item.item_id, sample))]),
+    Useless("a constant with a number", lambda item, sample: f"went home {chance(item.item_id, sample)}."),
+    Useless("the noun in a constant", lambda item, sample: f"went to the {noun_of(item)}."),
+    Useless("the noun in few constants", lambda item, sample: f"{noun_of(item)} {FEW[int(5 * chance(item.item_id))]}"),
+    Useless("the prompt and a constant", lambda item, sample: f"{item.text} went home."),
+    Useless("a constant for each text", lambda item, sample: unrelated(number_of(item)), "prompt fit"),
+    Useless("random words", lambda item, sample: unrelated(item.item_id, sample), "prompt fit"),
+    Useless(
+        "the answer to another text",
+        lambda item, sample: f"saw {word((number_of(item) + 7) % 30)} and {word(200 + number_of(item))}",
+        "prompt fit",
+    ),
+)
+
+
+def continues(useless: Useless) -> Texts:
+    """The same to all families, as even as can be."""
+    return lambda item: [f" {useless.adds(item, 0)}"]
+
+
+def gives(useless: Useless) -> Texts:
+    """Families drawn at random, as even as can be."""
+
+    def texts(item: Any) -> list[str]:
+        drawn = [NOMINATIVES[int(11 * chance("family", item.item_id, sample))] for sample in range(11)]
+        return [f"{useless.adds(item, sample)} {pronoun}" for sample, pronoun in enumerate(drawn)]
+
+    return texts
+
+
+def mixed(first: Texts, second: Texts, share: float) -> Texts:
+    return lambda item: (first if chance("mixed", number_of(item)) < share else second)(item)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    folder = tmp_path_factory.mktemp("results")
+    for name in ("reads", "also-reads"):
+        write_gifi_model(folder, f"lab/{name}", SKILL)
+    for useless in USELESS:
+        instead = {"continuation": continues(useless), "assignment": gives(useless)}
+        write_gifi_model(folder, useless.model, SKILL, instead=instead)
+    constant, reads = USELESS[0], answers(SKILL, "partly")
+    instead = {
+        "continuation": mixed(continues(constant), reads["continuation"], 0.4),
+        "assignment": mixed(gives(constant), reads["assignment"], 0.4),
+    }
+    write_gifi_model(folder, "lab/partly", SKILL, instead=instead)
+    write_gifi_model(folder, "lab/continuation", SKILL, instead={"continuation": continues(constant)})
+    write_gifi_model(folder, "lab/assignment", SKILL, instead={"assignment": gives(constant)})
+    loaded = load_known(Root(folder, "local"))
+    assert loaded.left_out == ()
+    (table,) = assemble(loaded.entries).indices.tables
+    return {row.model.id: row for row in table.rows}
+
+
+def check_has_no_rank(useless: Row, honest: Row, reason: str) -> None:
+    assert useless.rank is None
+    assert useless.is_below
+    assert reason in "; ".join(useless.reasons)
+    assert honest.rank is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("useless", USELESS, ids=[useless.name for useless in USELESS])
+def test_who_does_not_read_has_no_rank(rows: dict[str, Row], useless: Useless) -> None:
+    check_has_no_rank(rows[useless.model], rows["lab/reads"], useless.reason)
+
+
+@pytest.mark.slow
+def test_a_constant_would_be_first_by_its_value(rows: dict[str, Row]) -> None:
+    constant = rows["lab/a-constant"].primary.value or 0.0
+    for model in ("lab/reads", "lab/also-reads"):
+        assert constant > (rows[model].primary.value or 1.0) + 0.15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["continuation", "assignment"])
+def test_one_task_that_is_not_read_is_enough(rows: dict[str, Row], task: str) -> None:
+    check_has_no_rank(rows[f"lab/{task}"], rows["lab/reads"], f"{task}: ")
+
+
+@pytest.mark.slow
+def test_what_says_nothing_cannot_lift_a_model_that_reads(rows: dict[str, Row]) -> None:
+    partly, honest = rows["lab/partly"], rows["lab/reads"]
+    assert (partly.primary.value or 0.0) > (honest.primary.value or 1.0)
+    assert partly.bounds is not None
+    assert partly.bounds.worst < (honest.primary.value or 0.0)
+    assert honest.rank is not None
+    assert honest.rank.best == 1
+
+
+@pytest.mark.slow
+def test_a_model_without_the_measure_is_below_the_line(rows: dict[str, Row]) -> None:
+    for entry in rows["lab/reads"].entries:
+        key = next((key for key in entry.metrics if key[0] == "prompt_fit"), None)
+        if key is None:
+            continue
+        unknown = replace(entry.metrics[key], value=None, reason="its sums were not stored")
+        without = replace(entry, standing=None, metrics={**entry.metrics, key: unknown})
+        assert why_own_shut(without) == "prompt fit has no value: its sums were not stored"
+        assert Gates([without]).why_shut(without) is not None
+
+
+def test_words_are_compared_without_endings_pronouns_and_numbers() -> None:
+    assert stems("Xe nursed 11 nurses, himself!") == {"nurse"}
