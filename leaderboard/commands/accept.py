@@ -16,7 +16,7 @@ from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.submissions import read_register, why_not_owner, write_register
-from schemas.documents.board import Acceptance, Decision
+from schemas.documents.board import Acceptance, Decision, Register
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, read_result
 from schemas.outputs.documents import VerdictOnResult, Verdicts
@@ -52,7 +52,8 @@ def accept(
         raise ConfigError("--reason belongs to --decision preferred and withdrawn, and each of them needs one")
     today = datetime.date.today().isoformat()
     reported = {} if report is None else _read_report(report)
-    with held(results):
+
+    def decided() -> Register:
         register = read_register(results)
         decisions = register.by_place
         for folder in place:
@@ -97,7 +98,12 @@ def accept(
                 if same is None
                 else same.scores_compared,
             )
-        entered = replace(register, results=tuple(decisions.values()))
+        return replace(register, results=tuple(decisions.values()))
+
+    # What is refused leaves no lock behind. Another command may change the register until the lock is held.
+    decided()
+    with held(results):
+        entered = decided()
         write_register(results, entered)
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
     tries = entered.tries()

@@ -107,7 +107,7 @@ def test_a_key_and_its_items_are_written_together(tmp_path: Path) -> None:
 
 def test_a_mistake_makes_no_folder(tmp_path: Path) -> None:
     token = _raises.set(True)
-    with pytest.raises(BiasboardError, match="no such folder"):
+    with pytest.raises(BiasboardError, match="no such file; name a folder below"):
         accept(["made@1.0.0/acme__small/x"], owner="acme-bot", results=tmp_path / "results")
     _raises.reset(token)
     assert list(tmp_path.iterdir()) == []
