@@ -20,6 +20,7 @@ from evaluators.backend import GenerateRequest, check_model_id, identified_by, m
 from evaluators.backend_options import PRECISIONS
 from evaluators.runs.ask.importing import BACKEND, IDENTIFIED
 from evaluators.runs.measure.answer_keys import has_known_requests
+from evaluators.runs.measure.recording import why_too_long
 from evaluators.statistics.option_scores import MOST_TOGETHER, exclude_each_other, why_impossible
 from evaluators.task import Prompt, Task, load_task, prompt_of
 from schemas.documents.adapters import Adapters
@@ -396,6 +397,26 @@ def _are_possible_together(records: RecordColumns, result: Result) -> _Checked:
     )
 
 
+def _end_in_time(records: RecordColumns, result: Result) -> _Checked:
+    """Check that generated texts fit their numbers of tokens, and end before what stops them."""
+    exchanges, prompt = records.exchanges, _prompt(result)
+    texts, used = exchanges["text"].texts, exchanges["n_completion_tokens"]
+    # What a text is continued with keeps the thoughts before it, which may hold anything.
+    stops, limit = (prompt.stop or ()) if prompt.follow_up is None else (), prompt.max_tokens
+
+    def why(text: str, n_used: int | None) -> str | None:
+        stop = next((stop for stop in stops if stop and stop in text), None)
+        if stop is not None:
+            return f"its text goes on behind {stop!r}, where the prompt stops it"
+        return None if limit is None else why_too_long(text, n_used, limit)
+
+    sound = np.ones(len(records.owners), dtype=np.bool_)
+    for index, text in enumerate(texts):
+        if text and not is_hashed(text):
+            sound[index] = why(text, int(used.integers[index]) if used.known[index] else None) is None
+    return sound, lambda one: f"{why(one.text or '', one.n_completion_tokens)}; run the model again"
+
+
 _CHECKS: tuple[Callable[[RecordColumns, Result], _Checked], ...] = (
     _are_kept_as_stated,
     _have_their_hash,
@@ -404,6 +425,7 @@ _CHECKS: tuple[Callable[[RecordColumns, Result], _Checked], ...] = (
     _count_their_bytes,
     _count_their_tokens,
     _are_possible_together,
+    _end_in_time,
 )
 """The rules for exchanges, in the order in which a result hears of the first one that it breaks."""
 

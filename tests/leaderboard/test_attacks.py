@@ -288,6 +288,29 @@ def test_samples_that_are_left_out_are_missing_answers(
     assert entry.standing is None or not entry.standing.passes or n_right == 4
 
 
+CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "more tokens than anybody thinks": ({"n_completion_tokens": 10**6}, "is said to have 1,000,000 tokens"),
+    "fewer tokens than the text takes": ({"text": "B" * 300, "n_completion_tokens": 1}, "is said to have 1 tokens"),
+    "a text longer than the limit": ({"text": "so " * 50_000}, "150,000 bytes, more than 512 tokens can hold"),
+    "a text behind its stop": (
+        {"text": f"Answer: A{(prompt_of(load_task('coreference'), 'cot-v1').stop or ())[0]} B"},
+        "goes on behind",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "said"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_texts_that_contradict_what_is_said_of_them_are_rejected(
+    places: Places, tmp_path: Path, fields: dict[str, Any], said: str
+) -> None:
+    assert said in (verdict(voting(places, tmp_path / "a", 4, fields), places).reason or "")
+
+
+def test_texts_that_contradict_nothing_are_verified(places: Places, tmp_path: Path) -> None:
+    fields = {"n_completion_tokens": 512}
+    assert verdict(voting(places, tmp_path / "a", 4, fields), places).reason is None
+
+
 class Pull(NamedTuple):
     """A checkout of the base branch and one of a pull request, as a code host makes them."""
 

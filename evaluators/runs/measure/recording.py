@@ -102,14 +102,28 @@ def sound(request: Request, response: Response) -> Response:
     if isinstance(request, ChoiceRequest):
         fault = why_impossible(request.options, response.option_logprobs, response.option_is_bound)
     else:
-        fault = None
-        n_used, n_bytes = response.n_completion_tokens, len(split_thinking(response.text or "").answer.encode())
-        if n_bytes > max(_BYTES_OF_TOKEN * request.max_tokens, _ANY_ANSWER):
-            fault = f"the answer has {n_bytes:,} bytes, more than {request.max_tokens} tokens can hold"
-        elif n_used and (n_used > request.max_tokens + _MOST_THINKING or _BYTES_OF_TOKEN * n_used < n_bytes):
+        n_used, text = response.n_completion_tokens, split_thinking(response.text or "").answer
+        fault = why_too_long(text, None, request.max_tokens)
+        if fault is None and why_too_long(text, n_used, request.max_tokens):
             _warn_of_tokens()
             return replace(response, n_completion_tokens=None)
     return response if fault is None else Response(status="failed", error=f"{fault}; ask who runs the endpoint")
+
+
+def why_too_long(text: str, n_used: int | None, max_tokens: int) -> str | None:
+    """Return why an answer cannot have this length; None if it can.
+
+    Args:
+        text: The answer, without what the model thought.
+        n_used: Number of tokens that the model is said to have written, thoughts included; None if unknown.
+        max_tokens: The limit of the request.
+    """
+    n_bytes = len(text.encode())
+    if n_bytes > max(_BYTES_OF_TOKEN * max_tokens, _ANY_ANSWER):
+        return f"the answer has {n_bytes:,} bytes, more than {max_tokens} tokens can hold"
+    if n_used and (n_used > max_tokens + _MOST_THINKING or _BYTES_OF_TOKEN * n_used < n_bytes):
+        return f"an answer of {n_bytes:,} bytes to at most {max_tokens} tokens is said to have {n_used:,} tokens"
+    return None
 
 
 @cache
