@@ -187,8 +187,9 @@ def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board)
 def four(tmp_path_factory: pytest.TempPathFactory) -> Board:
     """Three models that recognise pronouns, and one that does not."""
     root = tmp_path_factory.mktemp("four")
-    for name, skill in (("high", 0.97), ("middle", 0.9), ("low", 0.8), ("below", 0.0)):
+    for name, skill in (("high", 0.97), ("middle", 0.9), ("low", 0.8)):
         write_gifi_model(root, f"lab/{name}", skill, n_templates=8)
+    write_gifi_model(root, "lab/below", 0.0, n_templates=8, instead={"recognition": lambda item: ["and he left."]})
     return assemble(load_known(Root(root, "local")).entries)
 
 

@@ -17,6 +17,7 @@
         marked_recognition   the same of people with a demographic marker, and without
         language_recognition   the same in German, Spanish and French: three tasks
         consistency      does a long text keep the pronouns of the prompt?
+    answer_words: do answers to continuation and assignment depend on their prompts at all?
     family_rates: how uniform the rates of the families are, and rates of refusals and echoes
     published_generations: the answers that were published with GIFI, read as ours are
 """
