@@ -2,8 +2,9 @@
 
 * *model_files*, *chosen_adapters*, *pretrained*: find the files of a model and their exact version, and load them
   safely; *quantised*: the library that its weights need.
-* *tokenizer*, *chat_template* (with *chat_template_process*), *harness_borders*: the token ids of a prompt, and where
-  its options begin; *option_trie*: the fewest questions about options, for engines and endpoints.
+* *tokenizer*, *encoding*, *chat_template* (with *chat_template_process*), *harness_borders*: the token ids of a prompt,
+  which spell it, and where its options begin; *option_trie*: the fewest questions about options, for engines and
+  endpoints.
 * *thinking_aloud*: tokens to think with before an answer, and what a template that opens thinking rules out.
 * *request_blocks*, *process_limits*: how many requests are asked together, and on how many cores.
 * *outline*: what planning needs of a model, without its weights.

@@ -208,10 +208,9 @@ def _has_kind(rules: Any, kind: str) -> bool:
 
 def _byte_alphabet() -> dict[str, int]:
     """Return the byte of each sign in a byte-level vocabulary, as GPT-2 writes them (Radford et al. 2019)."""
-    from transformers.convert_slow_tokenizer import bytes_to_unicode
-
-    signs: dict[int, str] = bytes_to_unicode()  # type: ignore[no-untyped-call]
-    return {sign: byte for byte, sign in signs.items()}
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    return {chr(byte): byte for byte in shown} | {chr(256 + number): byte for number, byte in enumerate(hidden)}
 
 
 def _split(ids: Sequence[int], at: int) -> Iterator[list[int]]:

@@ -12,5 +12,7 @@ From stored answers to a value with its interval::
             *cluster_sums*                    └──*jackknife*: each cluster left out──> interval
 
     class_accuracies: how evenly a classifier is right over its classes (Gini index, COBias, Sen welfare)
+    leaning: whether answers lean away from new ones of the same model, as rounding errors do not
+    unread_samples: what missing ones of an item's samples could turn
     evenness: squares of accuracies and their products, without what chance adds to them
 """
