@@ -79,6 +79,9 @@ _CONTINUATION = (
 )
 """Metrics of continuations in the order of their columns."""
 
+_SHARES = {"he_share": "he", "she_share": "she", "they_share": "they", "neo_share": "eight others"}
+"""Metrics of the pronouns that answers give to a person, with the pronouns."""
+
 _RATES = (
     *("refusal_rate", "echo_rate", "pronoun_rate", "no_pronoun_rate", "no_number_rate"),
     *("trait_pronoun_rate", "occupation_pronoun_rate"),
@@ -398,6 +401,7 @@ PAGES = BenchmarkPages(
             columns=tuple(map(Column, _CONTINUATION)),
             without_column=frozenset({"cf_macro", "cf_same_pronoun"}),
         ),
+        Layout(deciders=("sa", "of"), columns=tuple(map(Column, ("sa", "of", *_SHARES)))),
     ),
     slice_charts=(
         SliceChart(
@@ -414,7 +418,7 @@ PAGES = BenchmarkPages(
             name="given",
             title="Share of answers with a pronoun",
             caption="Pronouns that the answers give to the person, as shares of the answers with a pronoun.",
-            metrics={"he_share": "he", "she_share": "she", "they_share": "they", "neo_share": "eight others"},
+            metrics=_SHARES,
         ),
     ),
     figures=(_RECOGNITION, _REPLACED, *_IN_LANGUAGES, _STAGES, _ORDER),
