@@ -319,7 +319,8 @@ class Entry:
     @property
     def is_replayed(self) -> bool:
         """True if the answers come from a file and not from the model itself, which takes time to answer."""
-        return self.result.model.endpoint == "replay" or self.result.usage.seconds is None
+        no_time = self.result.usage.seconds is None and not self.is_baseline
+        return self.result.model.endpoint == "replay" or no_time
 
     @property
     def is_imported(self) -> bool:
