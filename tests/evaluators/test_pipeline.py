@@ -396,7 +396,7 @@ def test_a_backend_that_can_do_one_half_is_refused(
 
 def test_a_backend_that_cannot_is_refused_before_the_first_request(dataset: Path, tmp_path: Path) -> None:
     backend = LoggingBackend(tmp_path / "log", capabilities=frozenset())
-    with pytest.raises(ConfigError, match="'logging' cannot do option_logprobs, which prompt 'mcq2-v1' needs"):
+    with pytest.raises(ConfigError, match="'transformers' cannot do option_logprobs, which prompt 'mcq2-v1' needs"):
         ask(dataset, tmp_path / "runs", backend)
     assert not (tmp_path / "log").exists()
     assert not (tmp_path / "runs").exists()

@@ -153,10 +153,12 @@ def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset
     configured = ends if isinstance(ends, list) else [ends]
     found = frozenset(end for end in [tokenizer.end_id, *configured] if end is not None)
     for end in found:
-        piece = str(tokenizer.pretrained.convert_ids_to_tokens(end)).strip(" \u2581\u0120")
-        if piece.isalpha():
+        piece = str(tokenizer.pretrained.convert_ids_to_tokens(end))
+        # Byte-level vocabularies and SentencePiece mark the beginning of a word.
+        word = piece.lstrip(" \u2581\u0120")
+        if word != piece and len(word) > 1 and word.isalpha():
             raise ConfigError(
-                f"the model ends texts at the word '{printable(piece, most=60)}', which would never be written; take "
+                f"the model ends texts at the word '{printable(word, most=60)}', which would never be written; take "
                 "it out of the eos_token_id of generation_config.json"
             )
     return found
