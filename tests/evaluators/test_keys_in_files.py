@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import ChoiceRequest, GenerateRequest, open_backend
+from evaluators.backend import ChoiceRequest, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.models.chat_template import Frame
 from evaluators.models.encoding import encode
@@ -219,15 +219,6 @@ def test_tables_of_a_tokenizer_in_python_change_no_text(tmp_path: Path) -> None:
         encode(tokenizer, [KEYED])
     for text in (KEYED, "na\u00efve \U0001f600", "## a @@ b"):
         assert encode(ByT5Tokenizer(), [text])["input_ids"]
-
-
-def test_no_text_ends_at_a_word(model: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(model, tmp_path / "model"))
-    word = load_tokenizer(str(folder)).pretrained.get_vocab()["\u0120the"]
-    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, word]}), encoding="utf-8")
-    opened = open_backend("transformers", str(folder), BackendOptions(device="cpu"))
-    with pytest.raises(ConfigError, match="the model ends texts at the word 'the'"):
-        answers_of(opened, [GenerateRequest(prompt=KEYED, max_tokens=3)])
 
 
 def hide_key(folder: Path) -> None:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biasboard.ground.errors import ConfigError, import_extra
-from biasboard.ground.plain_text import printable
+from biasboard.ground.errors import import_extra
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.transformers.load import context_tokens_of, n_embedded
 from evaluators.backends.transformers.sampling import Drawn, draw, n_choices
@@ -144,24 +143,10 @@ def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokeni
 
 
 def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset[int]:
-    """Return the tokens that end a text: the tokenizer's own, and those in the model's generation config.
-
-    Raises:
-        ConfigError: a word is one of them.
-    """
+    """Return the tokens that end a text: the tokenizer's own, and those in the model's generation config."""
     ends = getattr(network.generation_config, "eos_token_id", None)
     configured = ends if isinstance(ends, list) else [ends]
-    found = frozenset(end for end in [tokenizer.end_id, *configured] if end is not None)
-    for end in found:
-        piece = str(tokenizer.pretrained.convert_ids_to_tokens(end))
-        # Byte-level vocabularies and SentencePiece mark the beginning of a word.
-        word = piece.lstrip(" \u2581\u0120")
-        if word != piece and len(word) > 1 and word.isalpha():
-            raise ConfigError(
-                f"the model ends texts at the word '{printable(word, most=60)}', which would never be written; take "
-                "it out of the eos_token_id of generation_config.json"
-            )
-    return found
+    return frozenset(end for end in [tokenizer.end_id, *configured] if end is not None)
 
 
 def next_tokens(
