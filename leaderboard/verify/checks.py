@@ -397,24 +397,21 @@ def _are_possible_together(records: RecordColumns, result: Result) -> _Checked:
     )
 
 
-def _end_in_time(records: RecordColumns, result: Result) -> _Checked:
-    """Check that generated texts fit their numbers of tokens, and end before what stops them."""
-    exchanges, prompt = records.exchanges, _prompt(result)
-    texts, used = exchanges["text"].texts, exchanges["n_completion_tokens"]
-    # What a text is continued with keeps the thoughts before it, which may hold anything.
-    stops, limit = (prompt.stop or ()) if prompt.follow_up is None else (), prompt.max_tokens
-
-    def why(text: str, n_used: int | None) -> str | None:
-        stop = next((stop for stop in stops if stop and stop in text), None)
-        if stop is not None:
-            return f"its text goes on behind {stop!r}, where the prompt stops it"
-        return None if limit is None else why_too_long(text, n_used, limit)
-
-    sound = np.ones(len(records.owners), dtype=np.bool_)
+def _fit_their_tokens(records: RecordColumns, result: Result) -> _Checked:
+    """Check that generated texts fit their numbers of tokens and the limit of their prompt."""
+    texts, used = records.exchanges["text"].texts, records.exchanges["n_completion_tokens"]
+    limit, sound = _prompt(result).max_tokens, np.ones(len(records.owners), dtype=np.bool_)
+    if limit is None:
+        return sound, lambda exchange: ""
     for index, text in enumerate(texts):
         if text and not is_hashed(text):
-            sound[index] = why(text, int(used.integers[index]) if used.known[index] else None) is None
-    return sound, lambda one: f"{why(one.text or '', one.n_completion_tokens)}; run the model again"
+            n_used = int(used.integers[index]) if used.known[index] else None
+            sound[index] = why_too_long(text, n_used, limit) is None
+
+    def fault(exchange: Exchange) -> str:
+        return f"{why_too_long(exchange.text or '', exchange.n_completion_tokens, limit)}; run the model again"
+
+    return sound, fault
 
 
 _CHECKS: tuple[Callable[[RecordColumns, Result], _Checked], ...] = (
@@ -425,7 +422,7 @@ _CHECKS: tuple[Callable[[RecordColumns, Result], _Checked], ...] = (
     _count_their_bytes,
     _count_their_tokens,
     _are_possible_together,
-    _end_in_time,
+    _fit_their_tokens,
 )
 """The rules for exchanges, in the order in which a result hears of the first one that it breaks."""
 

@@ -292,10 +292,6 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "more tokens than anybody thinks": ({"n_completion_tokens": 10**6}, "is said to have 1,000,000 tokens"),
     "fewer tokens than the text takes": ({"text": "B" * 300, "n_completion_tokens": 1}, "is said to have 1 tokens"),
     "a text longer than the limit": ({"text": "so " * 50_000}, "150,000 bytes, more than 512 tokens can hold"),
-    "a text behind its stop": (
-        {"text": f"Answer: A{(prompt_of(load_task('coreference'), 'cot-v1').stop or ())[0]} B"},
-        "goes on behind",
-    ),
 }
 
 
