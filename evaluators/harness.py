@@ -35,6 +35,9 @@ FORMAT = "1"
 """Version of the facts that an export carries."""
 FACTS = "biasboard"
 """Key of these facts in the metadata of a task."""
+_COMMIT = re.compile("[0-9a-f]{40}")
+_ADAPTING = re.compile("adapter|delta|lora|peft|steer")
+"""What names of arguments contain that put other weights onto those of a model."""
 _T = TypeVar("_T")
 
 
@@ -370,6 +373,18 @@ def write_questions(task: ExportedTask, rows: Iterable[Mapping[str, JsonValue]],
             file.write(json.dumps(row, allow_nan=False) + "\n")
     facts = cast(dict[str, JsonValue], contract.plain(asdict(task.exported)))
     return {**facts, "file": path.name, "file_sha256": sha256_file(path)}
+
+
+def commit_of_weights(commit: object, arguments: Iterable[str]) -> str | None:
+    """Return the commit of the weights that answered; None if it is unknown, or of the weights below an adapter.
+
+    Args:
+        commit: What a log has as the commit of the model that was loaded.
+        arguments: Names of the arguments with which it was loaded.
+    """
+    if not isinstance(commit, str) or _COMMIT.fullmatch(commit) is None:
+        return None
+    return None if any(map(_ADAPTING.search, arguments)) else commit
 
 
 def precision_of(dtype: object) -> str | None:

@@ -84,7 +84,7 @@ class Archive:
             )
         try:
             content = self._read_zstandard(entry) if entry.compress_type == _ZSTANDARD else self._read_zip(entry)
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
             raise DataError(f"{where} cannot be read ({error}); {AGAIN}") from error
         if len(content) != entry.file_size or zlib.crc32(content) != entry.CRC:
             raise DataError(f"{where} is damaged: its size or checksum is another; {AGAIN}")
@@ -95,6 +95,8 @@ class Archive:
         return strict_json.loads(text, where=where, remedy=AGAIN)
 
     def _read_zip(self, entry: zipfile.ZipInfo) -> bytes:
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise NotImplementedError("it is compressed in a way that inspect_ai does not use")
         # One byte more than announced, to detect an entry that unpacks to more.
         with self._zip.open(entry) as file:
             return file.read(entry.file_size + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from evaluators.harness import (
     FACTS,
     HarnessLog,
     argument_fields,
+    commit_of_weights,
     exported_facts,
     precision_of,
     validated,
@@ -40,7 +40,6 @@ _SHOWN = (
 """Arguments of models that results may show. Others may be keys or addresses, of which only a hash is kept."""
 _LONGEST_SHOWN = 80
 """Largest number of characters of an argument that is shown; a chat template is longer."""
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _REMARK = (
     "asked as messages of a chat, in a template that the log does not tell: compare the result with those of models "
     "that were asked in a chat"
@@ -80,6 +79,7 @@ class _Plan:
     """The solvers of the task and the settings of its calls."""
 
     steps: tuple[_Step, ...]
+    finish: _Step | None = None
     config: dict[str, Any]
 
 
@@ -91,6 +91,8 @@ class _Header:
     status: str
     eval: _Spec
     plan: _Plan
+    invalidated: bool = False
+    error: dict[str, Any] | None = None
 
 
 _HEADER_TYPE = TypeAdapter(_Header)
@@ -168,7 +170,9 @@ def _check_unmodified(header: _Header, facts: object, where: str) -> None:
             f"{where}: the evaluation has the status '{header.status}', so that answers are missing; finish it with "
             "inspect eval-retry, and import the log that this writes"
         )
-    solvers = [step.solver for step in header.plan.steps]
+    if header.invalidated or header.error is not None:
+        raise DataError(f"{where}: the log is marked as invalid or has an error; ask again")
+    solvers = [step.solver for step in (*header.plan.steps, header.plan.finish) if step is not None]
     if solvers != ["generate"]:
         raise DataError(f"{where}: asked with the solvers {solvers}; ask the exported task without --solver")
     epochs, exported = header.eval.config.epochs or 1, facts.get("epochs") if isinstance(facts, dict) else None
@@ -183,8 +187,7 @@ def _identity(spec: _Spec) -> dict[str, str | None]:
     hidden = {key: value for key, value in arguments.items() if key not in shown}
     if spec.model_base_url is not None:
         hidden["base_url"] = spec.model_base_url
-    revision = arguments.get("revision", "")
-    commit = revision if _COMMIT.fullmatch(revision) else None
+    commit = commit_of_weights(arguments.get("revision"), arguments)
     return {
         "backend": "import",
         "harness": "inspect-ai",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -58,6 +58,11 @@ class _Message:
         if isinstance(self.content, str):
             return self.content
         return "".join(part.text for part in self.content if part.type == "text")
+
+    @property
+    def is_text(self) -> bool:
+        """True if the text is all of the message."""
+        return isinstance(self.content, str) or all(part.type == "text" for part in self.content)
 
     @property
     def has_reasoning(self) -> bool:
@@ -119,7 +124,8 @@ class _Call:
     input: tuple[_Message, ...] = ()
     input_refs: tuple[tuple[int, int], ...] | None = None
     """Ranges of the shared messages, to be appended to ``input``."""
-    output: _Output | None = None
+    tools: tuple[Any, ...] = ()
+    output: _Output
     error: str | None = None
 
 
@@ -137,7 +143,10 @@ class _Sample:
     epoch: _Epoch
     input: str
     metadata: _Metadata
+    messages: tuple[_Message, ...] = ()
     output: _Output = field(default_factory=_Output)
+    model_usage: dict[str, Any] = field(default_factory=dict)
+    model_fallbacks: tuple[Any, ...] | None = None
     events: tuple[dict[str, Any], ...] = ()
     attachments: dict[str, str] = field(default_factory=dict)
     events_data: _Pool | None = None
@@ -205,12 +214,10 @@ def _sent_request(sample: _Sample, where: str, model: str) -> GenerateRequest:
     (call,) = calls
     if call.model != model:
         raise DataError(f"{where}: {call.model!r} answered, and the log is of {model!r}; {AGAIN}")
+    if call.tools or sample.model_fallbacks or sample.model_usage.keys() - {model}:
+        raise DataError(f"{where}: asked with tools, or another model took part; ask again without them")
     # The sample repeats what the call returned. Whoever edits an answer may leave one of both.
-    texts = [
-        [_resolve_attachment(sample, choice.message.text) for choice in output.choices]
-        for output in (call.output or sample.output, sample.output)
-    ]
-    if texts[0] != texts[1]:
+    if call.error is not None or _said(sample, call.output) != _said(sample, sample.output):
         raise DataError(f"{where}: the sample has another answer than the call of the model; {AGAIN}")
     messages = [*call.input, *_shared_messages(sample, call, where)]
     if [message.role for message in messages] != ["user"]:
@@ -218,7 +225,24 @@ def _sent_request(sample: _Sample, where: str, model: str) -> GenerateRequest:
             f"{where}: sent as messages of {[message.role for message in messages]}, and the task sends one of the "
             "user; ask again without --system-message"
         )
+    if not messages[0].is_text:
+        raise DataError(f"{where}: sent with an image or a file, and the task sends a text; ask the exported task")
+    (choice,) = sample.output.choices
+    exchanged = [("user", sample.input), *_texts(sample, [choice.message])]
+    if sample.messages and _texts(sample, sample.messages) != exchanged:
+        raise DataError(f"{where}: the sample has other messages than the call of the model; {AGAIN}")
     return _request(_resolve_attachment(sample, messages[0].text), call.config, where)
+
+
+def _texts(sample: _Sample, messages: Iterable[_Message]) -> list[tuple[str, str]]:
+    return [(message.role, _resolve_attachment(sample, message.text)) for message in messages]
+
+
+def _said(sample: _Sample, output: _Output) -> tuple[object, ...]:
+    """Return all that is read of an output."""
+    ends = [(choice.stop_reason, choice.message.refusal is None) for choice in output.choices]
+    texts = _texts(sample, (choice.message for choice in output.choices))
+    return output.model, output.usage, output.error, ends, texts
 
 
 def _shared_messages(sample: _Sample, call: _Call, where: str) -> Sequence[_Message]:
@@ -227,7 +251,10 @@ def _shared_messages(sample: _Sample, call: _Call, where: str) -> Sequence[_Mess
     for start, end in call.input_refs or ():
         if not 0 <= start <= end <= len(pool):
             raise DataError(f"{where}: messages {start} to {end} of {len(pool)} are missing; {AGAIN}")
-        messages += pool[start:end]
+        # Ranges may name a message a billion times, and one more than the task sends is refused anyway.
+        messages += pool[start : min(end, start + 2)]
+        if len(messages) > 1:
+            break
     return messages
 
 

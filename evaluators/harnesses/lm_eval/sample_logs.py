@@ -27,6 +27,7 @@ from evaluators.harness import (
     HarnessLog,
     LoggedAnswer,
     argument_fields,
+    commit_of_weights,
     exported_facts,
     precision_of,
     validated,
@@ -117,10 +118,9 @@ def _identity(path: Path, results: Mapping[str, Any]) -> dict[str, str | None]:
     loaded = arguments.get("pretrained") or arguments.get("model")
     if not loaded:
         raise DataError(f"{path}: does not say which model answered; {_AGAIN}")
-    commit, peft_commit = config.get("model_sha") or None, config.get("peft_sha") or None
     # Weights without a commit have only a name, which others may share. The evaluation then identifies them, so that
     # two models are never taken for one.
-    is_identified = commit and (peft_commit or "peft" not in arguments) and "delta" not in arguments
+    commit = commit_of_weights(config.get("model_sha"), arguments)
     return {
         "backend": "import",
         "harness": "lm-eval",
@@ -128,14 +128,14 @@ def _identity(path: Path, results: Mapping[str, Any]) -> dict[str, str | None]:
         "model_type": _text(config.get("model")),
         "model": without_path(loaded),
         "commit": commit,
-        "peft_commit": peft_commit,
+        "peft_commit": config.get("peft_sha") or None,
         "precision": precision_of(config.get("model_dtype") or arguments.get("dtype")),
         "device": str(config.get("device") or "").partition(":")[0] or None,
         **argument_fields(
             {name: arguments[name] for name in _SHOWN if name in arguments},
             {name: value for name, value in arguments.items() if name not in (*_SHOWN, "pretrained", "model")},
         ),
-        "evaluation": None if is_identified else sha256_file(path),
+        "evaluation": None if commit is not None else sha256_file(path),
     }
 
 
@@ -192,6 +192,10 @@ class _Sample:
     """Arguments of each call of the model by ``gen_args_N``: its context ``arg_0`` and one option ``arg_1``."""
     resps: tuple[tuple[tuple[str, str], ...], ...]
     """Responses of each call: a log-probability as a text, and whether the option is the greedy continuation."""
+    filtered_resps: tuple[tuple[str, str], ...] | None = None
+    """First response of each call, which the harness scores; None if the line lacks them."""
+    acc: float | None = None
+    """The score of the harness: 1 if the target has the first of the highest log-probabilities, else 0."""
 
 
 def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer], str | None]:
@@ -219,8 +223,12 @@ def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer],
         sample = validated(adapter, value, where, _FILE_AGAIN)
         answers.append(_answer(sample, where))
         # The harness hashes the hashes of document, context and target, one after the other.
-        for text in (json.dumps(value["doc"], indent=2, ensure_ascii=False), answers[-1].asked.prompt, sample.target):
-            digest.update(hashlib.sha256(text.encode()).hexdigest().encode())
+        document = json.dumps(value["doc"], indent=2, ensure_ascii=False)
+        for name, text in (("doc", document), ("prompt", answers[-1].asked.prompt), ("target", sample.target)):
+            text_hash = hashlib.sha256(text.encode()).hexdigest()
+            if value.get(f"{name}_hash", text_hash) != text_hash:
+                raise DataError(f"{where}: {name}_hash is not the hash of what the line holds; {_FILE_AGAIN}")
+            digest.update(text_hash.encode())
     doubt = None
     if digest.hexdigest() != task_hash:
         changed = "the file of results has another hash of its samples, so one of both was changed"
@@ -242,6 +250,13 @@ def _answer(sample: _Sample, where: str) -> LoggedAnswer:
         _logprob(responses, f"{where}: option '{option}' of question {sample.doc.id}")
         for responses, (_, option) in zip(sample.resps, calls, strict=True)
     )
+    # The hash of all samples leaves out their responses. Whoever edits these may leave what follows from them.
+    scored = sample.filtered_resps is None or sample.filtered_resps == tuple(first for (first,) in sample.resps)
+    if not scored or sample.acc not in (None, float(sample.target == str(logprobs.index(max(logprobs))))):
+        raise DataError(
+            f"{where}: question {sample.doc.id} has other responses than were scored as filtered_resps and acc; "
+            f"{_FILE_AGAIN}"
+        )
     asked = ChoiceRequest(prompt=calls[0][0], options=tuple(option for _, option in calls), outcomes=())
     unknown = (None,) * len(calls)
     response = Response(

@@ -40,7 +40,7 @@ def sample_of(number: int, question: Sample, logprobs: list[float]) -> Sample:
         "filtered_resps": [[str(value), "False"] for value in logprobs],
         "filter": "none",
         "metrics": ["acc"],
-        "acc": 0.0,
+        "acc": float(logprobs.index(max(logprobs)) == question["target"]),
     }
 
 

@@ -134,6 +134,17 @@ def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
     assert str(why_unranked(entry)).startswith("replayed")
 
 
+@pytest.mark.parametrize("argument", ["lora_path", "peft", "adapter_name_or_path"])
+def test_weights_below_an_adapter_do_not_name_the_model(
+    dataset: Path, exported: Path, tmp_path: Path, argument: str
+) -> None:
+    log = made_log(exported, right)
+    for arguments, revision in (({"revision": "a" * 40}, "a" * 40), ({"revision": "a" * 40, argument: "lab/x"}, None)):
+        log["eval"]["model_args"] = arguments
+        import_here(dataset, write_json(log, tmp_path), tmp_path / str(revision))
+        assert only_run(tmp_path / str(revision)).result.model.revision == revision
+
+
 def _with(place: int, **fields: Any) -> Callable[[list[Sample]], None]:
     return lambda samples: samples[place].update(fields)
 

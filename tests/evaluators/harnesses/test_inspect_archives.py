@@ -38,6 +38,7 @@ def test_entries_are_read_whatever_their_compression(tmp_path: Path, method: int
         # A megabyte of zeros that claims to be small: no more than the claim is unpacked.
         (Entry("x", bytes(1 << 20), declared=10), "is damaged: its size or checksum is another"),
         (Entry("x", TEXT, method=12), "cannot be read"),
+        (Entry("x", TEXT, method=14), "it is compressed in a way that inspect_ai does not use"),
         (Entry("x", TEXT, method=99), "cannot be read"),
         (Entry("x", b'{"a": NaN}'), "NaN is not JSON"),
         (Entry("x", b'{"a": 1, "a": 2}'), "key 'a' stands twice"),
@@ -60,6 +61,13 @@ def test_a_damaged_stream_is_one_line(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:40] + bytes(8) + whole[48:])
     with Archive(path) as opened, pytest.raises(DataError, match="entry 'x'"):
+        opened.read("x")
+
+
+def test_a_name_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
+    path = archive(tmp_path, Entry("x", TEXT, 8))
+    path.write_bytes(path.read_bytes().replace(b"x", b"\xff", 1))
+    with Archive(path) as opened, pytest.raises(DataError, match="entry 'x' cannot be read"):
         opened.read("x")
 
 

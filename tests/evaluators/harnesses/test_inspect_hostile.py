@@ -11,6 +11,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from tests.evaluators.harnesses.inspect_logs import (
+    MODEL,
     NAME,
     PROMPT,
     STARTED,
@@ -64,6 +65,26 @@ def _edited(text: str) -> Callable[[Log], None]:
     return change
 
 
+def _called(change: Callable[[Any], None]) -> Callable[[Log], None]:
+    """A change of what the call returned, while the sample keeps its own copy."""
+
+    def separate(call: Any) -> None:
+        call["output"] = copy.deepcopy(call["output"])
+        change(call["output"])
+
+    return _call(separate)
+
+
+def _many_messages(log: Log) -> None:
+    """Half a megabyte that names one message a billion times."""
+    log["samples"][2]["events_data"]["messages"] = [{"role": "user", "content": "x"}] * 20_000
+    log["samples"][2]["events"][1]["input_refs"] = [[0, 20_000]] * 50_000
+
+
+def _hint(log: Log) -> None:
+    log["samples"][2]["messages"].insert(0, {"role": "system", "content": "It is A."})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -95,6 +116,20 @@ def _edited(text: str) -> Callable[[Log], None]:
         (_call(lambda call: call.update(input_refs=[[0, 9]])), "messages 0 to 9 of 1 are missing"),
         (_edited("B"), "the sample has another answer than the call of the model"),
         (_call(lambda call: call.update(model="other")), "'other' answered, and the log is of"),
+        (_call(lambda call: call.update(tools=[{"name": "search"}])), "asked with tools, or another model took part"),
+        (_sample(model_usage={MODEL: {}, "openai/other": {}}), "asked with tools, or another model took part"),
+        (_sample(model_fallbacks=[{"model": "other"}]), "asked with tools, or another model took part"),
+        (_call(lambda call: call.update(error="refused")), "the sample has another answer than the call of the model"),
+        (_call(lambda call: call.update(output=None)), "event 1: output: Input should be a dictionary"),
+        (_called(lambda said: said.update(model="other")), "the sample has another answer than the call"),
+        (_called(lambda said: said["usage"].update(output_tokens=999)), "the sample has another answer than the call"),
+        (_called(lambda said: said["choices"][0].update(stop_reason="max_tokens")), "has another answer than the call"),
+        (_messages({"role": "user", "content": [{"type": "image", "image": "x"}]}), "sent with an image or a file"),
+        (_many_messages, "sent as messages of ['user', 'user'], and the task sends one of the user"),
+        (_hint, "the sample has other messages than the call of the model"),
+        (lambda log: log.update(invalidated=True), "the log is marked as invalid or has an error"),
+        (lambda log: log.update(error={"message": "E"}), "the log is marked as invalid or has an error"),
+        (lambda log: log["plan"].update(finish={"solver": "critique"}), "with the solvers ['generate', 'critique']"),
         (_settings(temperature=0.7), "was asked with temperature 0.7 instead of 0.0"),
         (_settings(stop_seqs=None), "was asked with stop () instead of ("),
         (_settings(max_tokens=None), "asked without max_tokens"),

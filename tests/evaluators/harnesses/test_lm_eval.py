@@ -201,7 +201,16 @@ def _no_option(samples: list[Sample]) -> None:
 
 def _no_option_and_response(samples: list[Sample]) -> None:
     _no_option(samples)
-    del samples[1]["resps"][1]
+    del samples[1]["resps"][1], samples[1]["filtered_resps"][1], samples[1]["acc"]
+
+
+def _edited(samples: list[Sample]) -> None:
+    samples[3]["resps"].reverse()
+
+
+def _edited_twice(samples: list[Sample]) -> None:
+    _edited(samples)
+    samples[3]["filtered_resps"].reverse()
 
 
 def _other_id(samples: list[Sample]) -> None:
@@ -216,6 +225,9 @@ def _other_id(samples: list[Sample]) -> None:
         (_set_logprob("inf"), "has inf, which is above 0"),
         (_set_logprob("low"), "has 'low', which is no number"),
         (lambda samples: samples[0]["resps"][0].append(["-1.0", "False"]), "has 2 responses; ask each question once"),
+        (_edited, ":4: question made-0-she#1 has other responses than were scored as filtered_resps and acc"),
+        (_edited_twice, ":4: question made-0-she#1 has other responses than were scored as filtered_resps and acc"),
+        (lambda samples: samples[3].update(doc_hash="0" * 64), ":4: doc_hash is not the hash of what the line holds"),
         (_swap, ":1: question made-0-he#0 was asked in other words: from character "),
         (lambda samples: samples.append(samples[0]), ":25: question made-0-he#0 was answered before, at samples_"),
         (_longer_context, ":2: question made-0-he#1 was asked in other words: from character 1 on it has 'Think. "),
@@ -283,6 +295,31 @@ def test_questions_that_were_asked_in_another_way_are_refused(
     done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("commit", "arguments", "revision"),
+    [
+        ("a" * 40, {}, "a" * 40),
+        ("a" * 40, {"peft": "lab/x"}, None),
+        ("a" * 40, {"lora_local_path": "x"}, None),
+        ("\x1b[2Jmain", {}, None),
+    ],
+)
+def test_only_the_commit_of_the_weights_that_answered_is_shown(
+    dataset: Path,
+    tiny_llama: Path,
+    exported: Path,
+    tmp_path: Path,
+    commit: str,
+    arguments: dict[str, str],
+    revision: str | None,
+) -> None:
+    told = {"model_sha": commit, "model_args": {"pretrained": "lab/base", **arguments}}
+    log = write_log(exported, tmp_path / "log", known_logprobs, config=told)
+    assert import_log(dataset, tiny_llama, log, tmp_path / "runs").returncode == 0
+    assert only_run(tmp_path / "runs").result.model.revision == revision
 
 
 @pytest.mark.slow
