@@ -58,6 +58,7 @@ def save_adapter(folder: Path, weights: dict[str, Any]) -> Path:
     save_file(weights, folder / "adapter_model.safetensors")
     config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": RANK, "lora_alpha": ALPHA}
     config |= {"target_modules": ["q_proj"], "lora_dropout": 0.0, "bias": "none", "base_model_name_or_path": None}
+    config |= {"inference_mode": True}
     (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
 
