@@ -1,8 +1,9 @@
 """Turns texts into token ids for every local backend, and refuses a tokenizer that changes what a text says.
 
 A tokenizer comes with a model, and its rules could hold the answers to a benchmark: replace a word, or drop a sentence.
-Its rules therefore name no words and are short, and the ids of each text spell the text. What they spell is read from
-the vocabulary and not decoded, because rules for decoding could undo those for encoding.
+Its rules therefore name no words and are short, the ids of each text spell the text, and none stands for more than a
+phrase: an id for a whole prompt tells a model its answer. What ids spell is read from the vocabulary and not decoded,
+because rules for decoding could undo those for encoding.
 
 A text may differ from its ids in case, accents, white space, quotation marks, and where compatible characters are
 replaced (NFKC), as with uncased models and SentencePiece. Unknown tokens may stand for anything, and signs that no
@@ -35,7 +36,13 @@ _FIELDS = ("pattern", "content", "prepend", "prefix", "suffix")
 _NO_WORDS = re.compile(r"\\[pP]\{[^}]*\}|\\[a-zA-Z]|<\\?\|\w+\\?\|>|\[:\w+:\]")
 """What has letters in a pattern and is no word: classes of characters, and special tokens."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_UNKNOWN = re.compile(r"[<\[].+[>\]]")
+_MARK = re.compile(r"[<\[].+[>\]]")
+_MOST_WORDS = 5
+"""Maximum number of words that an id of a vocabulary may stand for. In the texts of all benchmarks, those of
+TinyStories-656K have up to 3, and those of Jurassic-2, with 118,000 phrases among 262,144 pieces, up to 5 ("at the end
+of the"); added tokens of published models are single words."""
+_MOST_LETTERS = 48
+"""Maximum number of letters of an id; the longest word in vocabularies of Qwen has 41, and those of others up to 26."""
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _MARKS = "\"'`\u2581\ufffd"
 _ASCII_BLANKS = dict.fromkeys((*range(33), 127, *map(ord, _MARKS[:3])))
@@ -53,7 +60,8 @@ def encode(
         **options: Further arguments of the tokenizer.
 
     Raises:
-        ConfigError: its rules name words or are too long, or the ids of a text spell another one.
+        ConfigError: its rules name words or are too long, the ids of a text spell another one, or one stands for more
+            than a phrase.
     """
     spelling = _spelling(tokenizer, len(tokenizer))
     name = "text_target" if as_target else "text"
@@ -69,8 +77,10 @@ def encode(
         raise ConfigError(f"the tokenizer fails: {one_line(error)}; {_REMEDY}") from error
     n_before = sum(1 for _ in takewhile(bool, mask))
     n_after = sum(1 for _ in takewhile(bool, reversed(mask[n_before:])))
-    for text, ids in zip(texts, encoded["input_ids"], strict=True):
-        spelling.check(text, ids[n_before : len(ids) - n_after])
+    for index, (text, ids) in enumerate(zip(texts, encoded["input_ids"], strict=True)):
+        keeps_spaces = spelling.check(text, ids[n_before : len(ids) - n_after])
+        if not keeps_spaces and encoded.encodings:
+            spelling.check_spans(text, ids, encoded.encodings[index].offsets)
     return encoded
 
 
@@ -88,7 +98,7 @@ class _Spelling(dict[int, bytes]):
         self._tokenizer = tokenizer
         backend = getattr(tokenizer, "backend_tokenizer", None)
         parts = {} if backend is None else json.loads(backend.to_str())
-        added = {} if backend is None else backend.get_added_tokens_decoder()
+        added = tokenizer.added_tokens_decoder if backend is None else backend.get_added_tokens_decoder()
         _check_rules(parts, [str(token) for token in added.values() if token.special])
         self._is_fast = backend is not None
         self._model: dict[str, Any] = parts.get("model") or {}
@@ -98,10 +108,11 @@ class _Spelling(dict[int, bytes]):
         if (index := self._model.get("unk_id")) is not None:
             unknown = str(tokenizer.convert_ids_to_tokens(index))
         # A word or a sign that stood for anything would hide what is lost beside it.
-        self._unknown = tokenizer.get_vocab().get(unknown) if _UNKNOWN.fullmatch(unknown) else None
+        self._unknown = tokenizer.get_vocab().get(unknown) if _MARK.fullmatch(unknown) else None
 
     def __missing__(self, token: int) -> bytes:
         self[token] = spelt = self._spelt(token)
+        self._check_size(token, spelt.decode(errors="replace"))
         return spelt
 
     def _spelt(self, token: int) -> bytes:
@@ -114,10 +125,10 @@ class _Spelling(dict[int, bytes]):
         piece = piece.removesuffix(self._model.get("end_of_word_suffix") or "")
         if self._bytes is not None and all(sign in self._bytes for sign in piece):
             return bytes(self._bytes[sign] for sign in piece)
-        return piece.encode()
+        return piece.encode(errors="replace")
 
-    def check(self, text: str, ids: Sequence[int]) -> None:
-        """Check that ids spell a text.
+    def check(self, text: str, ids: Sequence[int]) -> bool:
+        """Check that ids spell a text; return True if they spell it with white space between its words.
 
         Raises:
             ConfigError: they spell another one.
@@ -126,12 +137,31 @@ class _Spelling(dict[int, bytes]):
         parts = _split(ids, unknown) if unknown is not None and unknown in ids else [ids]
         spelt = [*map(self._text, parts)]
         if spelt == [text]:
-            return
+            return True
         found = [*map(_plain, spelt)]
         if not _holds(_plain(text), found) and not _holds(_plain(self._known(text)), found):
             raise ConfigError(
                 f"the tokenizer changes texts: it reads '{printable(text, most=100)}' as "
                 f"'{printable('…'.join(spelt), most=100)}'; {_REMEDY}"
+            )
+        return "".join(spelt).replace("\u2581", " ").split() == text.split()
+
+    def check_spans(self, text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> None:
+        """Check that the part of a text that each id stands for is no more than a phrase, whatever it spells.
+
+        Raises:
+            ConfigError: it is more.
+        """
+        for token, (start, end) in zip(ids, spans, strict=True):
+            if token != self._unknown and (end - start > 2 * _MOST_WORDS or token in self._added):
+                self._check_size(token, text[start:end])
+
+    def _check_size(self, token: int, text: str) -> None:
+        words = [word for word in text.replace("\u2581", " ").split() if any(map(str.isalnum, word))]
+        most = 1 if token in self._added and not _MARK.fullmatch(text.strip()) else _MOST_WORDS
+        if len(words) > most or sum(map(str.isalpha, text)) > _MOST_LETTERS:
+            raise ConfigError(
+                f"the tokenizer has one token for '{printable(text, most=60)}', which could hold an answer; {_REMEDY}"
             )
 
     def _known(self, text: str) -> str:
@@ -140,13 +170,14 @@ class _Spelling(dict[int, bytes]):
 
     @cached_property
     def _signs(self) -> frozenset[str]:
-        return frozenset("".join(self._text([token]) for token in self._tokenizer.get_vocab().values()))
+        spelt = map(self._spelt, self._tokenizer.get_vocab().values())
+        return frozenset("".join(piece.decode(errors="replace") for piece in spelt))
 
     def _text(self, ids: Sequence[int]) -> str:
         if self._is_fast:
             return b"".join(map(self.__getitem__, ids)).decode(errors="replace")
         # Tokenizers in Python mark the borders of words in these ways, or have a token for each byte.
-        pieces = (str(self._tokenizer.convert_ids_to_tokens(token)) for token in ids)
+        pieces = (self[token].decode() for token in ids)
         joined = "".join(re.sub(r"(?<=.)@@$|</w>$|^##(?=.)", "", piece) for piece in pieces)
         with suppress(UnicodeError):
             return joined.encode("latin-1").decode()
@@ -163,12 +194,12 @@ def _check_rules(parts: Mapping[str, Any], special: Sequence[str]) -> None:
     for name, kind, text in _texts(rules):
         word = _WORD.search(_NO_WORDS.sub("", text))
         if kind == "Replace":
-            # Honest ones replace white space and quotation marks.
-            word = re.search(r"\w", re.sub(r"\\[sSnrt]|\{\d*,?\d*\}", "", text).replace("_", ""))
+            # Honest ones replace white space and quotation marks, whatever stands around them.
+            word = re.search(r"\w|\(\?", re.sub(r"\\[sSnrt]|\{\d*,?\d*\}", "", text).replace("_", ""))
         if word is not None:
             raise ConfigError(
-                f"the tokenizer's {name} has a rule for a word ('{printable(text, most=60)}'), which changes texts; "
-                f"{_REMEDY}"
+                f"the tokenizer's {name} has a rule for a word or its surroundings ('{printable(text, most=60)}'), "
+                f"which changes texts; {_REMEDY}"
             )
     # They are left out of what a model writes.
     words = [token for token in special if token.strip(" \u2581\u0120").isalpha()]
