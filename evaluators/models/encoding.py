@@ -38,9 +38,11 @@ _NO_WORDS = re.compile(r"\\[pP]\{[^}]*\}|\\[a-zA-Z]|<\\?\|\w+\\?\|>|\[:\w+:\]")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _MARK = re.compile(r"[<\[].+[>\]]")
 _MOST_WORDS = 5
-"""Maximum number of words that an id of a vocabulary may stand for. In the texts of all benchmarks, those of
-TinyStories-656K have up to 3, and those of Jurassic-2, with 118,000 phrases among 262,144 pieces, up to 5 ("at the end
-of the"); added tokens of published models are single words."""
+"""Maximum number of words that an id may stand for, and one of BPE or Unigram only: added tokens and entries of other
+vocabularies are single words. In the texts of all benchmarks, ids of TinyStories-656K stand for up to 3, and those of
+Jurassic-2, with 118,000 phrases among 262,144 pieces, for up to 5 ("at the end of the"), and for 1.75 on average."""
+_MEAN_WORDS = 2
+"""Maximum mean number of words for each id after the first."""
 _MOST_LETTERS = 48
 """Maximum number of letters of an id; the longest word in vocabularies of Qwen has 41, and those of others up to 26."""
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -104,6 +106,7 @@ class _Spelling(dict[int, bytes]):
         self._model: dict[str, Any] = parts.get("model") or {}
         self._bytes = _byte_alphabet() if _has_kind([parts.get(name) for name in _RULES[:2]], "ByteLevel") else None
         self._added = frozenset(added)
+        self._most_words = 1 if str(self._model.get("type")).startswith("Word") else _MOST_WORDS
         unknown = str(self._model.get("unk_token") or tokenizer.unk_token)
         if (index := self._model.get("unk_id")) is not None:
             unknown = str(tokenizer.convert_ids_to_tokens(index))
@@ -136,15 +139,22 @@ class _Spelling(dict[int, bytes]):
         unknown = self._unknown
         parts = _split(ids, unknown) if unknown is not None and unknown in ids else [ids]
         spelt = [*map(self._text, parts)]
-        if spelt == [text]:
-            return True
-        found = [*map(_plain, spelt)]
-        if not _holds(_plain(text), found) and not _holds(_plain(self._known(text)), found):
-            raise ConfigError(
-                f"the tokenizer changes texts: it reads '{printable(text, most=100)}' as "
-                f"'{printable('…'.join(spelt), most=100)}'; {_REMEDY}"
-            )
-        return "".join(spelt).replace("\u2581", " ").split() == text.split()
+        if spelt != [text]:
+            found = [*map(_plain, spelt)]
+            if not _holds(_plain(text), found) and not _holds(_plain(self._known(text)), found):
+                raise ConfigError(
+                    f"the tokenizer changes texts: it reads '{printable(text, most=100)}' as "
+                    f"'{printable('…'.join(spelt), most=100)}'; {_REMEDY}"
+                )
+        words = text.split()
+        most = _MOST_WORDS + _MEAN_WORDS * (len(ids) - 1)
+        if (
+            len(words) > most
+            and unknown not in ids
+            and sum(any(map(str.isalnum, self._known(word))) for word in words) > most
+        ):
+            raise _too_much(text, len(ids))
+        return spelt == [text] or "".join(spelt).replace("\u2581", " ").split() == words
 
     def check_spans(self, text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> None:
         """Check that the part of a text that each id stands for is no more than a phrase, whatever it spells.
@@ -153,16 +163,14 @@ class _Spelling(dict[int, bytes]):
             ConfigError: it is more.
         """
         for token, (start, end) in zip(ids, spans, strict=True):
-            if token != self._unknown and (end - start > 2 * _MOST_WORDS or token in self._added):
+            if token != self._unknown and (end - start > 2 * self._most_words or token in self._added):
                 self._check_size(token, text[start:end])
 
     def _check_size(self, token: int, text: str) -> None:
         words = [word for word in text.replace("\u2581", " ").split() if any(map(str.isalnum, word))]
-        most = 1 if token in self._added and not _MARK.fullmatch(text.strip()) else _MOST_WORDS
-        if len(words) > most or sum(map(str.isalpha, text)) > _MOST_LETTERS:
-            raise ConfigError(
-                f"the tokenizer has one token for '{printable(text, most=60)}', which could hold an answer; {_REMEDY}"
-            )
+        is_single = token in self._added and not _MARK.fullmatch(text.strip())
+        if len(words) > (1 if is_single else self._most_words) or sum(map(str.isalpha, text)) > _MOST_LETTERS:
+            raise _too_much(text, 1)
 
     def _known(self, text: str) -> str:
         """Return a text without signs that no token holds: some vocabularies lose them without an unknown token."""
@@ -242,6 +250,13 @@ def _byte_alphabet() -> dict[str, int]:
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in shown]
     return {chr(byte): byte for byte in shown} | {chr(256 + number): byte for number, byte in enumerate(hidden)}
+
+
+def _too_much(text: str, n_tokens: int) -> ConfigError:
+    tokens = "1 token" if n_tokens == 1 else f"{n_tokens} tokens"
+    return ConfigError(
+        f"the tokenizer has {tokens} for '{printable(text, most=60)}', which could hold an answer; {_REMEDY}"
+    )
 
 
 def _split(ids: Sequence[int], at: int) -> Iterator[list[int]]:

@@ -168,8 +168,8 @@ def added(*contents: str, **fields: bool) -> Callable[[Any], None]:
     return change
 
 
-def pieces(kind: str, *texts: str, normalizer: Any = None) -> Callable[[Any], None]:
-    """Return a change to a vocabulary of single signs and of these texts, which nothing splits before."""
+def pieces(kind: str, *texts: str, **rules: Any) -> Callable[[Any], None]:
+    """Return a change to a vocabulary of single signs and of these texts, which nothing splits but rules."""
 
     def change(parts: Any) -> None:
         known = ["<unk>", *sorted({*"".join((KEYED, OTHER, *texts))}), *texts]
@@ -181,7 +181,7 @@ def pieces(kind: str, *texts: str, normalizer: Any = None) -> Callable[[Any], No
             parts["model"] |= {"merges": [], "ignore_merges": True}
         else:
             parts["model"]["unk_token"] = "<unk>"
-        parts |= {"normalizer": normalizer, "pre_tokenizer": None, "post_processor": None, "added_tokens": []}
+        parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "added_tokens": [], **rules}
 
     return change
 
@@ -214,24 +214,32 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
         normalised(replace(r"(?<=^... .)(?=.... .{7} ... .{5} )", "  ")),
         "normalizer has a rule for a word or its surroundings",
     ),
-    "an added token for a prompt": (added(KEYED), "has one token for 'The nurse"),
-    "an added token for a prompt, of which nothing is written": (added(KEYED, special=True), "has one token for"),
-    "added tokens for halves": (added(KEYED[:22], KEYED[22:]), "has one token for 'The nurse thanked the '"),
-    "an added token for two words": (added("nurse thanked"), "has one token for 'nurse thanked'"),
+    "an added token for a prompt": (added(KEYED), "has 1 token for 'The nurse"),
+    "an added token for a prompt, of which nothing is written": (added(KEYED, special=True), "has 1 token for"),
+    "added tokens for halves": (added(KEYED[:22], KEYED[22:]), "has 1 token for 'The nurse thanked the '"),
+    "an added token for two words": (added("nurse thanked"), "has 1 token for 'nurse thanked'"),
     "an added token after normalisation": (
         lambda parts: (
             added("The\u2581nurse\u2581thanked", normalized=True)(parts),
             normalised({"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"})(parts),
         ),
-        "has one token for 'The\u2581nurse",
+        "has 1 token for 'The\u2581nurse",
     ),
-    "a vocabulary of prompts": (pieces("WordLevel", KEYED, OTHER), "has one token for"),
-    "a prompt among pieces": (pieces("Unigram", KEYED), "has one token for 'The nurse"),
-    "a prompt without merges": (pieces("BPE", KEYED), "has one token for 'The nurse"),
-    "the end of a prompt": (pieces("Unigram", "the guard because she was kind."), "has one token for 'the guard"),
+    "a vocabulary of prompts": (pieces("WordLevel", KEYED, OTHER), "has 1 token for"),
+    "a prompt among pieces": (pieces("Unigram", KEYED), "has 1 token for 'The nurse"),
+    "a prompt without merges": (pieces("BPE", KEYED), "has 1 token for 'The nurse"),
+    "a prompt in two pieces": (
+        pieces("Unigram", "The nurse thanked the guard", " because she was kind."),
+        "has 2 tokens for 'The nurse",
+    ),
+    "two words of a vocabulary of words": (
+        pieces("WordLevel", "The nurse ", pre_tokenizer=rule("Split", r"\S+ \S+ ?", behavior="Isolated", invert=False)),
+        "has 1 token for 'The nurse '",
+    ),
+    "the end of a prompt": (pieces("Unigram", "the guard because she was kind."), "has 1 token for 'the guard"),
     "a prompt without white space": (
         pieces("Unigram", "nursethankedtheguardbecauseshe", normalizer=replace(" ", "")),
-        "has one token for 'nurse thanked the guard because she'",
+        "has 1 token for 'nurse thanked the guard because she'",
     ),
     "a word that is not written": (special_word, "takes the word ' she' for a special token"),
 }
