@@ -6,7 +6,7 @@ phrase: an id for a whole prompt tells a model its answer. What ids spell is rea
 because rules for decoding could undo those for encoding.
 
 A text may differ from its ids in case, accents, white space, quotation marks, and where compatible characters are
-replaced (NFKC), as with uncased models and SentencePiece. Unknown tokens may stand for anything, and signs that no
+replaced (NFKC), as with uncased models and SentencePiece. Unknown tokens may stand for any words, and signs that no
 token holds may be lost: that depends on the vocabulary alone.
 """
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _REMEDY = "name the --tokenizer that the model was trained with, as its authors published it"
 _RULES = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 _MOST_CHARACTERS = 4_000
-"""Maximum length of all rules as JSON, without SentencePiece's table of characters. Those of published models take
-about 1,500; each item of a benchmark would take about 100."""
+"""Maximum length of all rules as JSON, without SentencePiece's table of characters, which is read sign by sign, also if
+it holds words. Those of published models take about 1,500; each item of a benchmark would take about 100."""
 _FIELDS = ("pattern", "content", "prepend", "prefix", "suffix")
 _NO_WORDS = re.compile(r"\\[pP]\{[^}]*\}|\\[a-zA-Z]|<\\?\|\w+\\?\|>|\[:\w+:\]")
 """What has letters in a pattern and is no word: classes of characters, and special tokens."""
@@ -163,13 +163,14 @@ class _Spelling(dict[int, bytes]):
             ConfigError: it is more.
         """
         for token, (start, end) in zip(ids, spans, strict=True):
-            if token != self._unknown and (end - start > 2 * self._most_words or token in self._added):
+            if end - start > 2 * self._most_words or token in self._added:
                 self._check_size(token, text[start:end])
 
     def _check_size(self, token: int, text: str) -> None:
         words = [word for word in text.replace("\u2581", " ").split() if any(map(str.isalnum, word))]
         is_single = token in self._added and not _MARK.fullmatch(text.strip())
-        if len(words) > (1 if is_single else self._most_words) or sum(map(str.isalpha, text)) > _MOST_LETTERS:
+        n_letters = 0 if token == self._unknown else sum(map(str.isalpha, text))
+        if len(words) > (1 if is_single else self._most_words) or n_letters > _MOST_LETTERS:
             raise _too_much(text, 1)
 
     def _known(self, text: str) -> str:

@@ -168,6 +168,11 @@ def added(*contents: str, **fields: bool) -> Callable[[Any], None]:
     return change
 
 
+def normalised_token(parts: Any) -> None:
+    added("The\u2581nurse\u2581thanked", normalized=True)(parts)
+    normalised({"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"})(parts)
+
+
 def pieces(kind: str, *texts: str, **rules: Any) -> Callable[[Any], None]:
     """Return a change to a vocabulary of single signs and of these texts, which nothing splits but rules."""
 
@@ -218,13 +223,7 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "an added token for a prompt, of which nothing is written": (added(KEYED, special=True), "has 1 token for"),
     "added tokens for halves": (added(KEYED[:22], KEYED[22:]), "has 1 token for 'The nurse thanked the '"),
     "an added token for two words": (added("nurse thanked"), "has 1 token for 'nurse thanked'"),
-    "an added token after normalisation": (
-        lambda parts: (
-            added("The\u2581nurse\u2581thanked", normalized=True)(parts),
-            normalised({"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"})(parts),
-        ),
-        "has 1 token for 'The\u2581nurse",
-    ),
+    "an added token after normalisation": (normalised_token, "has 1 token for 'The\u2581nurse"),
     "a vocabulary of prompts": (pieces("WordLevel", KEYED, OTHER), "has 1 token for"),
     "a prompt among pieces": (pieces("Unigram", KEYED), "has 1 token for 'The nurse"),
     "a prompt without merges": (pieces("BPE", KEYED), "has 1 token for 'The nurse"),
@@ -233,8 +232,12 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
         "has 2 tokens for 'The nurse",
     ),
     "two words of a vocabulary of words": (
-        pieces("WordLevel", "The nurse ", pre_tokenizer=rule("Split", r"\S+ \S+ ?", behavior="Isolated", invert=False)),
-        "has 1 token for 'The nurse '",
+        pieces("WordLevel", "The baker ", pre_tokenizer=rule("Split", r"\S+ \S+ ?", behavior="Isolated", invert=False)),
+        "has 1 token for 'The baker '",
+    ),
+    "prompts of a length that are unknown": (
+        pieces("WordLevel", "x", pre_tokenizer=rule("Split", "^.{49}$|[^\n]", behavior="Isolated", invert=False)),
+        "has 1 token for 'The nurse",
     ),
     "the end of a prompt": (pieces("Unigram", "the guard because she was kind."), "has 1 token for 'the guard"),
     "a prompt without white space": (
