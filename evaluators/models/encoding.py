@@ -114,8 +114,9 @@ class _Spelling(dict[int, bytes]):
         self._unknown = tokenizer.get_vocab().get(unknown) if _MARK.fullmatch(unknown) else None
 
     def __missing__(self, token: int) -> bytes:
-        self[token] = spelt = self._spelt(token)
+        spelt = self._spelt(token)
         self._check_size(token, spelt.decode(errors="replace"))
+        self[token] = spelt
         return spelt
 
     def _spelt(self, token: int) -> bytes:
@@ -168,9 +169,11 @@ class _Spelling(dict[int, bytes]):
 
     def _check_size(self, token: int, text: str) -> None:
         words = [word for word in text.replace("\u2581", " ").split() if any(map(str.isalnum, word))]
-        is_single = token in self._added and not _MARK.fullmatch(text.strip())
+        most = self._most_words
+        if token in self._added:
+            most = _MOST_WORDS if _MARK.fullmatch(text.strip()) else 1
         n_letters = 0 if token == self._unknown else sum(map(str.isalpha, text))
-        if len(words) > (1 if is_single else self._most_words) or n_letters > _MOST_LETTERS:
+        if len(words) > most or n_letters > _MOST_LETTERS:
             raise _too_much(text, 1)
 
     def _known(self, text: str) -> str:
