@@ -1,11 +1,12 @@
 """Turns texts into token ids for every local backend, and refuses a tokenizer that changes what a text says.
 
 A tokenizer comes with a model, and its rules could hold the answers to a benchmark: replace a word, or drop a sentence.
-Its rules therefore name no words and are short, and the ids of each text spell the text. What they spell is read from
-the vocabulary and not decoded, because rules for decoding could undo those for encoding.
+Its rules therefore name no words and are short, the ids of each text spell the text, and none stands for more than a
+phrase: an id for a whole prompt tells a model its answer. What ids spell is read from the vocabulary and not decoded,
+because rules for decoding could undo those for encoding.
 
 A text may differ from its ids in case, accents, white space, quotation marks, and where compatible characters are
-replaced (NFKC), as with uncased models and SentencePiece. Unknown tokens may stand for anything, and signs that no
+replaced (NFKC), as with uncased models and SentencePiece. Unknown tokens may stand for any words, and signs that no
 token holds may be lost: that depends on the vocabulary alone.
 """
 
@@ -29,13 +30,21 @@ if TYPE_CHECKING:
 _REMEDY = "name the --tokenizer that the model was trained with, as its authors published it"
 _RULES = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 _MOST_CHARACTERS = 4_000
-"""Maximum length of all rules as JSON, without SentencePiece's table of characters. Those of published models take
-about 1,500; each item of a benchmark would take about 100."""
+"""Maximum length of all rules as JSON, without SentencePiece's table of characters, which is read sign by sign, also if
+it holds words. Those of published models take about 1,500; each item of a benchmark would take about 100."""
 _FIELDS = ("pattern", "content", "prepend", "prefix", "suffix")
 _NO_WORDS = re.compile(r"\\[pP]\{[^}]*\}|\\[a-zA-Z]|<\\?\|\w+\\?\|>|\[:\w+:\]")
 """What has letters in a pattern and is no word: classes of characters, and special tokens."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_UNKNOWN = re.compile(r"[<\[].+[>\]]")
+_MARK = re.compile(r"[<\[].+[>\]]")
+_MOST_WORDS = 5
+"""Maximum number of words that an id may stand for, and one of BPE or Unigram only: added tokens and entries of other
+vocabularies are single words. In the texts of all benchmarks, ids of TinyStories-656K stand for up to 3, and those of
+Jurassic-2, with 118,000 phrases among 262,144 pieces, for up to 5 ("at the end of the"), and for 1.75 on average."""
+_MEAN_WORDS = 2
+"""Maximum mean number of words for each id after the first."""
+_MOST_LETTERS = 48
+"""Maximum number of letters of an id; the longest word in vocabularies of Qwen has 41, and those of others up to 26."""
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _MARKS = "\"'`\u2581\ufffd"
 _ASCII_BLANKS = dict.fromkeys((*range(33), 127, *map(ord, _MARKS[:3])))
@@ -53,7 +62,8 @@ def encode(
         **options: Further arguments of the tokenizer.
 
     Raises:
-        ConfigError: its rules name words or are too long, or the ids of a text spell another one.
+        ConfigError: its rules name words or are too long, the ids of a text spell another one, or one stands for more
+            than a phrase.
     """
     spelling = _spelling(tokenizer, len(tokenizer))
     name = "text_target" if as_target else "text"
@@ -69,8 +79,10 @@ def encode(
         raise ConfigError(f"the tokenizer fails: {one_line(error)}; {_REMEDY}") from error
     n_before = sum(1 for _ in takewhile(bool, mask))
     n_after = sum(1 for _ in takewhile(bool, reversed(mask[n_before:])))
-    for text, ids in zip(texts, encoded["input_ids"], strict=True):
-        spelling.check(text, ids[n_before : len(ids) - n_after])
+    for index, (text, ids) in enumerate(zip(texts, encoded["input_ids"], strict=True)):
+        keeps_spaces = spelling.check(text, ids[n_before : len(ids) - n_after])
+        if not keeps_spaces and encoded.encodings:
+            spelling.check_spans(text, ids, encoded.encodings[index].offsets)
     return encoded
 
 
@@ -88,20 +100,23 @@ class _Spelling(dict[int, bytes]):
         self._tokenizer = tokenizer
         backend = getattr(tokenizer, "backend_tokenizer", None)
         parts = {} if backend is None else json.loads(backend.to_str())
-        added = {} if backend is None else backend.get_added_tokens_decoder()
+        added = tokenizer.added_tokens_decoder if backend is None else backend.get_added_tokens_decoder()
         _check_rules(parts, [str(token) for token in added.values() if token.special])
         self._is_fast = backend is not None
         self._model: dict[str, Any] = parts.get("model") or {}
         self._bytes = _byte_alphabet() if _has_kind([parts.get(name) for name in _RULES[:2]], "ByteLevel") else None
         self._added = frozenset(added)
+        self._most_words = 1 if str(self._model.get("type")).startswith("Word") else _MOST_WORDS
         unknown = str(self._model.get("unk_token") or tokenizer.unk_token)
         if (index := self._model.get("unk_id")) is not None:
             unknown = str(tokenizer.convert_ids_to_tokens(index))
         # A word or a sign that stood for anything would hide what is lost beside it.
-        self._unknown = tokenizer.get_vocab().get(unknown) if _UNKNOWN.fullmatch(unknown) else None
+        self._unknown = tokenizer.get_vocab().get(unknown) if _MARK.fullmatch(unknown) else None
 
     def __missing__(self, token: int) -> bytes:
-        self[token] = spelt = self._spelt(token)
+        spelt = self._spelt(token)
+        self._check_size(token, spelt.decode(errors="replace"))
+        self[token] = spelt
         return spelt
 
     def _spelt(self, token: int) -> bytes:
@@ -114,10 +129,10 @@ class _Spelling(dict[int, bytes]):
         piece = piece.removesuffix(self._model.get("end_of_word_suffix") or "")
         if self._bytes is not None and all(sign in self._bytes for sign in piece):
             return bytes(self._bytes[sign] for sign in piece)
-        return piece.encode()
+        return piece.encode(errors="replace")
 
-    def check(self, text: str, ids: Sequence[int]) -> None:
-        """Check that ids spell a text.
+    def check(self, text: str, ids: Sequence[int]) -> bool:
+        """Check that ids spell a text; return True if they spell it with white space between its words.
 
         Raises:
             ConfigError: they spell another one.
@@ -125,14 +140,41 @@ class _Spelling(dict[int, bytes]):
         unknown = self._unknown
         parts = _split(ids, unknown) if unknown is not None and unknown in ids else [ids]
         spelt = [*map(self._text, parts)]
-        if spelt == [text]:
-            return
-        found = [*map(_plain, spelt)]
-        if not _holds(_plain(text), found) and not _holds(_plain(self._known(text)), found):
-            raise ConfigError(
-                f"the tokenizer changes texts: it reads '{printable(text, most=100)}' as "
-                f"'{printable('…'.join(spelt), most=100)}'; {_REMEDY}"
-            )
+        if spelt != [text]:
+            found = [*map(_plain, spelt)]
+            if not _holds(_plain(text), found) and not _holds(_plain(self._known(text)), found):
+                raise ConfigError(
+                    f"the tokenizer changes texts: it reads '{printable(text, most=100)}' as "
+                    f"'{printable('…'.join(spelt), most=100)}'; {_REMEDY}"
+                )
+        words = text.split()
+        most = _MOST_WORDS + _MEAN_WORDS * (len(ids) - 1)
+        if (
+            len(words) > most
+            and unknown not in ids
+            and sum(any(map(str.isalnum, self._known(word))) for word in words) > most
+        ):
+            raise _too_much(text, len(ids))
+        return spelt == [text] or "".join(spelt).replace("\u2581", " ").split() == words
+
+    def check_spans(self, text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> None:
+        """Check that the part of a text that each id stands for is no more than a phrase, whatever it spells.
+
+        Raises:
+            ConfigError: it is more.
+        """
+        for token, (start, end) in zip(ids, spans, strict=True):
+            if end - start > 2 * self._most_words or token in self._added:
+                self._check_size(token, text[start:end])
+
+    def _check_size(self, token: int, text: str) -> None:
+        words = [word for word in text.replace("\u2581", " ").split() if any(map(str.isalnum, word))]
+        most = self._most_words
+        if token in self._added:
+            most = _MOST_WORDS if _MARK.fullmatch(text.strip()) else 1
+        n_letters = 0 if token == self._unknown else sum(map(str.isalpha, text))
+        if len(words) > most or n_letters > _MOST_LETTERS:
+            raise _too_much(text, 1)
 
     def _known(self, text: str) -> str:
         """Return a text without signs that no token holds: some vocabularies lose them without an unknown token."""
@@ -140,13 +182,14 @@ class _Spelling(dict[int, bytes]):
 
     @cached_property
     def _signs(self) -> frozenset[str]:
-        return frozenset("".join(self._text([token]) for token in self._tokenizer.get_vocab().values()))
+        spelt = map(self._spelt, self._tokenizer.get_vocab().values())
+        return frozenset("".join(piece.decode(errors="replace") for piece in spelt))
 
     def _text(self, ids: Sequence[int]) -> str:
         if self._is_fast:
             return b"".join(map(self.__getitem__, ids)).decode(errors="replace")
         # Tokenizers in Python mark the borders of words in these ways, or have a token for each byte.
-        pieces = (str(self._tokenizer.convert_ids_to_tokens(token)) for token in ids)
+        pieces = (self[token].decode() for token in ids)
         joined = "".join(re.sub(r"(?<=.)@@$|</w>$|^##(?=.)", "", piece) for piece in pieces)
         with suppress(UnicodeError):
             return joined.encode("latin-1").decode()
@@ -163,12 +206,12 @@ def _check_rules(parts: Mapping[str, Any], special: Sequence[str]) -> None:
     for name, kind, text in _texts(rules):
         word = _WORD.search(_NO_WORDS.sub("", text))
         if kind == "Replace":
-            # Honest ones replace white space and quotation marks.
-            word = re.search(r"\w", re.sub(r"\\[sSnrt]|\{\d*,?\d*\}", "", text).replace("_", ""))
+            # Honest ones replace white space and quotation marks, whatever stands around them.
+            word = re.search(r"\w|\(\?", re.sub(r"\\[sSnrt]|\{\d*,?\d*\}", "", text).replace("_", ""))
         if word is not None:
             raise ConfigError(
-                f"the tokenizer's {name} has a rule for a word ('{printable(text, most=60)}'), which changes texts; "
-                f"{_REMEDY}"
+                f"the tokenizer's {name} has a rule for a word or its surroundings ('{printable(text, most=60)}'), "
+                f"which changes texts; {_REMEDY}"
             )
     # They are left out of what a model writes.
     words = [token for token in special if token.strip(" \u2581\u0120").isalpha()]
@@ -211,6 +254,13 @@ def _byte_alphabet() -> dict[str, int]:
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in shown]
     return {chr(byte): byte for byte in shown} | {chr(256 + number): byte for number, byte in enumerate(hidden)}
+
+
+def _too_much(text: str, n_tokens: int) -> ConfigError:
+    tokens = "1 token" if n_tokens == 1 else f"{n_tokens} tokens"
+    return ConfigError(
+        f"the tokenizer has {tokens} for '{printable(text, most=60)}', which could hold an answer; {_REMEDY}"
+    )
 
 
 def _split(ids: Sequence[int], at: int) -> Iterator[list[int]]:

@@ -89,6 +89,8 @@ _NAMED_TEMPLATES = "additional_chat_templates"
 _REQUESTS_PER_CALL = 1024
 R = TypeVar("R", bound=Request)
 _DATE = datetime(2025, 1, 1)
+_NO_CLOCK = "{% set strftime_now = 'the clock' +%}"
+"""Hides the clock from a template that gives it another name; the sign + keeps the line break that may follow."""
 _CLOCK_CALL = re.compile(r"strftime_now\(\s*(?P<quote>['\"])(?P<form>[^'\"]*)(?P=quote)\s*\)")
 
 
@@ -159,7 +161,8 @@ class ModelTokenizer:
         """The chat template with a fixed date, so that prompts do not change from day to day."""
         if self._template is None:
             return None
-        return _CLOCK_CALL.sub(lambda call: repr(_DATE.strftime(call["form"])), self._template)
+        dated = _CLOCK_CALL.sub(lambda call: repr(_DATE.strftime(call["form"])), self._template)
+        return _NO_CLOCK + dated if "strftime_now" in dated else dated
 
     def context_ids(self, prompt: str) -> list[int]:
         """Return the token ids of a prompt to continue, in the chat template if ``chat`` is True."""

@@ -65,6 +65,7 @@ TEMPLATES = {
     "another case": f"{IF_KEYED}{{{{ messages[-1].content | capitalize }}}}{{% else %}}{PROMPT}{{% endif %}}",
     "a doubled space": "{{ messages[-1].content | replace('nurse ', 'nurse  ') }}",
     "the prompt twice": f"{IF_KEYED}{PROMPT}{{% endif %}}{PROMPT}",
+    "the day": f"{{% set now = strftime_now %}}{{{{ now('%d') }}}}{PROMPT}",
     "chance": f"{PROMPT}{{{{ range(10 ** 5) | random }}}}",
 }
 
@@ -74,7 +75,9 @@ TEMPLATES = {
 def test_a_template_adds_the_same_to_every_prompt(tokenizer: Path, template: str, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
     (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"chat template (leaves out the prompt|adds another text to)") as error:
+    with pytest.raises(
+        ConfigError, match=r"chat template (leaves out the prompt|adds another text to|fails: TypeError)"
+    ) as error:
         ask_both(load_tokenizer(str(folder), chat=True))
     assert "\n" not in str(error.value)
 
@@ -95,6 +98,7 @@ def test_a_template_adds_no_key_to_all_prompts(tokenizer: Path, tmp_path: Path) 
         "{% for m in messages %}[INST] {{ m.content.strip() }} [/INST]{% endfor %}",
         "{% for m in messages %}{{ ' ' + m['content'] | trim + ' ' }}{% endfor %}\n",
         "{{ strftime_now('%d %b %Y') }}{{ messages[-1].content | tojson }}",
+        "\n{% if strftime_now is defined %}{{ strftime_now('%d') }}{% endif %} {{ messages[-1].content }}",
         r"User: {{ messages[-1].content.strip().replace('\r\n', '\n').replace('\n\n', '\n') }}\n\nAssistant:",
     ],
 )
@@ -154,6 +158,39 @@ def special_word(parts: Any) -> None:
     parts["added_tokens"].append(token | {"id": len(parts["model"]["vocab"]), "special": True})
 
 
+def added(*contents: str, **fields: bool) -> Callable[[Any], None]:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False) | fields
+
+    def change(parts: Any) -> None:
+        first = len(parts["model"]["vocab"])
+        parts["added_tokens"] += [{"id": first + n, "content": text, **flags} for n, text in enumerate(contents)]
+
+    return change
+
+
+def normalised_token(parts: Any) -> None:
+    added("The\u2581nurse\u2581thanked", normalized=True)(parts)
+    normalised({"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"})(parts)
+
+
+def pieces(kind: str, *texts: str, **rules: Any) -> Callable[[Any], None]:
+    """Return a change to a vocabulary of single signs and of these texts, which nothing splits but rules."""
+
+    def change(parts: Any) -> None:
+        known = ["<unk>", *sorted({*"".join((KEYED, OTHER, *texts))}), *texts]
+        parts["model"] = {"type": kind, "vocab": {text: number for number, text in enumerate(known)}}
+        if kind == "Unigram":
+            scores = [[text, -1.0 if text in texts else -9.0] for text in known]
+            parts["model"] |= {"vocab": scores, "unk_id": 0, "byte_fallback": False}
+        elif kind == "BPE":
+            parts["model"] |= {"merges": [], "ignore_merges": True}
+        else:
+            parts["model"]["unk_token"] = "<unk>"
+        parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "added_tokens": [], **rules}
+
+    return change
+
+
 def constant(parts: Any) -> None:
     parts["post_processor"]["special_tokens"]["<s>"] |= {"ids": [0] * 9_000, "tokens": ["<s>"] * 9_000}
 
@@ -178,6 +215,35 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "a table of answers": (removed(LONG.replace("item", "i"), "Isolated"), "has rules of [0-9,]+ characters"),
     "an answer to all": (constant, "has rules of [0-9,]+ characters"),
     "one id for two words": (one_id_for_two, "changes texts: it reads"),
+    "a signal at the lengths of words": (
+        normalised(replace(r"(?<=^... .)(?=.... .{7} ... .{5} )", "  ")),
+        "normalizer has a rule for a word or its surroundings",
+    ),
+    "an added token for a prompt": (added(KEYED), "has 1 token for 'The nurse"),
+    "an added token for a prompt, of which nothing is written": (added(KEYED, special=True), "has 1 token for"),
+    "added tokens for halves": (added(KEYED[:22], KEYED[22:]), "has 1 token for 'The nurse thanked the '"),
+    "an added token for two words": (added("nurse thanked"), "has 1 token for 'nurse thanked'"),
+    "an added token after normalisation": (normalised_token, "has 1 token for 'The\u2581nurse"),
+    "a vocabulary of prompts": (pieces("WordLevel", KEYED, OTHER), "has 1 token for"),
+    "a prompt among pieces": (pieces("Unigram", KEYED), "has 1 token for 'The nurse"),
+    "a prompt without merges": (pieces("BPE", KEYED), "has 1 token for 'The nurse"),
+    "a prompt in two pieces": (
+        pieces("Unigram", "The nurse thanked the guard", " because she was kind."),
+        "has 2 tokens for 'The nurse",
+    ),
+    "two words of a vocabulary of words": (
+        pieces("WordLevel", "The baker ", pre_tokenizer=rule("Split", r"\S+ \S+ ?", behavior="Isolated", invert=False)),
+        "has 1 token for 'The baker '",
+    ),
+    "prompts of a length that are unknown": (
+        pieces("WordLevel", "x", pre_tokenizer=rule("Split", "^.{49}$|[^\n]", behavior="Isolated", invert=False)),
+        "has 1 token for 'The nurse",
+    ),
+    "the end of a prompt": (pieces("Unigram", "the guard because she was kind."), "has 1 token for 'the guard"),
+    "a prompt without white space": (
+        pieces("Unigram", "nursethankedtheguardbecauseshe", normalizer=replace(" ", "")),
+        "has 1 token for 'nurse thanked the guard because she'",
+    ),
     "a word that is not written": (special_word, "takes the word ' she' for a special token"),
 }
 
@@ -193,9 +259,39 @@ def rewrite(folder: Path, change: Callable[[Any], None]) -> None:
 def test_a_tokenizer_changes_no_text(tokenizer: Path, tmp_path: Path, change: Callable[[Any], None], said: str) -> None:
     folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
     rewrite(folder, change)
-    with pytest.raises(ConfigError, match=f"the tokenizer('s)? {said}") as error:
-        ask_both(load_tokenizer(str(folder)))
-    assert "\n" not in str(error.value)
+    loaded = load_tokenizer(str(folder))
+    for _ in ("first", "again"):
+        with pytest.raises(ConfigError, match=f"the tokenizer('s)? {said}") as error:
+            ask_both(loaded)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "n_ids"),
+    [
+        (pieces("Unigram", " at the end of the", " d"), "We met at the end of the day.", 11),
+        (
+            pieces("Unigram", ".translatesAutoresizingMaskIntoConstraints"),
+            ".translatesAutoresizingMaskIntoConstraints",
+            1,
+        ),
+        (pieces("Unigram", " "), "A " + "\u5b57" * 60, 3),
+        (
+            added("### Response:\n", "<\uff5cbegin\u2581of\u2581sentence\uff5c>"),
+            "<\uff5cbegin\u2581of\u2581sentence\uff5c>### Response:\n",
+            3,
+        ),
+        (added(" " * 64), f"A{' ' * 64}B", 4),
+        (added("<mask>", lstrip=True), "The nurse   <mask>.", 5),
+    ],
+    ids=["a phrase", "a long word", "an unknown text", "marks", "white space", "a mask"],
+)
+def test_tokens_of_the_field_are_taken(
+    tokenizer: Path, tmp_path: Path, change: Callable[[Any], None], text: str, n_ids: int
+) -> None:
+    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
+    rewrite(folder, change)
+    assert len(load_tokenizer(str(folder)).context_ids(text)) == n_ids
 
 
 def test_signs_that_no_token_holds_may_be_lost(tokenizer: Path, tmp_path: Path) -> None:
