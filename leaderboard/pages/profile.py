@@ -124,7 +124,7 @@ def all_parts(board: Board) -> tuple[Profile, ...]:
     return tuple(one for one, _ in sorted(profiles, key=lambda pair: (not pair[0].is_own, *_by_models(*pair))))
 
 
-def _by_models(profile: Profile, first: Profile) -> tuple[bool, tuple[int, int], str]:
+def _by_models(profile: Profile, first: Profile) -> tuple[bool, tuple[int, int, str, int], str]:
     return not profile.is_local, max(profile.weight.order, first.weight.order), profile.heading
 
 
