@@ -150,6 +150,27 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
         "the identity says id 'mini', the model 'evil/forger'",
     ),
     (
+        "an endpoint's model of no name",
+        with_identity(lambda model: {"backend": "openai", "endpoint": "x", "id": None, "api": "chat"}, **AT_ENDPOINT),
+        "the identity says id 'None', the model 'evil/forger'",
+    ),
+    (
+        "an endpoint's model of another name, with files",
+        with_identity(
+            lambda model: {"backend": "openai", "endpoint": "x", "id": "mini", "api": "c", "model": "evil/forger@1"},
+            **AT_ENDPOINT,
+        ),
+        "the identity says id 'mini', the model 'evil/forger'",
+    ),
+    (
+        "an endpoint's model of another revision",
+        with_identity(
+            lambda model: {"backend": "openai", "endpoint": "x", "id": model.id, "api": "chat", "revision": "2"},
+            **AT_ENDPOINT,
+        ),
+        "the identity says revision '2', the model '1'",
+    ),
+    (
         "an import that calls itself local",
         with_identity(lambda model: {"backend": "import", "model": model.id}, backend="import", endpoint="local"),
         "endpoint 'local' is not that of backend import",
