@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
@@ -61,7 +61,7 @@ def scope_of(table: Table) -> Scope:
     return Scope(signature.benchmark, signature.dataset, signature.dataset_version, protocol)
 
 
-_EMPTY = 4
+_ONLY_RANKED, _EMPTY = 1, 4
 
 
 class Weight(NamedTuple):
@@ -104,11 +104,11 @@ def weight_of(tables: Iterable[Table]) -> Weight:
 def tables_of(board: Board, benchmark: str) -> tuple[Table, ...]:
     """Return the tables of a benchmark; the first one is what its page shows.
 
-    The benchmark's own dataset comes first if a maintainer has registered results on it. Then scopes with registered
-    models that are ranked come before those with other ranked ones, and these before all others; of each the own
-    dataset, the newest version of each dataset, those of the default protocol, then those with most owners of such
-    models, counted over all configs. Retired versions come last, and data that only local runs are on after those of
-    accepted results: pages show them besides.
+    The benchmark's own dataset comes first if a maintainer has registered results on it, unless models have ranks and
+    none of these is registered. Then scopes with registered models that are ranked come before those with other ranked
+    ones, and these before all others; of each the own dataset, the newest version of each dataset, those of the default
+    protocol, then those with most owners of such models, counted over all configs. Retired versions come last, and data
+    that only local runs are on after those of accepted results: pages show them besides.
     Within a scope the default normalisation comes first, then the index before single configs, that of trained scorers
     before that of word lists, and the configs that rank, under the default prompt. Whatever is still alike, what was
     accepted first decides, and never a hash.
@@ -123,6 +123,8 @@ def tables_of(board: Board, benchmark: str) -> tuple[Table, ...]:
     is_known = any(
         scope.is_of_benchmark and not scope.is_retired and weight.is_registered for scope, weight in weights.items()
     )
+    # What the gate shuts, registered or not, never comes before the only models that have a rank.
+    is_known &= min((weight.level for weight in weights.values()), default=_EMPTY) != _ONLY_RANKED
 
     def by_scope(scope: Scope) -> tuple[object, ...]:
         (level, *others), is_other = weights[scope].order, not scope.is_of_benchmark
@@ -134,11 +136,13 @@ def tables_of(board: Board, benchmark: str) -> tuple[Table, ...]:
         )
 
     return tuple(
-        table for scope in sorted(scopes, key=by_scope) for table in sorted(scopes[scope], key=_order_in_scope)
+        table
+        for scope in sorted(scopes, key=by_scope)
+        for table in sorted(scopes[scope], key=partial(_order_in_scope, level_of_scope=weights[scope].level))
     )
 
 
-def _order_in_scope(table: Table) -> tuple[object, ...]:
+def _order_in_scope(table: Table, level_of_scope: int) -> tuple[object, ...]:
     signature = table.signature
     prompts = [load_task(one.task).prompts.get(one.prompt) for one in table.signatures]
     is_scored_otherwise = any(
@@ -153,6 +157,7 @@ def _order_in_scope(table: Table) -> tuple[object, ...]:
     level, *others = (weight := weight_of([table])).order
     # That every model fails to beat a baseline in some config of the index does not make one config the first table.
     is_led = table.is_index and not table.is_demo and weight.is_registered and not is_scored_otherwise
+    is_led &= level_of_scope != _ONLY_RANKED
     accepted = (precedence(entry) for row in table.rows if not row.is_baseline for entry in row.entries)
     return (
         *(not is_led, level, is_scored_otherwise, not table.is_index, not table.is_whole),

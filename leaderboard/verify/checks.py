@@ -101,7 +101,7 @@ def _faults_of_model(model: Model, *, is_foreign: bool) -> Iterator[str]:
         yield f"precision {model.precision} is none of {', '.join(PRECISIONS)}; {again}"
 
 
-def _said_of_files(model: Model, identity: Mapping[str, str | None]) -> Iterator[tuple[str, str | None, str, str]]:
+def _said_of_files(model: Model, identity: Mapping[str, str | None]) -> Iterator[tuple[str, str | None, str | None, str]]:
     rename = "run it again without --name, or name the folder that was loaded"
     files = identity.get("adapter") or identity.get("model")
     if model.backend == BACKEND:
