@@ -69,12 +69,10 @@ class Weight(NamedTuple):
 
     level: int
     """Their :attr:`Row.level`; 4 without any language model."""
-    owners: frozenset[str]
-    """Accounts that handed them in; empty if they are not registered."""
     accepted: str
     """Date on which the first of them was accepted; empty if they are not registered."""
-    models: frozenset[str]
-    """Ids of their models; none of level 3."""
+    models: Mapping[str, str | None]
+    """Owners of their models, None if they are not registered, by the model's id; none of level 3."""
 
     @property
     def is_registered(self) -> bool:
@@ -84,7 +82,7 @@ class Weight(NamedTuple):
     @property
     def order(self) -> tuple[int, int, str, int]:
         """The sort key: the level, then most owners, whose many models count once, then what was accepted first."""
-        return self.level, -len(self.owners), self.accepted, -len(self.models)
+        return self.level, -len({*self.models.values()}), self.accepted, -len(self.models)
 
 
 def weight_of(tables: Iterable[Table]) -> Weight:
@@ -93,12 +91,7 @@ def weight_of(tables: Iterable[Table]) -> Weight:
     level = min((row.level for row in rows), default=_EMPTY)
     counting = [row for row in rows if row.level == level < 3]
     dates = [one.acceptance.accepted for row in counting if row.owner for one in row.entries if one.acceptance]
-    return Weight(
-        level,
-        frozenset(row.owner for row in counting if row.owner),
-        min(dates, default=""),
-        frozenset(row.model.id for row in counting),
-    )
+    return Weight(level, min(dates, default=""), {row.model.id: row.owner for row in counting})
 
 
 def tables_of(board: Board, benchmark: str) -> tuple[Table, ...]:

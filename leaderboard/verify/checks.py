@@ -101,7 +101,7 @@ def _faults_of_model(model: Model, *, is_foreign: bool) -> Iterator[str]:
         yield f"precision {model.precision} is none of {', '.join(PRECISIONS)}; {again}"
 
 
-def _said_of_files(model: Model, identity: Mapping[str, str | None]) -> Iterator[tuple[str, str | None, str | None, str]]:
+def _said_of_files(model: Model, identity: Mapping[str, str | None]) -> Iterator[tuple[str, str | None, str, str]]:
     rename = "run it again without --name, or name the folder that was loaded"
     files = identity.get("adapter") or identity.get("model")
     if model.backend == BACKEND:
@@ -115,7 +115,7 @@ def _said_of_files(model: Model, identity: Mapping[str, str | None]) -> Iterator
             # With one adapter per context, an id has this suffix.
             yield "id", model.id.removesuffix("-LoRA") if "adapters" in identity else model.id, name, rename
     if model.backend != BACKEND and "id" in identity:
-        yield "id", model.id, identity["id"], rename
+        yield "id", model.id, identity["id"] or "", rename
 
 
 def _faults_of_signature(signature: Signature) -> Iterator[str]:

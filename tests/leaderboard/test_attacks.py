@@ -152,7 +152,7 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
     (
         "an endpoint's model of no name",
         with_identity(lambda model: {"backend": "openai", "endpoint": "x", "id": None, "api": "chat"}, **AT_ENDPOINT),
-        "the identity says id 'None', the model 'evil/forger'",
+        "the identity says id '', the model 'evil/forger'",
     ),
     (
         "an endpoint's model of another name, with files",

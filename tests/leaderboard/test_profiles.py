@@ -138,8 +138,8 @@ def of_owners(models: list[dict[str, Any]], *owners: str) -> list[dict[str, Any]
     return [{**fields, "owner": owners[number % len(owners)]} for number, fields in enumerate(models)]
 
 
-DATES = {"date": "2026-01-01"}
-EARLIER = {"date": "2025-01-01"}
+DATES: dict[str, Any] = {"date": "2026-01-01"}
+EARLIER: dict[str, Any] = {"date": "2025-01-01"}
 TAKEOVERS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
     *((f"another normalisation, {name}", {}, ranked(1, normalisation=name)) for name in NORMALISATIONS),
     *((f"more models, {name}", {}, ranked(4, normalisation=name)) for name in NORMALISATIONS),
@@ -199,3 +199,15 @@ def test_nobody_takes_the_first_table_over(
     assert first is profile.table is front.table
     assert all(column.table is first for column in profile.columns)
     assert {row.model_id for row in front_table(board, all_parts(board)).rows} >= {*HONEST}
+
+
+def test_many_models_of_one_owner_fold_no_columns_of_others_away(tmp_path: Path) -> None:
+    for model, certainty in HONEST.items():
+        stand(tmp_path, model, certainty, **DATES)
+    for fields in ranked(9, version="9.1.0", owner="evil", **DATES):
+        stand(tmp_path, **fields)
+    book = KeyBook(write_keys(tmp_path.parent / f"{tmp_path.name}-keys", tmp_path))
+    board = assemble(load([Root(tmp_path, "accepted")], book, Memory(None)).entries)
+    front = front_table(board, all_parts(board))
+    assert [part.scope.dataset_version for part in front.groups] == ["9.1.0", "9.0.0"]
+    assert {row.model_id for row in front.rows} >= {*HONEST}
