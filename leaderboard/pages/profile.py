@@ -6,6 +6,7 @@ Tints say what the data separate, and nothing else: models that cannot be told a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
@@ -124,7 +125,7 @@ def all_parts(board: Board) -> tuple[Profile, ...]:
     return tuple(one for one, _ in sorted(profiles, key=lambda pair: (not pair[0].is_own, *_by_models(*pair))))
 
 
-def _by_models(profile: Profile, first: Profile) -> tuple[bool, tuple[int, int], str]:
+def _by_models(profile: Profile, first: Profile) -> tuple[bool, tuple[int, int, str, int], str]:
     return not profile.is_local, max(profile.weight.order, first.weight.order), profile.heading
 
 
@@ -154,14 +155,16 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
     names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks() if not pages.is_of_own_data)}
     shown: list[Profile] = []
     folded: dict[Folded, list[tuple[str, str]]] = {}
-    models: frozenset[str] = frozenset()
+    models: dict[str, str | None] = {}
     for part in parts:
-        # A column of which most cells are empty says less than a line; rows that anybody can add empty no other's.
-        is_filled = 2 * len(part.models) >= len(models | part.models.keys())
+        owners = {model: part.weight.models.get(model) for model in part.models} | models
+        n_models, n_here = Counter(owners.values()), Counter(owners[model] for model in part.models)
+        # A column of which most cells are empty says less than a line; nor do one owner's many rows empty another's.
+        is_filled = 2 * sum(n_here[owner] / n for owner, n in n_models.items()) >= len(n_models)
         if not part.scope.is_retired and (part.is_own or part.is_local or is_filled):
             shown.append(part)
             # Own data stand there for whoever has them, and say nothing of what others are asked.
-            models |= frozenset() if part.is_own else part.weight.models
+            models |= {} if part.is_own else part.weight.models
         else:
             # One line for all ways in which the same models were asked and do as well.
             folded.setdefault(_folded(part), []).append((part.conditions, _ranked_page(part)))

@@ -321,7 +321,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             has_answers=any(map(explorer_link, model.placements)),
         )
         for placement in model.placements:
-            tries = view.tries.get(entry.place) if (entry := placement.row.entry).acceptance else None
+            tries = _tries(view, placement.row.entry)
             write(placement.page, "result.md.j2", model=model, placement=placement, tries=tries, rule=rule())
         for placed in index_placements(view.indices, model.id):
             write(
@@ -329,12 +329,17 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
                 "index_result.md.j2",
                 model=model,
                 placement=placed,
-                tries=view.tries.get(entry.place) if (entry := placed.row.entry).acceptance else None,
+                tries=_tries(view, placed.row.entry),
                 answers=answers,
             )
     if len(language_models) < len(view.models):
         write(BASELINES, "useless.md.j2", groups=useless_predictors(view.board))
     return pages
+
+
+def _tries(view: View, entry: Entry) -> str | None:
+    """Return how many results the owner of an accepted one has handed in; published answers of others are no tries."""
+    return view.tries.get(entry.place) if entry.acceptance is not None and not entry.is_imported else None
 
 
 def _wrong(model: ModelView) -> Placement | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -76,17 +76,20 @@ def index_tables(entries: Sequence[Entry]) -> Indices:
 
 
 def _of_one_version(rows: Sequence[Row]) -> list[Row]:
-    """Return rows of which each index has the version that most rows have; others lose its value, with the reason.
+    """Return rows of which each index has the version that most owners have; others lose its value, with the reason.
 
-    Only rows of the lowest level decide, and of as many of these those that were accepted first.
+    Only rows of the lowest level decide, and of as many owners those that were accepted first.
     """
     usual: list[str | None] = []
     ordered = sorted(rows, key=lambda row: (row.is_baseline, row.level, precedence(row.entry)))
     for column in zip(*(row.indices for row in ordered), strict=True):
         known = [(row, one.metric) for row, one in zip(ordered, column, strict=True) if one.metric.value is not None]
         deciding = [(row.is_baseline, row.level) for row, _ in known[:1]]
-        versions = Counter(metric.version for row, metric in known if [(row.is_baseline, row.level)] == deciding)
-        usual.append(max(versions, key=versions.__getitem__, default=None))
+        owners: dict[str, set[str]] = defaultdict(set)
+        for row, metric in known:
+            if [(row.is_baseline, row.level)] == deciding:
+                owners[metric.version].add(row.owner or row.identity)
+        usual.append(max(owners, key=lambda version: len(owners[version]), default=None))
     return [
         replace(row, indices=tuple(_of_version(*pair) for pair in zip(row.indices, usual, strict=True))) for row in rows
     ]

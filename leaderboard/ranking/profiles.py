@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
@@ -37,6 +37,17 @@ class Scope(NamedTuple):
         return self.dataset, self.dataset_version
 
     @property
+    def is_of_benchmark(self) -> bool:
+        """True for the dataset of the benchmark's own name and the one that its published answers belong to."""
+        importer = load_benchmark(self.benchmark).importer
+        return self.dataset in (self.benchmark, importer and importer.dataset)
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The numbers of the version of the dataset."""
+        return tuple(map(int, self.dataset_version.split(".")))
+
+    @property
     def is_retired(self) -> bool:
         """True if a later version of the dataset mends a flaw of this one."""
         return f"{self.dataset}@{self.dataset_version}" in load_benchmark(self.benchmark).retired
@@ -50,36 +61,47 @@ def scope_of(table: Table) -> Scope:
     return Scope(signature.benchmark, signature.dataset, signature.dataset_version, protocol)
 
 
-_EMPTY = 3
+_ONLY_RANKED, _EMPTY = 1, 4
 
 
 class Weight(NamedTuple):
-    """The models by which one of several tables is chosen."""
+    """The rows by which one of several tables is chosen: those of the lowest level among language models."""
 
     level: int
-    """The lowest :attr:`Row.level` of a language model, whose rows alone count; 3 without any language model."""
-    models: frozenset[str]
-    """Ids of the models that have it; none from level 2 on."""
+    """Their :attr:`Row.level`; 4 without any language model."""
+    accepted: str
+    """Date on which the first of them was accepted; empty if they are not registered."""
+    models: Mapping[str, str | None]
+    """Owners of their models, None if they are not registered, by the model's id; none of level 3."""
 
     @property
-    def order(self) -> tuple[int, int]:
-        """The sort key: registered models first, then most."""
-        return self.level, -len(self.models)
+    def is_registered(self) -> bool:
+        """True if a maintainer has registered them, whether they are ranked or not."""
+        return self.level in (0, 2)
+
+    @property
+    def order(self) -> tuple[int, int, str, int]:
+        """The sort key: the level, then most owners, whose many models count once, then what was accepted first."""
+        return self.level, -len({*self.models.values()}), self.accepted, -len(self.models)
 
 
 def weight_of(tables: Iterable[Table]) -> Weight:
-    """Return the models of some tables that count where one of several tables is chosen."""
-    levels = [(row.level, row.model.id) for table in tables for row in table.rows if not row.is_baseline]
-    level = min(levels, default=(_EMPTY, ""))[0]
-    return Weight(level, frozenset(model for of_row, model in levels if of_row == level < 2))
+    """Return what counts where one of several tables is chosen."""
+    rows = [row for table in tables for row in table.rows if not row.is_baseline]
+    level = min((row.level for row in rows), default=_EMPTY)
+    counting = [row for row in rows if row.level == level < 3]
+    dates = [one.acceptance.accepted for row in counting if row.owner for one in row.entries if one.acceptance]
+    return Weight(level, min(dates, default=""), {row.model.id: row.owner for row in counting})
 
 
 def tables_of(board: Board, benchmark: str) -> tuple[Table, ...]:
     """Return the tables of a benchmark; the first one is what its page shows.
 
-    Scopes with registered models come first, then those with ranked ones; of each, those of the default protocol, then
-    those with most such models, counted over all configs. Retired versions come last, and data that only local runs are
-    on after those of accepted results: pages show them besides.
+    The benchmark's own dataset comes first if a maintainer has registered results on it, unless models have ranks and
+    none of these is registered. Then scopes with registered models that are ranked come before those with other ranked
+    ones, and these before all others; of each the own dataset, the newest version of each dataset, those of the default
+    protocol, then those with most owners of such models, counted over all configs. Retired versions come last, and data
+    that only local runs are on after those of accepted results: pages show them besides.
     Within a scope the default normalisation comes first, then the index before single configs, that of trained scorers
     before that of word lists, and the configs that rank, under the default prompt. Whatever is still alike, what was
     accepted first decides, and never a hash.
@@ -90,19 +112,30 @@ def tables_of(board: Board, benchmark: str) -> tuple[Table, ...]:
         if (scope := scope_of(table)).benchmark == benchmark:
             scopes.setdefault(scope, []).append(table)
     own = board.own_datasets
+    weights = {scope: weight_of(of_scope) for scope, of_scope in scopes.items()}
+    is_known = any(
+        scope.is_of_benchmark and not scope.is_retired and weight.is_registered for scope, weight in weights.items()
+    )
+    # What the gate shuts, registered or not, never comes before the only models that have a rank.
+    is_known &= min((weight.level for weight in weights.values()), default=_EMPTY) != _ONLY_RANKED
 
     def by_scope(scope: Scope) -> tuple[object, ...]:
-        level, n_fewer = weight_of(scopes[scope]).order
-        version = tuple(-int(part) for part in scope.dataset_version.split("."))
-        is_other = scope.protocol != _default_protocol(scopes[scope][0].signature)
-        return level == _EMPTY, scope.is_retired, scope.data in own, level, is_other, n_fewer, version, scope
+        (level, *others), is_other = weights[scope].order, not scope.is_of_benchmark
+        alike = (one for one, weight in weights.items() if (one.dataset, weight.level) == (scope.dataset, level))
+        is_asked_otherwise = scope.protocol != _default_protocol(scopes[scope][0].signature)
+        return (
+            *(level == _EMPTY, scope.is_retired, scope.data in own, is_known and is_other, level, is_other),
+            *(scope.version < max(one.version for one in alike), is_asked_otherwise, *others, scope),
+        )
 
     return tuple(
-        table for scope in sorted(scopes, key=by_scope) for table in sorted(scopes[scope], key=_order_in_scope)
+        table
+        for scope in sorted(scopes, key=by_scope)
+        for table in sorted(scopes[scope], key=partial(_order_in_scope, level_of_scope=weights[scope].level))
     )
 
 
-def _order_in_scope(table: Table) -> tuple[object, ...]:
+def _order_in_scope(table: Table, level_of_scope: int) -> tuple[object, ...]:
     signature = table.signature
     prompts = [load_task(one.task).prompts.get(one.prompt) for one in table.signatures]
     is_scored_otherwise = any(
@@ -114,12 +147,15 @@ def _order_in_scope(table: Table) -> tuple[object, ...]:
     else:
         place = [*load_task(signature.task).prompts.values(), None].index(prompts[0])
         is_asked_otherwise, config = place > 0, signature.config
-    level, n_fewer = weight_of([table]).order
+    level, *others = (weight := weight_of([table])).order
+    # That every model fails to beat a baseline in some config of the index does not make one config the first table.
+    is_led = table.is_index and not table.is_demo and weight.is_registered and not is_scored_otherwise
+    is_led &= level_of_scope != _ONLY_RANKED
     accepted = (precedence(entry) for row in table.rows if not row.is_baseline for entry in row.entries)
     return (
-        *(level, is_scored_otherwise, not table.is_index, not table.is_whole, table.is_index and table.is_demo),
-        *(table.primary is None, is_asked_otherwise, config, place),
-        *(n_fewer, -signature.n_items, min(accepted, default=())),
+        *(not is_led, level, is_scored_otherwise, not table.is_index, not table.is_whole),
+        *(table.is_index and table.is_demo, table.primary is None, is_asked_otherwise, config, place),
+        *(*others, -signature.n_items, min(accepted, default=())),
     )
 
 

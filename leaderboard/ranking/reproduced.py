@@ -472,12 +472,17 @@ def _is_exact(name: str) -> bool:
 
 
 def _order(claim: Claim, look: _Lookup) -> Order:
-    """Return how alike models are ordered on the one dataset that most of them have answered, registered ones first."""
+    """Return how alike models are ordered on the one dataset that most have answered: owners, then their models."""
     by_data: dict[tuple[tuple[str, str], tuple[str, str]], list[tuple[Ours, Ours]]] = {}
     for pair in look.pairs(*claim.orders).values():
         by_data.setdefault((pair[0].data, pair[1].data), []).append(pair)
-    levels = {data: [ours.row.level for ours, _ in pairs] for data, pairs in by_data.items()}
-    chosen = max(levels, key=lambda data: [levels[data].count(level) for level in (0, 1)], default=None)
+
+    def weight(data: tuple[tuple[str, str], tuple[str, str]]) -> tuple[int, int, int]:
+        rows = [ours.row for ours, _ in by_data[data]]
+        owners = [row.owner for row in rows if row.owner is not None]
+        return len({*owners}), len(owners), sum(row.level == 1 for row in rows)
+
+    chosen = max(by_data, key=weight, default=None)
     return _agreement([(first.value, second.value) for first, second in by_data[chosen]] if chosen else [])
 
 

@@ -87,15 +87,23 @@ class Row:
         return tuple(dict.fromkeys(entry.provenance for entry in self.entries))
 
     @property
+    def owner(self) -> str | None:
+        """The account that handed the results in, with case ignored as the code host does; None if unregistered.
+
+        Nor has a result one that can have no rank, whatever its numbers are.
+        """
+        owners = [entry.acceptance.owner for entry in self.entries if entry.acceptance and why_unranked(entry) is None]
+        return owners[0].casefold() if len(owners) == len(self.entries) else None
+
+    @property
     def level(self) -> int:
         """How much the row counts where a table or a version is chosen, as no choice may follow rows that anybody adds.
 
-        It is 0 if a maintainer has registered its results and at most a gate keeps them from a rank, 1 if it has a rank
-        without that, and 2 for all others, such as copies, limited runs and withdrawn results.
+        It is 0 if the row is ranked and a maintainer has registered its results, 1 if it is ranked without that, 2 if
+        it is registered and its numbers or the table give it no rank, and 3 for all others, such as copies, limited
+        runs and withdrawn results.
         """
-        if all(entry.acceptance is not None and why_unranked(entry) is None for entry in self.entries):
-            return 0
-        return 1 if self.unranked is None else 2
+        return (0 if self.unranked is None else 2) + (0 if self.owner is not None else 1)
 
     @property
     def is_below(self) -> bool:

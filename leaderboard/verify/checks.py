@@ -34,7 +34,7 @@ _NO_EXAMPLES = hashlib.sha256().hexdigest()
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+@-]*")
 _FILES = re.compile(r"sha256:[0-9a-f]{64}|[^@]+@[^@]+")
 _BASELINE = "baseline/"
-_STATED = ("backend", "precision", "chat_template", "chat_template_sha256")
+_STATED = ("backend", "revision", "precision", "chat_template", "chat_template_sha256")
 """Parts of identities that models have as fields of that name, apart from the ending."""
 
 
@@ -114,8 +114,8 @@ def _said_of_files(model: Model, identity: Mapping[str, str | None]) -> Iterator
         if name:
             # With one adapter per context, an id has this suffix.
             yield "id", model.id.removesuffix("-LoRA") if "adapters" in identity else model.id, name, rename
-    elif (own := identity.get("id")) is not None:
-        yield "id", model.id, own, rename
+    if model.backend != BACKEND and "id" in identity:
+        yield "id", model.id, identity["id"] or "", rename
 
 
 def _faults_of_signature(signature: Signature) -> Iterator[str]:

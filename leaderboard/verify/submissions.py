@@ -16,7 +16,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import held, replacing_folder, sha256_file
 from leaderboard.verify.board_files import KEYS, RESULTS
-from leaderboard.verify.intake import Searched, check_own_file, results_in
+from leaderboard.verify.intake import FILES_OF_RESULTS, Searched, check_own_file, results_in
 from leaderboard.verify.public_files import PublicFiles
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Register, Submission
@@ -218,10 +218,10 @@ def _files_of(checkout: Path) -> Mapping[str, str]:
 
 
 def _is_of_result(path: PurePosixPath, files: set[str]) -> bool:
-    """Return True for the register, which is compared below, and for a file beside a result that is searched."""
+    """Return True for the register, which is compared below, and for a file of a result that is searched."""
     is_hidden = any(part.startswith(".") for part in path.parts)
-    is_beside = path.is_relative_to(RESULTS) and not is_hidden and str(path.parent / RESULT) in files
-    return is_beside or path == PurePosixPath(RESULTS / REGISTER)
+    is_own = path.is_relative_to(RESULTS) and not is_hidden and str(path.parent / RESULT) in files
+    return (is_own and path.name in FILES_OF_RESULTS) or path == PurePosixPath(RESULTS / REGISTER)
 
 
 def _results_changed(folder: Path, since: Path) -> Iterator[Searched]:

@@ -119,7 +119,8 @@ class Register(Document):
     def tries(self, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
         """Return how many results an owner has handed in to the same questions, in a sentence, by the folder of each.
 
-        Withdrawn ones count, and so does every way to score the answers: of many tries, one does well by chance.
+        Withdrawn ones count, and so does every way to score the answers: of many tries, one does well by chance. Fewer
+        than three are no choice among many.
 
         Args:
             more: Owners by the folders of further results. A folder is named after dataset, model, config, prompt and a
@@ -127,14 +128,14 @@ class Register(Document):
         """
         owners = {one.place: one.owner for one in self.results} | dict(more)
         parts = ((place, owner, place.split("/")) for place, owner in owners.items())
-        asked = {place: (owner, of[0], of[-1].rpartition("-")[0]) for place, owner, of in parts}
+        asked = {place: (owner.casefold(), of[0], of[-1].rpartition("-")[0]) for place, owner, of in parts}
         counts = Counter(asked.values())
         return {
             place: f"One of {counts[of]} results that {owner} has handed in to {dataset}, {questions}, withdrawn ones "
             "included: of many, one does well by chance."
             for place, of in asked.items()
             for owner, dataset, questions in [of]
-            if counts[of] > 1
+            if counts[of] > 2
         }
 
     @override

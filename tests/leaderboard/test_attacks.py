@@ -150,6 +150,27 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
         "the identity says id 'mini', the model 'evil/forger'",
     ),
     (
+        "an endpoint's model of no name",
+        with_identity(lambda model: {"backend": "openai", "endpoint": "x", "id": None, "api": "chat"}, **AT_ENDPOINT),
+        "the identity says id '', the model 'evil/forger'",
+    ),
+    (
+        "an endpoint's model of another name, with files",
+        with_identity(
+            lambda model: {"backend": "openai", "endpoint": "x", "id": "mini", "api": "c", "model": "evil/forger@1"},
+            **AT_ENDPOINT,
+        ),
+        "the identity says id 'mini', the model 'evil/forger'",
+    ),
+    (
+        "an endpoint's model of another revision",
+        with_identity(
+            lambda model: {"backend": "openai", "endpoint": "x", "id": model.id, "api": "chat", "revision": "2"},
+            **AT_ENDPOINT,
+        ),
+        "the identity says revision '2', the model '1'",
+    ),
+    (
         "an import that calls itself local",
         with_identity(lambda model: {"backend": "import", "model": model.id}, backend="import", endpoint="local"),
         "endpoint 'local' is not that of backend import",
@@ -381,6 +402,18 @@ def of_another_dataset(pull: Pull, places: Places) -> None:
     submitted(pull, places, place=Path("made@2.0.0/evil__forger/type2"), change=constant(0.6))
 
 
+def with_a_report(pull: Pull, places: Places) -> None:
+    folder = submitted(pull, places, change=constant(0.6))
+    verdict = Verdict(place="", result_sha256=sha256_file(folder / "result.json"), rerun=Rerun(**again()))
+    (folder / "verdicts.json").write_text(as_json(verdicts_document([verdict])))
+
+
+def registered(pull: Pull, places: Places) -> None:
+    folder = submitted(pull, places, change=constant(0.6))
+    place = folder.relative_to(pull.results).as_posix()
+    accepted(pull.results, place, "2026-01-01", owner="evil-bot", rerun=again())
+
+
 def deleted(pull: Pull, places: Places) -> None:
     (pull.submitted / ".github/workflows/verify.yml").unlink()
 
@@ -397,6 +430,9 @@ PULLS: list[tuple[str, Callable[[Pull, Places], None], str]] = [
     ("code", write("leaderboard/ranking.py"), "leaderboard/ranking.py: belongs to no result"),
     ("a hidden result", hidden, "leaderboard/results/.hidden/a/records.parquet: belongs to no result"),
     ("a page", write("leaderboard/results/index.html"), "leaderboard/results/index.html: belongs to no result"),
+    ("a report of a rerun", write("verdicts.json"), "verdicts.json: belongs to no result"),
+    ("a report of a rerun beside its result", with_a_report, "verdicts.json: belongs to no result"),
+    ("a rerun in the register", registered, "register.json: only maintainers change the register"),
     ("attributes of git", write("leaderboard/results/.gitattributes"), ".gitattributes: belongs to no result"),
 ]
 
@@ -583,7 +619,10 @@ def test_whoever_tries_often_is_said_to(places: Places, tmp_path: Path) -> None:
     for number, place in enumerate([*handed_in[:3], honest]):
         shutil.copytree([*folders[:3], places.honest][number], results / place)
         decision = {"decision": "withdrawn", "reason": "too good"} if number == 0 else {}
-        accepted(results, place, "2026-01-01", owner="acme-bot" if place == honest else "evil-bot", **decision)
+        # The code host ignores the case of an account.
+        owner = "acme-bot" if place == honest else "Evil-bot" if number == 1 else "evil-bot"
+        accepted(results, place, "2026-01-01", owner=owner, **decision)
+        assert bool(read_register(results).tries()) == (number >= 2), "two are no choice among many"
     said = (
         "results that evil-bot has handed in to made@1.0.0, type2-intrinsic-v1, withdrawn ones included: of many, one"
     )
@@ -593,6 +632,9 @@ def test_whoever_tries_often_is_said_to(places: Places, tmp_path: Path) -> None:
     assert {entry.result.model.id for entry in entries} == {"acme/honest", "evil/try0", "evil/try2"}
     pages = generate(make_view(assemble(entries), (), (), register=read_register(results)), {})
     assert [path.split("/")[1][:9] for path, page in pages.items() if f"One of 3 {said}" in page] == ["evil__try"] * 2
+    with mock.patch.object(Entry, "is_imported", property(lambda self: True)):
+        pages = generate(make_view(assemble(entries), (), (), register=read_register(results)), {})
+        assert said not in "".join(pages.values())
     author = ("--author", "evil-bot", "--keys", places.keys, "--results", results)
     assert f"One of 4 {said}" in run("-m", "leaderboard", "verify", folders[3], *author).stderr
     shutil.copytree(folders[3], results / handed_in[3])

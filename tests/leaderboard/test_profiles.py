@@ -101,9 +101,10 @@ def stand(
     normalisation: Normalisation = "sum",
     prompt: str = "intrinsic-v1",
     dataset: str = "synthbias",
+    version: str = "9.0.0",
     date: str | None = None,
-    decision: str = "accepted",
     limit: int | None = None,
+    **decision: str,
 ) -> None:
     """Write a model's result into a folder of accepted ones, and enter it into the register if it has a date."""
     task = load_task("coreference")
@@ -115,14 +116,13 @@ def stand(
         replace(record, exchanges=tuple(exchanges), status=read.status, reading=read.reading)
         for record, exchanges, read in zip(records, asked, reads, strict=True)
     ]
-    result = make_result(records, model, prompt=prompt)
+    result = make_result(records, model, prompt=prompt, dataset_version=version)
     signature = replace(result.signature, normalisation=normalisation, dataset=dataset)
     result = replace(result, signature=signature, signature_sha256=signature.sha256())
-    place = f"{dataset}/{model.replace('/', '__')}/{prompt}-{normalisation}-{limit}"
+    place = f"{dataset}@{version}/{model.replace('/', '__')}/{prompt}-{normalisation}-{limit}"
     write_result(root / place, result, records)
     if date is not None:
-        reason = None if decision == "accepted" else "made"
-        accepted(root, place, date, decision=decision, reason=reason)
+        accepted(root, place, date, **decision)
 
 
 def copies(n: int, **fields: Any) -> list[dict[str, Any]]:
@@ -134,7 +134,12 @@ def ranked(n: int, **fields: Any) -> list[dict[str, Any]]:
     return [{"model": f"evil/own{number}", "certainty": 2 + 0.1 * number, **fields} for number in range(n)]
 
 
-DATES = {"date": "2026-01-01"}
+def of_owners(models: list[dict[str, Any]], *owners: str) -> list[dict[str, Any]]:
+    return [{**fields, "owner": owners[number % len(owners)]} for number, fields in enumerate(models)]
+
+
+DATES: dict[str, Any] = {"date": "2026-01-01"}
+EARLIER: dict[str, Any] = {"date": "2025-01-01"}
 TAKEOVERS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
     *((f"another normalisation, {name}", {}, ranked(1, normalisation=name)) for name in NORMALISATIONS),
     *((f"more models, {name}", {}, ranked(4, normalisation=name)) for name in NORMALISATIONS),
@@ -143,12 +148,38 @@ TAKEOVERS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
     ("unranked rows on another dataset", {}, copies(4, dataset="winobias")),
     ("unranked rows on a dataset whose name comes first", {}, copies(4, dataset="aaa")),
     ("ranked rows on another dataset that nobody registered", DATES, ranked(4, dataset="winobias")),
-    ("withdrawn rows on another dataset", DATES, copies(4, dataset="winobias", decision="withdrawn", **DATES)),
+    (
+        "withdrawn rows on another dataset",
+        DATES,
+        copies(4, dataset="winobias", decision="withdrawn", reason="made", **DATES),
+    ),
     ("few items under the default prompt", {"prompt": "mcq2-v1"}, copies(4, limit=20)),
     ("unranked rows under the default prompt", {"prompt": "mcq2-v1"}, copies(4)),
     ("rows under the default prompt that nobody registered", {"prompt": "mcq2-v1", **DATES}, ranked(4)),
     ("few items", {}, ranked(4, limit=40)),
     ("few registered items", DATES, ranked(4, limit=40, **DATES)),
+    ("registered rows on another dataset", DATES, ranked(4, dataset="winobias", **EARLIER)),
+    ("registered rows of many owners on another dataset", DATES, of_owners(ranked(4, dataset="aaa", **DATES), *"abcd")),
+    ("registered rows on a dataset of a later version", DATES, ranked(4, dataset="aaa", version="99.0.0", **EARLIER)),
+    ("registered rows on an earlier version", DATES, of_owners(ranked(4, version="8.0.0", **EARLIER), *"abcd")),
+    ("rows on a later version that nobody registered", DATES, ranked(4, version="99.0.0")),
+    ("registered rows without a rank on a later version", DATES, copies(4, version="99.0.0", **EARLIER)),
+    ("unranked rows on a later version", {}, copies(4, version="99.0.0", **DATES)),
+    ("one registered row without a rank on another dataset", {}, copies(1, dataset="winobias", **DATES)),
+    ("one registered row without a rank under another prompt", {}, copies(1, prompt="mcq2-v1", **DATES)),
+    ("one registered row without a rank, default prompt", {"prompt": "mcq2-v1"}, copies(1, **DATES)),
+    ("one registered row without a rank, byte_mean", {}, copies(1, normalisation="byte_mean", **DATES)),
+    ("one registered row without a rank on the own dataset", {"dataset": "winobias"}, copies(1, **DATES)),
+    ("unranked rows on the own dataset", {"dataset": "winobias", **DATES}, copies(4)),
+    ("a retired version of the own dataset", {"dataset": "winobias", **DATES}, ranked(4, version="2.0.0", **DATES)),
+    ("ranked rows on another dataset, none is registered", {}, ranked(4, dataset="winobias")),
+    ("registered rows of other data, own dataset unregistered", {"dataset": "winobias", **DATES}, ranked(4)),
+    ("rows of one owner, other data", {"dataset": "b", **DATES}, ranked(4, dataset="a", owner="e", date="2026-02-01")),
+    (
+        "rows of one owner whose name has two forms",
+        {"dataset": "b", **DATES},
+        of_owners(ranked(4, dataset="a", date="2026-02-01"), "evil", "Evil"),
+    ),
 ]
 
 
@@ -168,3 +199,15 @@ def test_nobody_takes_the_first_table_over(
     assert first is profile.table is front.table
     assert all(column.table is first for column in profile.columns)
     assert {row.model_id for row in front_table(board, all_parts(board)).rows} >= {*HONEST}
+
+
+def test_many_models_of_one_owner_fold_no_columns_of_others_away(tmp_path: Path) -> None:
+    for model, certainty in HONEST.items():
+        stand(tmp_path, model, certainty, **DATES)
+    for fields in ranked(9, version="9.1.0", owner="evil", **DATES):
+        stand(tmp_path, **fields)
+    book = KeyBook(write_keys(tmp_path.parent / f"{tmp_path.name}-keys", tmp_path))
+    board = assemble(load([Root(tmp_path, "accepted")], book, Memory(None)).entries)
+    front = front_table(board, all_parts(board))
+    assert [part.scope.dataset_version for part in front.groups] == ["9.1.0", "9.0.0"]
+    assert {row.model_id for row in front.rows} >= {*HONEST}
