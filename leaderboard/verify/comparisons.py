@@ -14,7 +14,7 @@ import numpy as np
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.backend import Backend, Request
-from evaluators.models.parity import agree, answers, tolerance_for
+from evaluators.models.parity import answers, differing, tolerance_for
 from evaluators.runs.measure.measuring import retired_names, under_present_names
 from evaluators.runs.measure.recording import exchange_of, storable
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
@@ -73,10 +73,9 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
                 "one with --model, --revision, --chat and --lora"
             )
     requests = _requests(result.signature, datasets, backend)
-    answered = [one for part in StoredParts(path.parent, result) for one in part if one.status != "failed"]
-    if not answered:
-        raise DataError(f"{path}: holds no answer that could be compared; reject it, or ask for another run")
-    drawn = random.Random(seed).sample(answered, min(n, len(answered)))
+    # An item without an answer is drawn too: what the opened model answers must not be left out.
+    records = [record for part in StoredParts(path.parent, result) for record in part]
+    drawn = random.Random(seed).sample(records, min(n, len(records)))
     task = load_task(result.signature.task)
     prompt = prompt_of(task, result.signature.prompt)
     if result.withheld is not None and prompt.follow_up is not None:
@@ -88,14 +87,14 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         [exchange_of(one, storable(next(responses)), show_prompt=True, **says) for one in of_item] for of_item in asked
     ]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
-    pairs = enumerate(zip(drawn, again, strict=True))
-    differing = {row: one.item_id for row, (one, ours) in pairs if not agree(one.exchanges, ours, tolerance)}
+    rows = differing([record.exchanges for record in drawn], again, tolerance)
+    others = {row: drawn[row].item_id for row in sorted(rows)}
     readings = [task.reading(ours, result.signature.normalisation, prompt.id).reading for ours in again]
     if (lean := find_lean(drawn, readings)) is not None:
-        differing |= {row: f"{drawn[row].item_id} (leans {lean.towards})" for row in sorted(lean.rows)}
-    n_agreeing, today = len(drawn) - len(differing), datetime.date.today().isoformat()
+        others |= {row: f"{drawn[row].item_id} (leans {lean.towards})" for row in sorted(lean.rows)}
+    n_agreeing, today = len(drawn) - len(others), datetime.date.today().isoformat()
     made = Rerun(date=today, n_items=len(drawn), n_agreeing=n_agreeing, tolerance=tolerance)
-    return made, tuple(differing.values())
+    return made, tuple(others.values())
 
 
 def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:

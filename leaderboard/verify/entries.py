@@ -361,7 +361,7 @@ LEAST_REPRODUCED = 50
 
 def why_insufficient(rerun: Rerun, result: Result) -> str | None:
     """Return why a comparison with new answers of a model says too little about a result; None if it says enough."""
-    least = min(LEAST_REPRODUCED, result.counts.items - result.counts.failed)
+    least = min(LEAST_REPRODUCED, result.counts.items)
     if rerun.n_items < least:
         return f"{rerun.n_items} items were asked again, and {least} are needed"
     most = tolerance_for(result.model.precision)

@@ -15,7 +15,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest, Request, Response
-from evaluators.models.parity import agree, tolerance_for
+from evaluators.models.parity import differing, tolerance_for
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import load_task
@@ -28,7 +28,7 @@ from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.verdicts import Verdict
 from schemas.documents.record import Record
-from schemas.documents.result import Model, Result
+from schemas.documents.result import Model, Normalisation, Result
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
 from schemas.printed import as_json
@@ -128,6 +128,80 @@ def test_what_records_state_comes_from_the_model(world: World, tmp_path: Path, f
     assert not is_reproduced(found, read_result(folder))
 
 
+def likelier(record: Record) -> str:
+    assert record.reading is not None
+    return max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
+
+
+def where_wrong(**fields: Any) -> Change:
+    """Records that leave something open about items that the model gets wrong."""
+
+    def change(record: Record) -> Record:
+        return record if likelier(record) == record.target else told(**fields)([record])[0]
+
+    return on_each(change)
+
+
+NO_ANSWER: dict[str, Any] = {
+    "option_logprobs": (),
+    "option_end_logprobs": (),
+    "option_token_counts": (),
+    "n_moved_tokens": None,
+    "error": "connection reset",
+}
+LEFT_OPEN: list[tuple[str, dict[str, Any], str]] = [
+    ("a failed answer", NO_ANSWER | {"status": "failed"}, "sum"),
+    ("a refused answer", NO_ANSWER | {"status": "refused"}, "sum"),
+    ("the other option", {"option_logprobs": (None, -1.0)}, "sum"),
+    ("both options", {"option_logprobs": (None, None)}, "sum"),
+    ("an end token", {"option_end_logprobs": (None, -1.0)}, "sum_with_end"),
+    ("all end tokens", {"option_end_logprobs": (None, None)}, "sum_with_end"),
+    ("a number of tokens", {"option_token_counts": (None, 1)}, "token_mean"),
+    ("moved tokens", {"n_moved_tokens": None}, "byte_mean"),
+]
+
+
+class WithEnds(SkilledBackend):
+    """A model with an end token, which it gives the same probability everywhere."""
+
+    def _answer(self, request: Request) -> Response:
+        return replace(super()._answer(request), option_end_logprobs=(-1.0, -1.0))
+
+
+@pytest.mark.parametrize(("fields", "normalisation"), [row[1:] for row in LEFT_OPEN], ids=[row[0] for row in LEFT_OPEN])
+def test_what_a_record_leaves_open_is_not_left_out(
+    world: World, tmp_path: Path, fields: dict[str, Any], normalisation: Normalisation
+) -> None:
+    backend = WithEnds(tmp_path / "log", name=NAME)
+    honest = ask(world.datasets / "made", tmp_path / "runs", backend, prompt="intrinsic-v1")
+    places, change = world.places._replace(honest=honest), where_wrong(**fields)
+    folder = forge(places, tmp_path / "forged", change, model=NAME, normalisation=normalisation)
+    result = read_result(folder)
+    (accuracy,) = (metric.value for metric in result.metrics if metric.name == "accuracy" and not metric.group)
+    n_wrong = result.counts.items - result.counts.scored
+    assert (accuracy or 0.0) > 0.98 > 1 - n_wrong / result.counts.items
+    found, others = rerun(folder / "result.json", backend, world.datasets, 200, seed=1)
+    assert (found.n_items, len(others)) == (200, n_wrong)
+    assert not is_reproduced(found, result)
+
+
+def test_items_that_fail_again_agree(world: World, tmp_path: Path) -> None:
+    class Limited(SkilledBackend):
+        def _answer(self, request: Request) -> Response:
+            answer = super()._answer(request)
+            return answer if int(request.sha256[:8], 16) % 8 else Response(status="failed", error="too long")
+
+    backend = Limited(tmp_path / "log", name=NAME)
+    folder = ask(world.datasets / "made", tmp_path / "runs", backend, prompt="intrinsic-v1", rate=0.5)
+    result = read_result(folder)
+    assert result.counts.failed
+    found, others = rerun(folder / "result.json", backend, world.datasets, 200, seed=1)
+    assert (found.n_items, others) == (200, ())
+    assert is_reproduced(found, result)
+    # Who asks only what was answered says nothing about the others.
+    assert not is_reproduced(replace(found, n_items=49, n_agreeing=49), result)
+
+
 Side = Callable[[Record], str | None]
 """The outcome of an item that a forger favours."""
 MOVED: list[tuple[str, Side]] = [
@@ -141,11 +215,6 @@ MOVED: list[tuple[str, Side]] = [
         lambda record: record.target if record.groups["stereotype"] == "pro" else other_than(record.target, record),
     ),
 ]
-
-
-def likelier(record: Record) -> str:
-    assert record.reading is not None
-    return max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
 
 
 def other_than(outcome: str | None, record: Record) -> str:
@@ -263,7 +332,7 @@ def test_generated_texts_agree_if_they_are_equal(world: World) -> None:
         (Response(status="refused", error="no"), False),
     ):
         exchange = exchange_of(request, ours, show_prompt=True, chat=False)
-        assert agree(record.exchanges, [exchange], 1e-3) is is_same
+        assert (differing([record.exchanges], [[exchange]], 1e-3) == set()) is is_same
 
 
 @pytest.mark.slow
