@@ -7,6 +7,7 @@ import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.backend import Backend, Request
-from evaluators.models.parity import answers, differing, tolerance_for
+from evaluators.models.parity import answers, differing, rounded_again, tolerance_for
 from evaluators.runs.measure.measuring import retired_names, under_present_names
 from evaluators.runs.measure.recording import exchange_of, storable
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
@@ -75,7 +76,7 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
     requests = _requests(result.signature, datasets, backend)
     # An item without an answer is drawn too: what the opened model answers must not be left out.
     records = [record for part in StoredParts(path.parent, result) for record in part]
-    drawn = random.Random(seed).sample(records, min(n, len(records)))
+    drawn = (rng := random.Random(seed)).sample(records, min(n, len(records)))
     task = load_task(result.signature.task)
     prompt = prompt_of(task, result.signature.prompt)
     if result.withheld is not None and prompt.follow_up is not None:
@@ -87,11 +88,11 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         [exchange_of(one, storable(next(responses)), show_prompt=True, **says) for one in of_item] for of_item in asked
     ]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
-    rows = differing([record.exchanges for record in drawn], again, tolerance)
-    others = {row: drawn[row].item_id for row in sorted(rows)}
-    readings = [task.reading(ours, result.signature.normalisation, prompt.id).reading for ours in again]
-    if (lean := find_lean(drawn, readings)) is not None:
-        others |= {row: f"{drawn[row].item_id} (leans {lean.towards})" for row in sorted(lean.rows)}
+    others = {row: drawn[row].item_id for row in differing([one.exchanges for one in drawn], again, tolerance)}
+    rounds = [again, *([rounded_again(ours, tolerance, rng) for ours in again] for _ in range(10))]
+    read = partial(task.reading, normalisation=result.signature.normalisation, prompt_id=prompt.id)
+    if (lean := find_lean(drawn, *([read(ours).reading for ours in round_] for round_ in rounds))) is not None:
+        others |= {row: f"{drawn[row].item_id} ({lean.how})" for row in sorted(lean.rows)}
     n_agreeing, today = len(drawn) - len(others), datetime.date.today().isoformat()
     made = Rerun(date=today, n_items=len(drawn), n_agreeing=n_agreeing, tolerance=tolerance)
     return made, tuple(others.values())
@@ -258,6 +259,5 @@ def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> 
 
 
 def _are_close(stored: ClusterSums, made: ClusterSums) -> bool:
-    if replace(stored, sums=()) != replace(made, sums=()) or len(stored.sums) != len(made.sums):
-        return False
-    return bool(np.allclose(stored.sums, made.sums, rtol=TOLERANCE, atol=TOLERANCE))
+    is_alike = replace(stored, sums=made.sums) == made and len(stored.sums) == len(made.sums)
+    return is_alike and np.allclose(stored.sums, made.sums, rtol=TOLERANCE, atol=TOLERANCE)
