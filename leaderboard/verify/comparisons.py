@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,6 @@ from leaderboard.verify.verification import differences, scored_again, verified_
 from schemas.documents.board import Rerun
 from schemas.documents.record import Record, exchange_sha256
 from schemas.documents.result import TOLERANCE, Result, Signature
-from schemas.documents.run_files import ClusterSums
 from schemas.folders.run_folder import (
     RESULT,
     SUBMIT_AGAIN,
@@ -74,9 +74,11 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
                 "one with --model, --revision, --chat and --lora"
             )
     requests = _requests(result.signature, datasets, backend)
-    # An item without an answer is drawn too: what the opened model answers must not be left out.
-    records = [record for part in StoredParts(path.parent, result) for record in part]
-    drawn = (rng := random.Random(seed)).sample(records, min(n, len(records)))
+    # Items without an answer are drawn too, which the opened model may answer. The value of a suite is a mean over its
+    # parts: as many are drawn from a small one as from a large one.
+    rng = random.Random(seed)
+    parts = [rng.sample(list(part), len(part)) for part in StoredParts(path.parent, result)]
+    drawn = [one for turn in zip_longest(*rng.sample(parts, len(parts))) for one in turn if one is not None][:n]
     task = load_task(result.signature.task)
     prompt = prompt_of(task, result.signature.prompt)
     if result.withheld is not None and prompt.follow_up is not None:
@@ -254,10 +256,8 @@ def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> 
         elif key not in of_result:
             if key[0] in stored_metrics:
                 yield f"sums of {key[0]} are missing on a slice"
-        elif not _are_close(of_result[key], of_run[key]):
-            yield f"sums of {key[0]} differ"
-
-
-def _are_close(stored: ClusterSums, made: ClusterSums) -> bool:
-    is_alike = replace(stored, sums=made.sums) == made and len(stored.sums) == len(made.sums)
-    return is_alike and np.allclose(stored.sums, made.sums, rtol=TOLERANCE, atol=TOLERANCE)
+        else:
+            (row, sums), (own, expected) = ((replace(one, sums=()), one.sums) for one in (of_result[key], of_run[key]))
+            is_alike = row == own and len(sums) == len(expected)
+            if not (is_alike and np.allclose(sums, expected, rtol=TOLERANCE, atol=TOLERANCE)):
+                yield f"sums of {key[0]} differ"

@@ -21,6 +21,7 @@ from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import _asked_again, verdicts_document
+from leaderboard.verify import comparisons
 from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import Root, is_reproduced
 from leaderboard.verify.keys import KeyBook, write_key
@@ -29,6 +30,7 @@ from leaderboard.verify.public_files import place_for
 from leaderboard.verify.verdicts import Verdict
 from schemas.documents.record import Record
 from schemas.documents.result import Model, Normalisation, Result
+from schemas.files.record_files import read_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
 from schemas.printed import as_json
@@ -183,6 +185,22 @@ def test_what_a_record_leaves_open_is_not_left_out(
     found, others = rerun(folder / "result.json", backend, world.datasets, 200, seed=1)
     assert (found.n_items, len(others)) == (200, n_wrong)
     assert not is_reproduced(found, result)
+
+
+def test_small_parts_of_a_suite_are_drawn_as_often_as_large_ones(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = forge(
+        world.places,
+        tmp_path / "forged",
+        lambda records: [shifted(one, 0.05) if number < 10 else one for number, one in enumerate(records)],
+    )
+    records = list(read_records(folder / "records.parquet"))
+    monkeypatch.setattr(comparisons, "StoredParts", lambda folder, result: [records[:10], records[10:]])
+    for n, n_small in ((20, 10), (9, 4), (200, 10)):
+        found, others = rerun(folder / "result.json", world.backend, world.datasets, n, seed=1)
+        assert found.n_items == n
+        assert len(others) in {n_small, n_small + n % 2}
 
 
 def test_items_that_fail_again_agree(world: World, tmp_path: Path) -> None:
