@@ -2,14 +2,16 @@
 
 Honest answers and new ones are two roundings of the same numbers, so that either may be the larger one: whatever its
 size, the difference c of a cluster has a random sign. Chernoff's bound then holds for their sum S and every a > 0,
-P(S >= s) <= exp(-a s) * product of cosh(a c), however large the rounding errors of a model are.
+P(S >= s) <= exp(-a s) * product of cosh(a c), however large the rounding errors of a model are. How many decisions they
+change is bounded by what changes if answers are rounded as badly as they may be.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -31,15 +33,18 @@ class _Test(NamedTuple):
 
 
 class Lean(NamedTuple):
-    """An outcome that stored answers favour or avoid."""
+    """Differences between stored answers and new ones that are not those of rounding."""
 
-    towards: str
+    how: str
+    """What the stored answers do, such as "leans towards" an outcome."""
     rows: frozenset[int]
-    """Indices of the records that differ in this direction."""
+    """Indices of the records that differ so."""
 
 
-def find_lean(records: Sequence[Record], again: Sequence[Reading | None]) -> Lean | None:
-    """Return where stored readings lean to from new ones of the same items; None if they do not.
+def find_lean(
+    records: Sequence[Record], again: Sequence[Reading | None], *rounded: Sequence[Reading | None]
+) -> Lean | None:
+    """Return where stored readings lean to from new ones of the same items, or decide otherwise too often; else None.
 
     Tested are the probabilities and the decisions for the right outcome, the reference, the likeliest one, those that
     groups name, and each by its name, over all items and in each group. What moves a metric that is a mean of these
@@ -48,33 +53,47 @@ def find_lean(records: Sequence[Record], again: Sequence[Reading | None]) -> Lea
     Args:
         records: The stored records.
         again: The readings of new answers to their items.
+        rounded: Readings of the same answers, each time rounded as badly as they may be.
     """
     differences: dict[_Test, dict[int, float]] = defaultdict(dict)
     for row, (record, reading) in enumerate(zip(records, again, strict=True)):
-        for test, difference in _differences(record, reading):
-            differences[test][row] = difference
+        shares = [_shares(record.reading), _shares(reading)]
+        outcomes = dict.fromkeys([*shares[0], *shares[1]])
+        roles = {"the right outcome": record.target, "the reference": record.reference, **record.groups}
+        # By both readings together, as either could be the stored one.
+        likeliest = max(outcomes, key=lambda one: sum(share.get(one, 0.0) for share in shares), default=None)
+        roles |= {"the likeliest outcome": likeliest, **{f"outcome '{outcome}'": outcome for outcome in outcomes}}
+        groups = ("", *(f" where {name} is {value}" for name, value in record.groups.items()))
+        for measure, (stored, new) in (("decisions", [*map(_decision, shares)]), ("probability", shares)):
+            for (role, outcome), group in product(roles.items(), groups):
+                if outcome in outcomes:
+                    differences[_Test(measure, role, group)][row] = stored.get(outcome, 0.0) - new.get(outcome, 0.0)
     totals, p_values = dict[_Test, float](), dict[_Test, float]()
     distinct = set[frozenset[tuple[str, float]]]()
+    # Half of the level is for what most metrics rank by: how often the right outcome is decided for, over all items.
+    first = next(iter(differences), None)
     for test, by_row in differences.items():
         sums: dict[str, float] = defaultdict(float)
         for row, difference in by_row.items():
             sums[records[row].cluster] += difference
         values = np.array(list(sums.values()))
         # Of fewer clusters, all may have the same sign by chance.
-        if np.count_nonzero(values**2) > math.log2(2 / LEVEL):
-            totals[test], p_values[test] = (total := values.sum()), _p_value(values)
-            # What one of two outcomes gains, the other loses: that is one test.
-            distinct.add(frozenset((cluster, round(value * total, 12)) for cluster, value in sums.items()))
+        if np.count_nonzero(values**2) > math.log2(4 / LEVEL):
+            totals[test], p_values[test] = (total := values.sum()), 2 * _p_value(values)
+            if test != first:
+                # What one of two outcomes gains, the other loses: that is one test.
+                distinct.add(frozenset((cluster, round(value * total, 12)) for cluster, value in sums.items()))
     leaning = [
         test
         for test, total in totals.items()
-        if p_values[test] * len(distinct) < LEVEL and abs(total) > _LEAST * len(differences[test])
+        if p_values[test] * (1 if test == first else len(distinct)) < LEVEL
+        and abs(total) > _LEAST * len(differences[test])
     ]
     if not leaning:
-        return None
+        return _find_changes(records, again, rounded)
     measure, outcome, group = least = min(leaning, key=p_values.__getitem__)
     return Lean(
-        f"{'towards' if totals[least] > 0 else 'away from'} {outcome}{group} in {measure}",
+        f"leans {'towards' if totals[least] > 0 else 'away from'} {outcome}{group} in {measure}",
         frozenset(row for row, value in differences[least].items() if value * totals[least] > 0),
     )
 
@@ -89,22 +108,21 @@ def _p_value(values: FloatArray) -> float:
     return float(2 * np.exp((log_cosh.sum(axis=1) - factors * total).min()))
 
 
-def _differences(record: Record, again: Reading | None) -> Iterator[tuple[_Test, float]]:
-    """Yield by how much the stored reading of an item exceeds the new one in each test that it belongs to."""
-    groups = ("", *(f" where {name} is {value}" for name, value in record.groups.items()))
-    probabilities = [_shares(reading) for reading in (record.reading, again)]
-    outcomes = dict.fromkeys(outcome for shares in probabilities for outcome in shares)
-    roles = {"the right outcome": record.target, "the reference": record.reference, **record.groups}
-    # By both readings together, as either could be the stored one.
-    roles["the likeliest outcome"] = max(
-        outcomes, key=lambda outcome: sum(shares.get(outcome, 0.0) for shares in probabilities), default=None
-    )
-    roles |= {f"outcome '{outcome}'": outcome for outcome in outcomes}
-    for measure, (stored, new) in (("probability", probabilities), ("decisions", list(map(_decision, probabilities)))):
-        for role, outcome in roles.items():
-            if outcome in outcomes:
-                difference = stored.get(outcome, 0.0) - new.get(outcome, 0.0)
-                yield from ((_Test(measure, role, group), difference) for group in groups)
+def _find_changes(
+    records: Sequence[Record], again: Sequence[Reading | None], rounded: Sequence[Sequence[Reading | None]]
+) -> Lean | None:
+    """Return which decisions changed if they are more than rounding explains; None if they are not."""
+    changed, *by_rounding = (_changed(readings, again) for readings in ([one.reading for one in records], *rounded))
+    # One more than were found, which makes zero of a few rounds no proof.
+    n, expected = len(changed), (1 + sum(map(len, by_rounding))) / len(rounded)
+    # Chernoff's bound on a number of rare events.
+    is_chance = n <= expected or n - expected - n * math.log(n / expected) >= math.log(LEVEL)
+    return None if is_chance else Lean(f"one of {n} other decisions, and rounding explains {expected:.1f}", changed)
+
+
+def _changed(readings: Sequence[Reading | None], again: Sequence[Reading | None]) -> frozenset[int]:
+    pairs = enumerate(zip(readings, again, strict=True))
+    return frozenset(row for row, (one, own) in pairs if _decision(_shares(one)) != _decision(_shares(own)))
 
 
 def _shares(reading: Reading | None) -> Mapping[str, float]:

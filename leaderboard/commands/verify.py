@@ -29,7 +29,7 @@ from leaderboard.commands.sound_runs import judged
 from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
-from leaderboard.verify.entries import SCORES_TAKEN, is_reproduced
+from leaderboard.verify.entries import SCORES_TAKEN, is_reproduced, why_insufficient
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict
@@ -206,7 +206,8 @@ def _asked_again(
     model = opened(backend or result.model.backend)
     found, others = repeat(Path(verdict.place) / RESULT, model, datasets, n, seed=seed)
     agreement = f"{found.n_agreeing} of {found.n_items} items asked again (seed {seed}) agree"
-    print(f"{printable(verdict.place)}: {agreement}", file=sys.stderr)
+    lack = why_insufficient(found, result)
+    print(f"{printable(verdict.place)}: {'; '.join(filter(None, (agreement, lack)))}", file=sys.stderr)
     theirs, ours = (one.precision or "an unknown precision" for one in (result.model, model.model))
     if theirs != ours:
         # What rounds otherwise forgives more than the precision of the result does.

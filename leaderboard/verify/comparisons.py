@@ -7,6 +7,8 @@ import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy as np
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.backend import Backend, Request
-from evaluators.models.parity import agree, answers, tolerance_for
+from evaluators.models.parity import answers, differing, rounded_again, tolerance_for
 from evaluators.runs.measure.measuring import retired_names, under_present_names
 from evaluators.runs.measure.recording import exchange_of, storable
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
@@ -33,7 +35,6 @@ from leaderboard.verify.verification import differences, scored_again, verified_
 from schemas.documents.board import Rerun
 from schemas.documents.record import Record, exchange_sha256
 from schemas.documents.result import TOLERANCE, Result, Signature
-from schemas.documents.run_files import ClusterSums
 from schemas.folders.run_folder import (
     RESULT,
     SUBMIT_AGAIN,
@@ -73,10 +74,11 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
                 "one with --model, --revision, --chat and --lora"
             )
     requests = _requests(result.signature, datasets, backend)
-    answered = [one for part in StoredParts(path.parent, result) for one in part if one.status != "failed"]
-    if not answered:
-        raise DataError(f"{path}: holds no answer that could be compared; reject it, or ask for another run")
-    drawn = random.Random(seed).sample(answered, min(n, len(answered)))
+    # Items without an answer are drawn too, which the opened model may answer. The value of a suite is a mean over its
+    # parts: as many are drawn from a small one as from a large one.
+    rng = random.Random(seed)
+    parts = [rng.sample(list(part), len(part)) for part in StoredParts(path.parent, result)]
+    drawn = [one for turn in zip_longest(*rng.sample(parts, len(parts))) for one in turn if one is not None][:n]
     task = load_task(result.signature.task)
     prompt = prompt_of(task, result.signature.prompt)
     if result.withheld is not None and prompt.follow_up is not None:
@@ -88,14 +90,14 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         [exchange_of(one, storable(next(responses)), show_prompt=True, **says) for one in of_item] for of_item in asked
     ]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
-    pairs = enumerate(zip(drawn, again, strict=True))
-    differing = {row: one.item_id for row, (one, ours) in pairs if not agree(one.exchanges, ours, tolerance)}
-    readings = [task.reading(ours, result.signature.normalisation, prompt.id).reading for ours in again]
-    if (lean := find_lean(drawn, readings)) is not None:
-        differing |= {row: f"{drawn[row].item_id} (leans {lean.towards})" for row in sorted(lean.rows)}
-    n_agreeing, today = len(drawn) - len(differing), datetime.date.today().isoformat()
+    others = {row: drawn[row].item_id for row in differing([one.exchanges for one in drawn], again, tolerance)}
+    rounds = [again, *([rounded_again(ours, tolerance, rng) for ours in again] for _ in range(10))]
+    read = partial(task.reading, normalisation=result.signature.normalisation, prompt_id=prompt.id)
+    if (lean := find_lean(drawn, *([read(ours).reading for ours in round_] for round_ in rounds))) is not None:
+        others |= {row: f"{drawn[row].item_id} ({lean.how})" for row in sorted(lean.rows)}
+    n_agreeing, today = len(drawn) - len(others), datetime.date.today().isoformat()
     made = Rerun(date=today, n_items=len(drawn), n_agreeing=n_agreeing, tolerance=tolerance)
-    return made, tuple(differing.values())
+    return made, tuple(others.values())
 
 
 def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:
@@ -254,11 +256,8 @@ def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> 
         elif key not in of_result:
             if key[0] in stored_metrics:
                 yield f"sums of {key[0]} are missing on a slice"
-        elif not _are_close(of_result[key], of_run[key]):
-            yield f"sums of {key[0]} differ"
-
-
-def _are_close(stored: ClusterSums, made: ClusterSums) -> bool:
-    if replace(stored, sums=()) != replace(made, sums=()) or len(stored.sums) != len(made.sums):
-        return False
-    return bool(np.allclose(stored.sums, made.sums, rtol=TOLERANCE, atol=TOLERANCE))
+        else:
+            (row, sums), (own, expected) = ((replace(one, sums=()), one.sums) for one in (of_result[key], of_run[key]))
+            is_alike = row == own and len(sums) == len(expected)
+            if not (is_alike and np.allclose(sums, expected, rtol=TOLERANCE, atol=TOLERANCE)):
+                yield f"sums of {key[0]} differ"

@@ -15,12 +15,13 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest, Request, Response
-from evaluators.models.parity import agree, tolerance_for
+from evaluators.models.parity import differing, tolerance_for
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import _asked_again, verdicts_document
+from leaderboard.verify import comparisons
 from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import Root, is_reproduced
 from leaderboard.verify.keys import KeyBook, write_key
@@ -28,7 +29,8 @@ from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.verdicts import Verdict
 from schemas.documents.record import Record
-from schemas.documents.result import Model, Result
+from schemas.documents.result import Model, Normalisation, Result
+from schemas.files.record_files import read_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
 from schemas.printed import as_json
@@ -128,6 +130,96 @@ def test_what_records_state_comes_from_the_model(world: World, tmp_path: Path, f
     assert not is_reproduced(found, read_result(folder))
 
 
+def likelier(record: Record) -> str:
+    assert record.reading is not None
+    return max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
+
+
+def where_wrong(**fields: Any) -> Change:
+    """Records that leave something open about items that the model gets wrong."""
+
+    def change(record: Record) -> Record:
+        return record if likelier(record) == record.target else told(**fields)([record])[0]
+
+    return on_each(change)
+
+
+NO_ANSWER: dict[str, Any] = {
+    "option_logprobs": (),
+    "option_end_logprobs": (),
+    "option_token_counts": (),
+    "n_moved_tokens": None,
+    "error": "connection reset",
+}
+LEFT_OPEN: list[tuple[str, dict[str, Any], str]] = [
+    ("a failed answer", NO_ANSWER | {"status": "failed"}, "sum"),
+    ("a refused answer", NO_ANSWER | {"status": "refused"}, "sum"),
+    ("the other option", {"option_logprobs": (None, -1.0)}, "sum"),
+    ("both options", {"option_logprobs": (None, None)}, "sum"),
+    ("an end token", {"option_end_logprobs": (None, -1.0)}, "sum_with_end"),
+    ("all end tokens", {"option_end_logprobs": (None, None)}, "sum_with_end"),
+    ("a number of tokens", {"option_token_counts": (None, 1)}, "token_mean"),
+    ("moved tokens", {"n_moved_tokens": None}, "byte_mean"),
+]
+
+
+class WithEnds(SkilledBackend):
+    """A model with an end token, which it gives the same probability everywhere."""
+
+    def _answer(self, request: Request) -> Response:
+        return replace(super()._answer(request), option_end_logprobs=(-1.0, -1.0))
+
+
+@pytest.mark.parametrize(("fields", "normalisation"), [row[1:] for row in LEFT_OPEN], ids=[row[0] for row in LEFT_OPEN])
+def test_what_a_record_leaves_open_is_not_left_out(
+    world: World, tmp_path: Path, fields: dict[str, Any], normalisation: Normalisation
+) -> None:
+    backend = WithEnds(tmp_path / "log", name=NAME)
+    honest = ask(world.datasets / "made", tmp_path / "runs", backend, prompt="intrinsic-v1")
+    places, change = world.places._replace(honest=honest), where_wrong(**fields)
+    folder = forge(places, tmp_path / "forged", change, model=NAME, normalisation=normalisation)
+    result = read_result(folder)
+    (accuracy,) = (metric.value for metric in result.metrics if metric.name == "accuracy" and not metric.group)
+    n_wrong = result.counts.items - result.counts.scored
+    assert (accuracy or 0.0) > 0.98 > 1 - n_wrong / result.counts.items
+    found, others = rerun(folder / "result.json", backend, world.datasets, 200, seed=1)
+    assert (found.n_items, len(others)) == (200, n_wrong)
+    assert not is_reproduced(found, result)
+
+
+def test_small_parts_of_a_suite_are_drawn_as_often_as_large_ones(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = forge(
+        world.places,
+        tmp_path / "forged",
+        lambda records: [shifted(one, 0.05) if number < 10 else one for number, one in enumerate(records)],
+    )
+    records = list(read_records(folder / "records.parquet"))
+    monkeypatch.setattr(comparisons, "StoredParts", lambda folder, result: [records[:10], records[10:]])
+    for n, n_small in ((20, 10), (9, 4), (200, 10)):
+        found, others = rerun(folder / "result.json", world.backend, world.datasets, n, seed=1)
+        assert found.n_items == n
+        assert len(others) in {n_small, n_small + n % 2}
+
+
+def test_items_that_fail_again_agree(world: World, tmp_path: Path) -> None:
+    class Limited(SkilledBackend):
+        def _answer(self, request: Request) -> Response:
+            answer = super()._answer(request)
+            return answer if int(request.sha256[:8], 16) % 8 else Response(status="failed", error="too long")
+
+    backend = Limited(tmp_path / "log", name=NAME)
+    folder = ask(world.datasets / "made", tmp_path / "runs", backend, prompt="intrinsic-v1", rate=0.5)
+    result = read_result(folder)
+    assert result.counts.failed
+    found, others = rerun(folder / "result.json", backend, world.datasets, 200, seed=1)
+    assert (found.n_items, others) == (200, ())
+    assert is_reproduced(found, result)
+    # Who asks only what was answered says nothing about the others.
+    assert not is_reproduced(replace(found, n_items=49, n_agreeing=49), result)
+
+
 Side = Callable[[Record], str | None]
 """The outcome of an item that a forger favours."""
 MOVED: list[tuple[str, Side]] = [
@@ -141,11 +233,6 @@ MOVED: list[tuple[str, Side]] = [
         lambda record: record.target if record.groups["stereotype"] == "pro" else other_than(record.target, record),
     ),
 ]
-
-
-def likelier(record: Record) -> str:
-    assert record.reading is not None
-    return max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
 
 
 def other_than(outcome: str | None, record: Record) -> str:
@@ -214,11 +301,90 @@ def test_rounding_does_not_lean(world: World, tmp_path: Path) -> None:
         assert is_reproduced(found, read_result(folder))
 
 
+class Torn(Rounding):
+    """A model that hardly knows the answers, so that many are near a tie."""
+
+    def _answer(self, request: Request) -> Response:
+        rng, lead = random.Random(f"{self.seed}{request.sha256}"), random.Random(request.sha256).gauss(0.0, 1.0)
+        rounded = tuple(min(0.0, math.log(share(one)) + rng.gauss(0.0, self.error)) for one in (lead, -lead))
+        return replace(super()._answer(request), option_logprobs=rounded)
+
+
+def share(lead: float) -> float:
+    return 1 / (1 + math.exp(-lead))
+
+
+def near_ties(by: float, n_against: int) -> Change:
+    """Near ties decided for the right outcome, one in some against it, and its probability given back elsewhere."""
+
+    def change(records: list[Record]) -> list[Record]:
+        leads = {number: lead_of(record) for number, record in enumerate(records)}
+        near = [number for number, lead in leads.items() if abs(lead) < by]
+        signs = [-1 if n_against and row % n_against == 0 else 1 for row in range(len(near))]
+        led = leads | {number: sign * abs(leads[number]) for sign, number in zip(signs, near, strict=True)}
+        debt = sum(share(led[number]) - share(lead) for number, lead in leads.items())
+        for number in sorted(leads.keys() - near):
+            if debt > 0:
+                led[number] -= by if leads[number] < 0 else min(by, leads[number] - 0.02)
+                debt -= share(leads[number]) - share(led[number])
+        return [leading(record, led[number]) for number, record in enumerate(records)]
+
+    return change
+
+
+def lead_of(record: Record) -> float:
+    (one,) = record.exchanges
+    by_outcome = dict(zip(one.outcomes, one.option_logprobs, strict=True))
+    return (by_outcome[record.target or ""] or 0.0) - (by_outcome[other_than(record.target, record)] or 0.0)
+
+
+def leading(record: Record, lead: float) -> Record:
+    return with_exchange(
+        record,
+        lambda one: replace(
+            one,
+            option_logprobs=tuple(
+                math.log(share(lead if outcome == record.target else -lead)) for outcome in one.outcomes
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "n_against", "found_by"),
+    [(0.25, 0, "(leans towards the right outcome in decisions)"), (0.4, 4, " other decisions, and rounding explains ")],
+    ids=["for the right outcome", "also against it"],
+)
+def test_decisions_near_a_tie_cannot_be_chosen(
+    world: World, tmp_path: Path, by: float, n_against: int, found_by: str
+) -> None:
+    honest = ask(world.datasets / "made", tmp_path / "runs", Torn(tmp_path / "log", name=NAME), prompt="intrinsic-v1")
+    places, backend = world.places._replace(honest=honest), Torn(tmp_path / "log", name=NAME, error=0.03)
+    folder = forge(places, tmp_path / "forged", near_ties(by, n_against), model=NAME, of_result=in_half)
+    result = read_result(folder)
+    before, after = (
+        next(metric.value or 0.0 for metric in one.metrics if metric.name == "accuracy" and not metric.group)
+        for one in (read_result(honest), result)
+    )
+    assert after > before + 0.03
+    for n in (60, 200):
+        found, others = rerun(folder / "result.json", backend, world.datasets, n, seed=1)
+        assert not is_reproduced(found, result)
+    assert found_by in others[0]
+    # Honest answers do not change so many.
+    folder = forge(places, tmp_path / "honest", model=NAME, of_result=in_half)
+    for seed in range(10):
+        rounding = replace(backend, seed=seed)
+        found, others = rerun(folder / "result.json", rounding, world.datasets, 200, seed=seed)
+        assert others == ()
+        assert is_reproduced(found, result)
+
+
 @pytest.mark.parametrize("precision", [None, "bfloat16"])
 def test_another_precision_vouches_for_nothing(world: World, tmp_path: Path, precision: str | None) -> None:
     folder = forge(world.places, tmp_path / "forged", model=NAME, of_result=in_half)
     backend = world.backend if precision is None else Rounding(tmp_path / "log", name=NAME, error=0.05)
-    verdict = _asked_again(Verdict(place=str(folder)), lambda name: backend, None, world.datasets, 60, 1)
+    verdict = _asked_again(Verdict(place=str(folder)), lambda name: backend, None, world.datasets, 200, 1)
     if precision is not None:
         assert (verdict.provenance, verdict.warnings) == ("reproduced", ())
         assert verdict.rerun is not None
@@ -226,7 +392,7 @@ def test_another_precision_vouches_for_nothing(world: World, tmp_path: Path, pre
     assert (verdict.provenance, verdict.rerun) == (None, None)
     (warning,) = verdict.warnings
     assert warning.startswith(
-        "60 of 60 items asked again (seed 1) agree in an unknown precision, which vouches for nothing: "
+        "200 of 200 items asked again (seed 1) agree in an unknown precision, which vouches for nothing: "
     )
     assert warning.endswith("the result is in bfloat16; open it so with --dtype")
 
@@ -263,7 +429,7 @@ def test_generated_texts_agree_if_they_are_equal(world: World) -> None:
         (Response(status="refused", error="no"), False),
     ):
         exchange = exchange_of(request, ours, show_prompt=True, chat=False)
-        assert agree(record.exchanges, [exchange], 1e-3) is is_same
+        assert (differing([record.exchanges], [[exchange]], 1e-3) == []) is is_same
 
 
 @pytest.mark.slow

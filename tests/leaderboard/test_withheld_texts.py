@@ -18,7 +18,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
-from evaluators.models.parity import agree
+from evaluators.models.parity import differing
 from evaluators.runs.measure.rescoring import rescore
 from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
@@ -258,9 +258,9 @@ def test_answers_that_are_asked_again_are_compared_by_their_hashes(world: World)
         if (read_result(run).model.id, read_result(run).signature.task) == ("acme/fair", "recognition")
     )
     stored, complete = (RecordColumns.of(read_records(one / "records.parquet"))[0] for one in (folder, run))
-    assert agree(stored.exchanges, complete.exchanges, 1e-3)
+    assert differing([stored.exchanges], [complete.exchanges], 1e-3) == []
     other = [replace(exchange, text=f"{exchange.text}!") for exchange in complete.exchanges]
-    assert not agree(stored.exchanges, other, 1e-3)
+    assert differing([stored.exchanges], [other], 1e-3) == [0]
 
 
 @pytest.mark.slow
