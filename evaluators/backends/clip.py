@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 SUMMARY = "CLIP models of the Hugging Face Hub or a local folder, asked which text describes an image"
 EXTRA = "hf"
 CAPABILITIES: frozenset[Capability] = frozenset({"image_option_logprobs"})
-IDENTIFIED = Identified("local", frozenset({"model", "precision", "device", "processor"}))
+IDENTIFIED = Identified("local", frozenset({"model", "precision", "device", "processor"}), CAPABILITIES)
 _TYPE = "clip"
 """Type of a model in its configuration."""
 _OWN_CODE_REMEDY = "give a CLIP model that transformers knows itself; no other backend asks about images"
