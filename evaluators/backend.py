@@ -60,6 +60,8 @@ class Identified(NamedTuple):
     parts: frozenset[str]
     """Names of the parts that each identity has beside ``backend``, even if they are null. One named ``model`` is
     ``ORG/NAME@COMMIT``, or ``sha256:...`` of a folder's files."""
+    abilities: frozenset[Capability] | None = None
+    """All that its models can be asked for; None if that is not known, as where answers come from a file."""
 
 
 def image_prompt(image_sha256: str) -> str:

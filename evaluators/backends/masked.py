@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 SUMMARY = "masked models such as BERT and RoBERTa, asked which of several whole texts is likelier"
 EXTRA = "hf"
 CAPABILITIES: frozenset[Capability] = frozenset({"pseudo_logprobs"})
-IDENTIFIED = Identified("local", frozenset({"model", "precision", "device", "tokenizer", "hidden"}))
+IDENTIFIED = Identified("local", frozenset({"model", "precision", "device", "tokenizer", "hidden"}), CAPABILITIES)
 _OPTIONS = ("name", "revision", "dtype", "tokenizer", "device", "batch_tokens")
 _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Number of tokens per pass, by type of device; see the backend transformers."""

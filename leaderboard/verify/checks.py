@@ -49,12 +49,10 @@ def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
     Raises:
         DataError: no run says such a thing, or the list of adapters is damaged.
     """
-    for fault in chain(_faults_of_model(result.model, is_foreign=is_foreign), _faults_of_signature(result.signature)):
+    for fault in chain(_faults_of_model(result.model, is_foreign=is_foreign), _faults_of_signature(result)):
         raise DataError(f"{path}: {fault}")
     # Published answers say too little of their requests for that. As with these, a maintainer has to compare the texts.
-    prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
-    is_computed = prompt is None or prompt.requires != "import"
-    if is_foreign and result.model.endpoint == "baseline" and is_computed:
+    if is_foreign and result.model.endpoint == "baseline" and _prompt(result).requires != "import":
         raise DataError(f"{path}: is of a baseline, and the board computes baselines itself; leave it out")
     if (adapters := read_adapters(path.parent, result)) is not None:
         for fault in _faults_of_adapters(adapters, result.signature, result.model):
@@ -118,8 +116,9 @@ def _said_of_files(model: Model, identity: Mapping[str, str | None]) -> Iterator
         yield "id", model.id, identity["id"] or "", rename
 
 
-def _faults_of_signature(signature: Signature) -> Iterator[str]:
-    task = load_task(signature.task)
+def _faults_of_signature(result: Result) -> Iterator[str]:
+    signature, backend = result.signature, result.model.backend
+    task, declared = load_task(signature.task), identified_by(backend)
     if task.measures_nothing:
         yield f"answers of task {task.name} are data to build from, which no board shows; name a run of another task"
     if signature.task_version not in (task.version, *task.earlier_versions):
@@ -127,6 +126,8 @@ def _faults_of_signature(signature: Signature) -> Iterator[str]:
     prompt = prompt_of(task, signature.prompt)
     if signature.prompt_sha256 != prompt.sha256():
         yield f"prompt '{signature.prompt}' differs from the one in this code; run the model again"
+    if declared is not None and declared.abilities is not None and not prompt.needs <= declared.abilities:
+        yield f"backend {backend} cannot ask prompt '{prompt.id}', which needs {', '.join(sorted(prompt.needs))}"
     shows = task.examples_split is not None
     if shows != (signature.examples_sha256 is not None):
         what = f"{'shows' if shows else 'shows no'} examples, and examples_sha256 is {signature.examples_sha256}"
@@ -408,10 +409,12 @@ def _fit_their_tokens(records: RecordColumns, result: Result) -> _Checked:
             n_used = int(used.integers[index]) if used.known[index] else None
             sound[index] = why_too_long(text, n_used, limit) is None
 
-    def fault(exchange: Exchange) -> str:
-        return f"{why_too_long(exchange.text or '', exchange.n_completion_tokens, limit)}; run the model again"
-
-    return sound, fault
+    return (
+        sound,
+        lambda exchange: (
+            f"{why_too_long(exchange.text or '', exchange.n_completion_tokens, limit)}; run the model again"
+        ),
+    )
 
 
 _CHECKS: tuple[Callable[[RecordColumns, Result], _Checked], ...] = (

@@ -26,6 +26,9 @@ MOST_STRETCHED = 100
 _SCAN = b"\xff\xda"
 _MOST_SCANNED = 20 * MOST_PIXELS
 """Largest number of pixels over all scans of a JPEG file, of which progressive ones have about ten."""
+_EXIF = b"Exif\0\0"
+_MOST_EXIF = 100
+"""Largest number of parts of the EXIF data of a file, which has one; Pillow copies all earlier ones with each."""
 FORMATS = ("PNG", "JPEG")
 _EXTRA = "hf"
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
@@ -84,6 +87,8 @@ def read_picture(content: bytes) -> Picture:
     images = import_extra("PIL.Image", _EXTRA)
     if not has_known_format(content):
         raise DataError(f"is neither PNG nor JPEG (begins with {content[:4]!r}); convert it")
+    if (n_parts := content.count(_EXIF)) > _MOST_EXIF:
+        raise DataError(f"has {n_parts} parts of EXIF data, which takes minutes; save it again")
     try:
         with warnings.catch_warnings():
             # Pillow warns of large pictures; _check refuses those by limits of our own.
@@ -101,6 +106,9 @@ def read_picture(content: bytes) -> Picture:
             return Picture(_plain(images, image), tuple(name for name in CHANGES if done[name]))
     except BiasboardError:
         raise
+    # Its words name an address in memory, which would differ in each build.
+    except images.UnidentifiedImageError as error:
+        raise DataError("cannot be decoded (is damaged at its beginning); take it out, or get it again") from error
     except images.DecompressionBombError as error:
         raise DataError(f"has more than {MOST_PIXELS:,} pixels; make it smaller") from error
     # Pillow may raise any exception here; each means that the file is bad.

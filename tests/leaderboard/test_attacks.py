@@ -125,6 +125,16 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
         "the identity lacks device, which backend transformers states",
     ),
     (
+        "a model that knows images alone",
+        with_identity(
+            lambda model: (
+                {"model": f"{model.id}@1", **dict.fromkeys(("precision", "device", "processor"))} | {"backend": "clip"}
+            ),
+            backend="clip",
+        ),
+        "backend clip cannot ask prompt 'intrinsic-v1', which needs option_logprobs",
+    ),
+    (
         "no files",
         with_identity(lambda model: identity_of("") | {"model": None}),
         "the identity names no files: its model is neither NAME@REVISION nor the sha256 of a folder",

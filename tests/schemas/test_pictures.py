@@ -114,6 +114,12 @@ def of_many_scans() -> bytes:
     return whole[:-2] + whole[whole.rfind(b"\xff\xda") : -2] * 100 + whole[-2:]
 
 
+def of_much_exif() -> bytes:
+    """A JPEG file of many parts of EXIF data; 800 of them with 64 kB each took 90 seconds."""
+    whole = file_of(Image.new("L", (4, 4)), "JPEG")
+    return whole[:2] + (b"\xff\xe1\x00\x10Exif\0\0" + bytes(8)) * 101 + whole[2:]
+
+
 GIF = b"GIF89a"
 GOOD = png(np.random.default_rng(0).integers(0, 256, (9, 7, 3), dtype=np.uint8))
 
@@ -126,10 +132,12 @@ GOOD = png(np.random.default_rng(0).integers(0, 256, (9, 7, 3), dtype=np.uint8))
         (GOOD[: len(GOOD) // 2], "cannot be decoded ("),
         (GOOD[:60] + bytes([GOOD[60] ^ 255]) + GOOD[61:], "cannot be decoded ("),
         (b"\xff\xd8\xff\xe0 no photograph", "cannot be decoded ("),
+        (b"\xff\xd8\xff", "cannot be decoded (is damaged at its beginning); take it out, or get it again"),
         (claiming(100_000, 100_000), "has more than 64,000,000 pixels; make it smaller"),
         (claiming(10_000, 7_000), f"has 10000 x 7000 pixels, more than {MOST_PIXELS:,}; make it smaller"),
         (claiming(20_000, 100), "has 20000 x 100 pixels, and one side is over 100 times the other; crop it"),
         (of_many_scans(), "has 4000 x 4000 pixels in 106 scans, which takes minutes; save it again"),
+        (of_much_exif(), "has 101 parts of EXIF data, which takes minutes; save it again"),
         (animated(), "is an animation of 3 pictures; take one of them"),
     ],
 )

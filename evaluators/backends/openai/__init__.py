@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from biasboard.ground.errors import import_extra
-from evaluators.backend import Identified
+from evaluators.backend import OF_LANGUAGE_MODELS, Identified
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "any OpenAI-compatible endpoint: vLLM's server, a router, OpenAI (OPENAI_API_KEY, --base-url)"
 EXTRA = "openai"
-IDENTIFIED = Identified("api", frozenset({"endpoint", "id", "api"}))
+IDENTIFIED = Identified("api", frozenset({"endpoint", "id", "api"}), OF_LANGUAGE_MODELS)
 
 
 def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 SUMMARY = "any causal or encoder-decoder model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
 EXTRA = "hf"
 CAPABILITIES = OF_LANGUAGE_MODELS
-IDENTIFIED = Identified("local", frozenset({"model", "precision", "device", "chat_template", "tokenizer", "scoring"}))
+IDENTIFIED = Identified(
+    "local", frozenset({"model", "precision", "device", "chat_template", "tokenizer", "scoring"}), CAPABILITIES
+)
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:

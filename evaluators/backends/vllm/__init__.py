@@ -18,7 +18,9 @@ SUMMARY = "any causal model of the Hugging Face Hub or a local folder, through v
 EXTRA = "vllm"
 CAPABILITIES = OF_LANGUAGE_MODELS
 IDENTIFIED = Identified(
-    "local", frozenset({"model", "adapter", "tokenizer", "chat_template_sha256", "precision", "device", "end_logprobs"})
+    "local",
+    frozenset({"model", "adapter", "tokenizer", "chat_template_sha256", "precision", "device", "end_logprobs"}),
+    CAPABILITIES,
 )
 
 
