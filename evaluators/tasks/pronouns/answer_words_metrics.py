@@ -61,10 +61,12 @@ _specific_rate = partial(
 _prompt_fit = partial(
     _metric,
     name="prompt_fit",
+    version="1.1",
     statistics=_fit,
-    description="Share of the other texts, mean over the answers, from which answers are told by the words that they "
-    "share with their own text: more than if the answers to both were exchanged. Chance is 0.5, which an answer that "
-    "also another text has counts as.",
+    description="Share of the other texts, mean over the answers, from which answers are told: they fit their own text "
+    "better than if the answers to both were exchanged. Of 100 texts or more, they fit if they are like the answers to "
+    "texts that are like their own, in words that no text has; of fewer, if they have words of their own text. Chance "
+    "is 0.5, which an answer that also another text has counts as.",
 )
 ASSIGNMENT_SPECIFIC_RATE = _specific_rate(task="assignment")
 ASSIGNMENT_PROMPT_FIT = _prompt_fit(task="assignment")
