@@ -27,7 +27,7 @@ Texts = Callable[[Any], Sequence[str]]
 
 N_TEXTS = 100
 """Texts of ten kinds, to which there are natural answers; word 300 and on are those of the kinds."""
-TEXTS = {
+TEXTS: dict[str, Sequence[Any]] = {
     "continuation": sentences(
         *(f"The {word(n)} by the {word(380 + n % 10)} is where {{nom}} {{lives|live}}" for n in range(N_TEXTS))
     ),

@@ -54,8 +54,6 @@ class AnswerWords:
     clusters: IntArray
     """Index of the text of each answer, shape (n,). Variants of a text that differ in the pronoun are one text."""
     n_clusters: int
-    is_read: BoolArray
-    """Mask of the answers that are neither missing nor refused, shape (n,)."""
     prompts: tuple[str | None, ...]
     """Prompt of each answer; None if it is not known."""
     words: tuple[str, ...]
@@ -67,7 +65,6 @@ class AnswerWords:
         return cls(
             clusters=clusters,
             n_clusters=n_clusters,
-            is_read=np.array([answer.status == "answered" and not is_refused(answer) for answer in answers]),
             prompts=tuple(answer.prompt for answer in answers),
             words=tuple(map(own_words, answers)),
         )
