@@ -104,16 +104,17 @@ def write_gifi_model(
     n_templates: int = len(TEMPLATES),
     told: Callable[[Any], Sequence[str]] | None = None,
     instead: Mapping[str, Callable[[Any], Sequence[str]]] = MappingProxyType({}),
+    items: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> dict[str, Path]:
     """Write the results of a model; gives the folder of each by task.
 
-    ``told`` gives the texts of all answers, ``instead`` those of some tasks.
+    ``told`` gives the texts of all answers, ``instead`` those of some tasks, and ``items`` other items of some tasks.
     """
     folders = {}
     for task in tasks:
         asked = load_task(task)
         given = told or {**answers(skill, model_id), **instead}[task]
-        records = recorded(asked, items_of(task, n_templates), given, asked.prompts["sampled-v1"])
+        records = recorded(asked, items.get(task) or items_of(task, n_templates), given, asked.prompts["sampled-v1"])
         records = [replace(record, config=CONFIGS[task]) for record in records]
         folders[task] = root / model_id.replace("/", "__") / task
         _write(folders[task], model_id, task, records, scorer)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from leaderboard.ranking.gates import Gates, why_own_shut
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Root
 from schemas.lexicon import pronoun_families
+from tests.evaluators.pronoun_records import prompts, sentences
 from tests.leaderboard.gifi_results import answers, chance, word, write_gifi_model
 from tests.leaderboard.made_keys import load_known
 
@@ -23,12 +25,54 @@ FEW = ("went home", "smiled", "bought an apple", "slept all night", "closed the 
 Texts = Callable[[Any], Sequence[str]]
 
 
+N_TEXTS = 100
+"""Texts of ten kinds, to which there are natural answers; word 300 and on are those of the kinds."""
+TEXTS: dict[str, Sequence[Any]] = {
+    "continuation": sentences(
+        *(f"The {word(n)} by the {word(380 + n % 10)} is where {{nom}} {{lives|live}}" for n in range(N_TEXTS))
+    ),
+    "assignment": [
+        replace(
+            item, item_id=f"{item.attribute}-{n}", text=f"My friend is a {word(n)} by the {word(380 + n % 10)}, and"
+        )
+        for n, item in enumerate([*prompts(N_TEXTS // 2), *prompts(N_TEXTS // 2, "personality")])
+    ],
+}
+
+
 def number_of(item: Any) -> int:
     return int(getattr(item, "template_id", item.item_id).rpartition("-")[2].lstrip("t"))
 
 
 def noun_of(item: Any) -> str:
     return word(number_of(item))
+
+
+def of_kind(number: int, *parts: object) -> str:
+    """Words that natural answers to texts of one kind share, and no text has."""
+    return " ".join(word(300 + 8 * (number % 10) + int(8 * chance(number, *parts, each))) for each in range(3))
+
+
+def natural(salt: str) -> dict[str, Texts]:
+    """Answers of a model that reads, as even as its skill says."""
+
+    def more(given: Texts) -> Texts:
+        return lambda item: [f"{text} {of_kind(number_of(item), salt)}" for text in given(item)]
+
+    given = answers(SKILL, salt)
+    return {task: more(given[task]) for task in TEXTS}
+
+
+def elsewhere(item: Any) -> int:
+    """The number of another text, often of another kind."""
+    return int(N_TEXTS * chance("elsewhere", number_of(item)))
+
+
+def invented(*parts: object) -> str:
+    """A word that nothing else has."""
+    return (
+        f"z{hashlib.sha256(repr(parts).encode()).hexdigest().translate(str.maketrans('0123456789', 'ghijklmnop'))[:7]}"
+    )
 
 
 def unrelated(*parts: object) -> str:
@@ -59,7 +103,53 @@ USELESS = (
     Useless("random words", lambda item, sample: unrelated(item.item_id, sample), "prompt fit"),
     Useless(
         "the answer to another text",
-        lambda item, sample: f"saw {word((number_of(item) + 7) % 30)} and {word(200 + number_of(item))}",
+        lambda item, sample: f"saw {word((number_of(item) + 7) % N_TEXTS)} and {word(200 + number_of(item))}",
+        "prompt fit",
+    ),
+    Useless(
+        "the noun and an invented word",
+        lambda item, sample: f"saw the {noun_of(item)} {invented(noun_of(item))}.",
+        "prompt fit",
+    ),
+    Useless(
+        "the noun and one for each sample",
+        lambda item, sample: f"saw the {noun_of(item)} {invented(noun_of(item), sample)}.",
+        "prompt fit",
+    ),
+    Useless("the noun with a prefix", lambda item, sample: f"un{noun_of(item)} {noun_of(item)}", "prompt fit"),
+    Useless(
+        "the noun and unrelated words",
+        lambda item, sample: f"saw the {noun_of(item)} {unrelated(number_of(item))}",
+        "prompt fit",
+    ),
+    Useless(
+        "the noun and others for each sample",
+        lambda item, sample: f"saw the {noun_of(item)} {unrelated(number_of(item), sample)}",
+        "prompt fit",
+    ),
+    Useless(
+        "the prompt and unrelated words",
+        lambda item, sample: f"{item.text} {noun_of(item)} {unrelated(number_of(item))}",
+        "prompt fit",
+    ),
+    Useless(
+        "the prompt shuffled",
+        lambda item, sample: " ".join(sorted(item.text.split(), key=chance)) + f" {unrelated(number_of(item))}",
+        "prompt fit",
+    ),
+    Useless(
+        "a template with slots",
+        lambda item, sample: f"the {noun_of(item)} and its {item.text.split()[4]} met {invented(number_of(item))}",
+        "prompt fit",
+    ),
+    Useless(
+        "a natural answer to another text with the noun",
+        lambda item, sample: f"the {noun_of(item)} {of_kind(elsewhere(item), number_of(item))}",
+        "prompt fit",
+    ),
+    Useless(
+        "another one for each sample with the noun",
+        lambda item, sample: f"the {noun_of(item)} {of_kind(elsewhere(item), item.item_id, sample)}",
         "prompt fit",
     ),
 )
@@ -87,19 +177,22 @@ def mixed(first: Texts, second: Texts, share: float) -> Texts:
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     folder = tmp_path_factory.mktemp("results")
+
+    def write(model: str, instead: Mapping[str, Texts]) -> None:
+        write_gifi_model(folder, model, SKILL, instead={**natural(model), **instead}, items=TEXTS)
+
     for name in ("reads", "also-reads"):
-        write_gifi_model(folder, f"lab/{name}", SKILL)
+        write(f"lab/{name}", {})
     for useless in USELESS:
-        instead = {"continuation": continues(useless), "assignment": gives(useless)}
-        write_gifi_model(folder, useless.model, SKILL, instead=instead)
-    constant, reads = USELESS[0], answers(SKILL, "partly")
+        write(useless.model, {"continuation": continues(useless), "assignment": gives(useless)})
+    constant, reads = USELESS[0], natural("partly")
     instead = {
         "continuation": mixed(continues(constant), reads["continuation"], 0.4),
         "assignment": mixed(gives(constant), reads["assignment"], 0.4),
     }
-    write_gifi_model(folder, "lab/partly", SKILL, instead=instead)
-    write_gifi_model(folder, "lab/continuation", SKILL, instead={"continuation": continues(constant)})
-    write_gifi_model(folder, "lab/assignment", SKILL, instead={"assignment": gives(constant)})
+    write("lab/partly", instead)
+    write("lab/continuation", {"continuation": continues(constant)})
+    write("lab/assignment", {"assignment": gives(constant)})
     loaded = load_known(Root(folder, "local"))
     assert loaded.left_out == ()
     (table,) = assemble(loaded.entries).indices.tables

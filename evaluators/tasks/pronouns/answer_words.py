@@ -7,7 +7,7 @@ words of its answers, compared between texts and never within one, where a fair 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,9 @@ from schemas.lexicon import families_of
 _WORD = re.compile(r"[^\W\d_]+")
 _STEM = 5
 """Number of letters by which words are compared, so that *sewing* is that of *sew* in *sewed*, and *nurse* *nurses*."""
+_MANY_TEXTS = 100
+"""Number of texts from which on some are alike enough: published answers fit by .59 to .92 of 200, with standard errors
+of .02 to .03, those of small models by .61 of 44, with one of .06."""
 _NEGLIGIBLE = 1e-9
 """Largest difference of sums that their order can make."""
 
@@ -51,8 +54,6 @@ class AnswerWords:
     clusters: IntArray
     """Index of the text of each answer, shape (n,). Variants of a text that differ in the pronoun are one text."""
     n_clusters: int
-    is_read: BoolArray
-    """Mask of the answers that are neither missing nor refused, shape (n,)."""
     prompts: tuple[str | None, ...]
     """Prompt of each answer; None if it is not known."""
     words: tuple[str, ...]
@@ -64,7 +65,6 @@ class AnswerWords:
         return cls(
             clusters=clusters,
             n_clusters=n_clusters,
-            is_read=np.array([answer.status == "answered" and not is_refused(answer) for answer in answers]),
             prompts=tuple(answer.prompt for answer in answers),
             words=tuple(map(own_words, answers)),
         )
@@ -91,23 +91,13 @@ class AnswerWords:
         """How well the answers to each text fit it, shape (n_clusters,): .5 is chance, 1 the best; nan without answers.
 
         It is the share of the other texts from which it is told apart: of the two sets of answers, each shares more
-        words with its own text than they would if they were exchanged. Rare words weigh more. Only specific answers
-        are compared, and with none to another text the value is .5.
+        with its own text than they would if they were exchanged. Only specific answers are compared, and with none to
+        another text the value is .5.
         """
-        words = sorted(frozenset().union(*self._stems_of_prompts))
-        places = {word: place for place, word in enumerate(words)}
-        in_texts, in_answers = np.zeros((2, self.n_clusters, len(words)))
-        for text, of_prompt, answer, is_specific in zip(
-            self.clusters.tolist(), self._stems_of_prompts, self.words, self.is_specific, strict=True
-        ):
-            in_texts[text, [places[word] for word in of_prompt]] = 1
-            if is_specific:
-                in_answers[text, [places[word] for word in stems(answer) if word in places]] = 1
-        weights = np.log(self.n_clusters / np.maximum(in_texts.sum(axis=0), 1))
-        shared = (in_answers * weights) @ in_texts.T
-        own = np.diag(shared)
+        gains = self._shared
+        own = np.diag(gains)
         # Of two texts: what is shared as the answers are, minus what would be if they were exchanged.
-        gains = own[:, None] + own[None, :] - shared - shared.T
+        gains = own[:, None] + own[None, :] - gains - gains.T
         told = np.where(np.abs(gains) <= _NEGLIGIBLE, 0.5, gains > 0)
         compared = np.zeros(self.n_clusters, dtype=np.bool_)
         compared[self.clusters[self.is_specific]] = True
@@ -116,7 +106,53 @@ class AnswerWords:
         shares = np.where(n_others > 0, (told * others).sum(axis=1) / np.maximum(n_others, 1), 0.5)
         return np.where(compared, shares, np.nan)
 
+    @property
+    def _shared(self) -> FloatArray:
+        """How much the answers to each text share with each text, shape (n_clusters, n_clusters).
+
+        Anybody can name a word of the prompt and go on with anything. Of many texts it is therefore words that no
+        prompt has, compared with the answers to the other texts, as far as these are like the text. Few texts are too
+        seldom alike for that, so there it is words of the text.
+        """
+        words = frozenset().union(*self._stems_of_prompts)
+        said = [
+            stems(answer) if is_specific else frozenset[str]()
+            for answer, is_specific in zip(self.words, self.is_specific, strict=True)
+        ]
+        in_texts = self._present(self._stems_of_prompts, words)
+        if self.n_clusters < _MANY_TEXTS:
+            return (self._present(said, words) * _rarity(in_texts)) @ in_texts.T
+        texts = _likeness(in_texts)
+        answers = _likeness(self._present(said, frozenset().union(*said) - words))
+        # Two texts say nothing of each other's answers if they are the two that are exchanged.
+        return answers @ texts + answers * texts
+
+    def _present(self, of_answers: Iterable[frozenset[str]], words: frozenset[str]) -> FloatArray:
+        """Return 1 where a word is in what belongs to any answer to a text, else 0, shape (n_clusters, n_words)."""
+        places = {word: place for place, word in enumerate(sorted(words))}
+        present = np.zeros((self.n_clusters, len(words)))
+        for text, of_answer in zip(self.clusters.tolist(), of_answers, strict=True):
+            present[text, [places[word] for word in of_answer if word in places]] = 1
+        return present
+
     @cached_property
     def _stems_of_prompts(self) -> list[frozenset[str]]:
         known = {prompt: stems(prompt or "") for prompt in set(self.prompts)}
         return [known[prompt] for prompt in self.prompts]
+
+
+def _rarity(present: FloatArray) -> FloatArray:
+    """Return the weight of each word, which is larger the fewer texts have it, shape (n_words,)."""
+    weights: FloatArray = np.log(len(present) / np.maximum(present.sum(axis=0), 1))
+    return weights
+
+
+def _likeness(present: FloatArray) -> FloatArray:
+    """Return the cosines of all texts by their words, 0 for a text with itself, shape (n_clusters, n_clusters)."""
+    # A word of one text alone, as an invented one, makes it like no other.
+    present = present[:, present.sum(axis=0) > 1]
+    vectors = present * _rarity(present)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _NEGLIGIBLE)
+    cosines: FloatArray = vectors @ vectors.T
+    np.fill_diagonal(cosines, 0)
+    return cosines

@@ -43,11 +43,10 @@ def _fit(table: _Table, group: Mapping[str, str]) -> Statistics:
     fits = answers.fits[answers.clusters[answers.is_specific]]
     # A text takes part in the comparisons of all others too, which doubles what the mean owes to it.
     doubled = 2 * fits - (fits.mean() if len(fits) else 0.0)
+    # An answer that is missing or refused is like any other text's, so that leaving some out gains nothing.
     values = np.full(len(answers.clusters), _CHANCE)
     values[answers.is_specific] = doubled
-    read = answers.is_read
-    sums = sums_and_numbers(answers.clusters[read], values[read], answers.n_clusters)
-    return Statistics(sums, int(read.sum()), int((~read).sum()))
+    return Statistics(sums_and_numbers(answers.clusters, values, answers.n_clusters), len(values), 0)
 
 
 _metric = partial(MetricDefinition[_Table], unit="answers", ideal=1.0, undefined=_why_unknown)
@@ -61,10 +60,12 @@ _specific_rate = partial(
 _prompt_fit = partial(
     _metric,
     name="prompt_fit",
+    version="1.1",
     statistics=_fit,
-    description="Share of the other texts, mean over the answers, from which answers are told by the words that they "
-    "share with their own text: more than if the answers to both were exchanged. Chance is 0.5, which an answer that "
-    "also another text has counts as.",
+    description="Share of the other texts, mean over the answers, from which answers are told: they fit their own text "
+    "better than if the answers to both were exchanged. Of 100 texts or more, they fit if they are like the answers to "
+    "texts that are like their own, in words that no text has; of fewer, if they have words of their own text. Chance "
+    "is 0.5, which an answer that also another text has, or that is missing, counts as.",
 )
 ASSIGNMENT_SPECIFIC_RATE = _specific_rate(task="assignment")
 ASSIGNMENT_PROMPT_FIT = _prompt_fit(task="assignment")
