@@ -157,8 +157,9 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
     folded: dict[Folded, list[tuple[str, str]]] = {}
     models: dict[str, str | None] = {}
     for part in parts:
-        owners = {model: part.weight.models.get(model) for model in part.models} | models
-        n_models, n_here = Counter(owners.values()), Counter(owners[model] for model in part.models)
+        owners = models | {model: owner for model, owner in part.weight.models.items() if model in part.models}
+        n_models = Counter(owners.values())
+        n_here = Counter(owner for model, owner in owners.items() if model in part.models)
         # A column of which most cells are empty says less than a line; nor do one owner's many rows empty another's.
         is_filled = 2 * sum(n_here[owner] / n for owner, n in n_models.items()) >= len(n_models)
         if not part.scope.is_retired and (part.is_own or part.is_local or is_filled):
