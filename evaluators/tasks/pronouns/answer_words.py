@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -43,8 +43,13 @@ def stems(text: str) -> frozenset[str]:
     >>> sorted(stems("Kim nursed xem at 11."))
     ['at', 'kim', 'nurse']
     """
-    words = (word.casefold() for word in _WORD.findall(text))
-    return frozenset(word[:_STEM] for word in words if not families_of(word))
+    return frozenset(filter(None, map(_stem, _WORD.findall(text))))
+
+
+@lru_cache(1 << 15)
+def _stem(word: str) -> str:
+    """Return the first letters of a word; empty for a pronoun."""
+    return "" if families_of(word) else word.casefold()[:_STEM]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,7 @@ class AnswerWords:
 
         Two answers say the same if they have the same words besides those of their prompts, whatever the order.
         """
-        said = [stems(words) - of_prompt for words, of_prompt in zip(self.words, self._stems_of_prompts, strict=True)]
+        said = [words - of_prompt for words, of_prompt in zip(self._stems, self._stems_of_prompts, strict=True)]
         texts_of: dict[frozenset[str], set[int]] = {}
         for what, text in zip(said, self.clusters.tolist(), strict=True):
             texts_of.setdefault(what, set()).add(text)
@@ -116,8 +121,8 @@ class AnswerWords:
         """
         words = frozenset().union(*self._stems_of_prompts)
         said = [
-            stems(answer) if is_specific else frozenset[str]()
-            for answer, is_specific in zip(self.words, self.is_specific, strict=True)
+            answer if is_specific else frozenset[str]()
+            for answer, is_specific in zip(self._stems, self.is_specific, strict=True)
         ]
         in_texts = self._present(self._stems_of_prompts, words)
         if self.n_clusters < _MANY_TEXTS:
@@ -134,6 +139,10 @@ class AnswerWords:
         for text, of_answer in zip(self.clusters.tolist(), of_answers, strict=True):
             present[text, [places[word] for word in of_answer if word in places]] = 1
         return present
+
+    @cached_property
+    def _stems(self) -> list[frozenset[str]]:
+        return [*map(stems, self.words)]
 
     @cached_property
     def _stems_of_prompts(self) -> list[frozenset[str]]:
