@@ -194,13 +194,11 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
         rescored=(),
         examples=Examples(),
     )
-    # The statistics of a gate are computed without scores of texts.
-    has_reference = check is not None and not task.reads_scores
     return {
         "baseline": baseline.name,
         "entry": as_json(row),
         "counts": contract.plain(as_row(tally.counts)),
-        "reference": check.reference(baseline.name, measurement.source).as_json if check and has_reference else None,
+        "reference": None if check is None else check.reference(baseline.name, measurement.source).as_json,
     }
 
 

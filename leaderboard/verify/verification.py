@@ -174,10 +174,8 @@ def _standing(
 ) -> Standing | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
     result, signature, source = entry.result, entry.result.signature, measurement.source
-    # The gate's statistics are computed without scores of texts.
-    is_other = load_task(signature.task).reads_scores and result.withheld is None
     items = None if brings_options(signature) else entry.items_sha256
-    check = applying_gate(signature, parts, None if is_other else source, items)
+    check = applying_gate(signature, parts, source, items)
     if check is not None and result.withheld is not None:
         rows = sums_of(folder, result)
         return check.standing(stored_references(check.gate, rows, source.crossing, is_suite=bool(signature.parts)))

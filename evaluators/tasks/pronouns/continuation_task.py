@@ -111,19 +111,20 @@ class ContinuationTable(GroupedTable):
         has_text = np.array([answer.text != "" for answer in answers])
         prefixed = [answer.text.startswith(PUBLISHED_PREFIXES_CONTINUATION) for answer in answers]
         of_rows = grouped(columns, columns.owners)
+        answer_words = AnswerWords.of(answers, *of_rows[:2])
         return cls(
             *of_rows,
             answered=answered,
             refused=np.array([is_refused(answer) for answer in answers]),
             echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
             items=tuple(answer.item_id for answer in answers),
-            words=tuple(text_sha256(words) if words else "" for words in map(own_words, answers)),
+            words=tuple(text_sha256(words) if words else "" for words in answer_words.words),
             texts=tuple(
                 text_sha256(answer.text) if kept else ""
                 for answer, kept in zip(answers, answered & has_text, strict=True)
             ),
             published_kept=answered & has_text & ~np.array(prefixed),
-            answer_words=AnswerWords.of(answers, *of_rows[:2]),
+            answer_words=answer_words,
             scores=scores,
         )
 
