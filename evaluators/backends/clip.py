@@ -12,11 +12,12 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import override
 
 from biasboard.ground.errors import ConfigError, DataError, import_extra
+from biasboard.ground.plain_text import one_line
 from evaluators.backend import (
     Backend,
     Capability,
@@ -59,6 +60,8 @@ _TYPE = "clip"
 """Type of a model in its configuration."""
 _OWN_CODE_REMEDY = "give a CLIP model that transformers knows itself; no other backend asks about images"
 _EXAMPLE = "openai/clip-vit-base-patch32"
+_MOST_ENLARGED = 4
+"""Largest ratio of the pictures that a processor makes before it crops them to those that a model takes."""
 
 
 class ClipParts(NamedTuple):
@@ -91,8 +94,43 @@ def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
     processor = load_pretrained(
         "AutoImageProcessor", model, files.commit, what=what, remedy=remedy, own_code=_OWN_CODE_REMEDY, backend="pil"
     )
-    network = load_network(model, files.commit, dtype, loader="CLIPModel", kind="CLIP model")
-    return ClipParts(cast("CLIPModel", network), tokenizer, processor)
+    network: Any = load_network(model, files.commit, dtype, loader="CLIPModel", kind="CLIP model")
+    if (fault := _fault_of_processor(processor, network.config.vision_config.image_size)) is not None:
+        raise ConfigError(f"model '{model}': its image processor {fault}; {remedy}")
+    return ClipParts(network, tokenizer, processor)
+
+
+def _fault_of_processor(processor: Any, side: int) -> str | None:
+    """Return why an image processor cannot make the pictures that a network takes; None if it can.
+
+    Args:
+        processor: The image processor.
+        side: Width and height of these pictures in pixels.
+    """
+    import numpy as np
+
+    from schemas.files.pictures import decoded, png
+
+    try:
+        told = processor.to_dict()
+        numbers = [n for name in ("size", "crop_size", "pad_size") for n in dict(told.get(name) or {}).values() if n]
+        # Before anything is made, since every picture would be enlarged to that.
+        if wrong := [n for n in numbers if not 0 < n <= _MOST_ENLARGED * side]:
+            return f"makes pictures of {wrong[0]} pixels a side, and the model takes {side}"
+        picture = decoded(png(np.zeros((side + 1, 2 * side, 3), np.uint8)))
+        made = tuple(pixels_of(processor, [picture]).shape)
+    # Whatever a processor raises, its settings are wrong.
+    except Exception as error:
+        return f"cannot read a picture ({one_line(error, most=200)})"
+    return (
+        None if made == (1, 3, side, side) else f"makes pictures of shape {made}, and the model takes {side} x {side}"
+    )
+
+
+def pixels_of(processor: Any, pictures: Sequence[Any]) -> Any:
+    """Return pictures as a network takes them, shape (n, 3, side, side)."""
+    # Stated, because the layout of pictures one or three pixels wide is ambiguous.
+    return processor(list(pictures), return_tensors="pt", input_data_format="channels_last").pixel_values
 
 
 def _check_type(model: str, revision: str | None) -> None:
@@ -247,9 +285,7 @@ class ClipBackend(Backend):
         """Return the embeddings of pictures, each of length one, shape (n, d). If memory runs out, halve the batch."""
         torch = import_extra("torch", "hf")
         try:
-            # Stated, because the layout of pictures one or three pixels wide is ambiguous.
-            inputs = self.parts.processor(list(pictures), return_tensors="pt", input_data_format="channels_last")
-            pixels = inputs.pixel_values.to(self.device, self.parts.network.dtype)
+            pixels = pixels_of(self.parts.processor, pictures).to(self.device, self.parts.network.dtype)
             with torch.inference_mode():
                 return of_length_one(features(self.parts.network.get_image_features(pixel_values=pixels)))
         except torch.OutOfMemoryError:

@@ -217,9 +217,29 @@ def other_type(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "siglip"}), encoding="utf-8")
 
 
+def processor_with(**settings: Any) -> Callable[[Path], None]:
+    """A folder whose image processor has other settings."""
+
+    def change(folder: Path) -> None:
+        path = folder / "preprocessor_config.json"
+        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | settings), encoding="utf-8")
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (processor_with(size={"shortest_edge": 10**6}), "makes pictures of 1000000 pixels a side, and the model takes"),
+        (processor_with(crop_size={"height": 10**6, "width": 32}), "makes pictures of 1000000 pixels a side, and the"),
+        (processor_with(size={"shortest_edge": -5}), "makes pictures of -5 pixels a side, and the model takes 32"),
+        (processor_with(size={"shortest_edge": 0}), r"its image processor cannot read a picture \("),
+        (processor_with(image_mean="x"), r"its image processor cannot read a picture \("),
+        (processor_with(resample=99), r"its image processor cannot read a picture \("),
+        (
+            processor_with(do_resize=False, do_center_crop=False),
+            r"makes pictures of shape \(1, 3, 33, 64\), and the model",
+        ),
         (no_processor, "its tokenizer or image processor cannot be loaded"),
         (no_weights, "cannot be loaded"),
         (lacks_weights, "lacks 1 weights of a CLIP model, such as visual_projection.weight"),
