@@ -107,13 +107,17 @@ def _fault_of_processor(processor: Any, side: int) -> str | None:
         processor: The image processor.
         side: Width and height of these pictures in pixels.
     """
+    import numpy as np
+
+    from schemas.files.pictures import decoded, png
+
     try:
         told = processor.to_dict()
         numbers = [n for name in ("size", "crop_size", "pad_size") for n in dict(told.get(name) or {}).values() if n]
         # Before anything is made, since every picture would be enlarged to that.
         if wrong := [n for n in numbers if not 0 < n <= _MOST_ENLARGED * side]:
             return f"makes pictures of {wrong[0]} pixels a side, and the model takes {side}"
-        picture = import_extra("PIL.Image", "hf").new("RGB", (2 * side, side + 1))
+        picture = decoded(png(np.zeros((side + 1, 2 * side, 3), np.uint8)))
         made = tuple(pixels_of(processor, [picture]).shape)
     # Whatever a processor raises, its settings are wrong.
     except Exception as error:

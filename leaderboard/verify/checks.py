@@ -409,12 +409,7 @@ def _fit_their_tokens(records: RecordColumns, result: Result) -> _Checked:
             n_used = int(used.integers[index]) if used.known[index] else None
             sound[index] = why_too_long(text, n_used, limit) is None
 
-    return (
-        sound,
-        lambda exchange: (
-            f"{why_too_long(exchange.text or '', exchange.n_completion_tokens, limit)}; run the model again"
-        ),
-    )
+    return sound, lambda one: f"{why_too_long(one.text or '', one.n_completion_tokens, limit)}; run the model again"
 
 
 _CHECKS: tuple[Callable[[RecordColumns, Result], _Checked], ...] = (
