@@ -295,7 +295,7 @@ def _response(sample: _Sample) -> Response:
     text, finish = choice.message.text, _FINISH.get(choice.stop_reason)
     declined = choice.message.refusal
     if declined is None and finish == "content_filter":
-        declined = "content filter"
+        declined = "the answer ended with finish_reason 'content_filter'"
     elif declined is not None:
         finish = None
     usage = sample.output.usage

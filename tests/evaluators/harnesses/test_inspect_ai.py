@@ -166,7 +166,10 @@ def _stopped(place: int, said: Answered) -> Callable[[list[Sample]], None]:
         (_stopped(0, Answered("A", "model_length")), "answered", "length", None),
         (_stopped(0, Answered("", "stop")), "answered", "stop", None),
         (_stopped(0, Answered("A", "unknown")), "answered", None, None),
-        (_stopped(0, Answered("A", "content_filter")), "refused", "content_filter", "content filter"),
+        (
+            *(_stopped(0, Answered("A", "content_filter")), "refused", "content_filter"),
+            "the answer ended with finish_reason 'content_filter'",
+        ),
         (_stopped(0, Answered("I will not.", refusal=True)), "refused", None, "I will not."),
         (_stopped(0, Answered("", "max_tokens")), "failed", None, "all tokens were generated without visible text"),
         (_stopped(0, Answered("", "tool_calls")), "failed", None, "the model called a tool"),
