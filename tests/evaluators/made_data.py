@@ -161,7 +161,13 @@ def save_tiny_llama(
     special = ["<unk>", "<s>", "</s>"]
     # Bytes of other signs would make texts that end within one.
     alphabet = ["\u0120", *map(chr, range(33, 127))] if knows_every_sign else []
-    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet)
+    trainer = trainers.BpeTrainer(
+        # A tokenizer that reads a text as a few phrases is refused.
+        vocab_size=vocabulary,
+        special_tokens=special,
+        initial_alphabet=alphabet,
+        max_token_length=10,
+    )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]

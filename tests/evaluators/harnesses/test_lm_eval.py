@@ -6,12 +6,18 @@ import importlib.util
 import json
 import math
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
+from evaluators.backend import ChoiceRequest
+from evaluators.models.harness_borders import move_borders
+from evaluators.models.tokenizer import load_tokenizer
+from evaluators.runs.plan.exported_questions import Borders, exported_task
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task
@@ -385,19 +391,35 @@ def test_merged_borders_are_found_and_moved(dataset: Path, tiny_llama: Path, tmp
     assert "the tokenizer merges the end of the context with an option" in done.stderr
     assert "export again, which moves such borders" in done.stderr
 
-    # In two items the first word merges with all that follows, so that there is no border.
     printed = export(dataset, tokenizer, tmp_path / "moved", "--config", "type2")
-    assert "12 items, 10 questions, 10 with a moved border" in printed
-    assert "left out: 2 questions in which the tokenizer leaves no border" in printed
-    assert whole_texts(tmp_path / "moved") == whole_texts(tmp_path / "plain")[2:]
+    assert "12 items, 12 questions, 12 with a moved border" in printed
+    assert whole_texts(tmp_path / "moved") == whole_texts(tmp_path / "plain")
     log = write_log(tmp_path / "moved", tmp_path / "log", lambda question: [-3.0, -4.0])
-    done = import_log(dataset, tokenizer, log, tmp_path / "runs", "--max-failure-rate", "0.2")
+    done = import_log(dataset, tokenizer, log, tmp_path / "runs")
     assert done.returncode == 0, done.stderr
     run = only_run(tmp_path / "runs")
-    assert (run.result.counts.scored, run.result.counts.failed) == (10, 2)
+    assert (run.result.counts.scored, run.result.counts.failed) == (12, 0)
     scored = [record for record in run.records if record.status == "scored"]
     assert all((exchange.n_moved_tokens or 0) > 0 for record in scored for exchange in record.exchanges)
     assert "exported for another tokenizer" in import_log(dataset, tiny_llama, log, tmp_path / "no").stderr
+
+
+@pytest.mark.slow
+def test_questions_in_which_nothing_but_an_option_is_a_token_are_left_out(dataset: Path, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(str(save_tiny_llama(tmp_path / "model", merge_words=True)))
+    task = load_task("coreference")
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), task, task.prompts["intrinsic-v1"])
+
+    def move(asked: Sequence[ChoiceRequest]) -> list[ChoiceRequest | None]:
+        first, *rest = asked
+        # The first word is one token with the space behind it, and so with the option.
+        short = replace(first, prompt="The", options=tuple(f" {option.strip()}" for option in first.options))
+        return move_borders(tokenizer, lambda request: request, [short, *rest])
+
+    written = exported_task(plan, Borders(move, "0" * 64))
+    assert (written.n_left_out, len(written.questions)) == (1, 11)
+    with pytest.raises(ConfigError, match="merges the context and the options of every question"):
+        exported_task(plan, Borders(lambda asked: [None] * len(asked), "0" * 64))
 
 
 @pytest.mark.slow
