@@ -28,7 +28,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, TypeAlias
@@ -41,6 +41,7 @@ from biasboard.ground.plain_text import without_keys
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
 from evaluators.kinds import BACKENDS
+from evaluators.thinking import cut_answer
 from schemas.documents.record import ExchangeStatus, choice_sha256
 from schemas.documents.result import Endpoint, Model
 
@@ -186,6 +187,12 @@ class Response:
     text_logprob: float | None = None
     """Log-probability of the generated text at temperature 1: the sum over its ``n_completion_tokens`` tokens, the end
     token among them; None if it was not asked for or is unknown."""
+
+    def stopped_at(self, stop: Sequence[str]) -> Response:
+        """Return the response with an answer that ends before the first of some texts, as not every server does."""
+        text = None if self.text is None else cut_answer(self.text, stop)
+        # A log-probability would be that of what was cut off too.
+        return self if text == self.text else replace(self, text=text, finish_reason="stop", text_logprob=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

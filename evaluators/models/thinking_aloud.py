@@ -13,7 +13,7 @@ from biasboard.ground import strict_json
 from evaluators.backend import OF_LANGUAGE_MODELS, Answers, Capability, Events, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
 from evaluators.models.tokenizer import ModelTokenizer
-from evaluators.thinking import THINKING_TOKENS, cut_answer
+from evaluators.thinking import THINKING_TOKENS
 
 _NO_OPTIONS = (
     "the chat template begins the answer in the middle of thinking, so that no option can follow; where the template "
@@ -92,10 +92,4 @@ def ask_with_thinking(
 
 
 def _cut(request: Request, response: Response) -> Response:
-    if not isinstance(request, GenerateRequest) or response.text is None:
-        return response
-    text = cut_answer(response.text, request.stop)
-    if text == response.text:
-        return response
-    # A log-probability would be that of what was cut off too.
-    return replace(response, text=text, finish_reason="stop", text_logprob=None)
+    return response.stopped_at(request.stop) if isinstance(request, GenerateRequest) else response

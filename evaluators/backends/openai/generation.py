@@ -22,7 +22,7 @@ from evaluators.backends.openai.protocol import (
     total_usage,
 )
 from evaluators.models.tokenizer import ModelTokenizer
-from evaluators.thinking import cut_answer, split_thinking
+from evaluators.thinking import split_thinking
 
 # Switched off explicitly, because vLLM's server otherwise applies the model's generation config.
 VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
@@ -122,19 +122,16 @@ class Generation:
             if thinking is None and not is_cut_off:
                 raise NoAnswerError(f"the answer holds no text (finish_reason {shown(choice.get('finish_reason'))})")
             text = ""
-        # Not every server that takes a text to stop at does so.
-        answer = cut_answer(text, request.stop)
-        is_cut, wants_logprob = answer != text, request.with_logprob and answer == text
         n_prompt, n_completion = total_usage(replies)
         return Response(
             status="answered",
-            text=answer,
+            text=text,
             thinking=thinking,
-            finish_reason="stop" if is_cut else "length" if is_cut_off else ending,
+            finish_reason="length" if is_cut_off else ending,
             n_prompt_tokens=n_prompt,
             n_completion_tokens=n_completion,
-            text_logprob=_text_logprob(choice.get("logprobs")) if wants_logprob else None,
-        )
+            text_logprob=_text_logprob(choice.get("logprobs")) if request.with_logprob else None,
+        ).stopped_at(request.stop)
 
 
 def is_cut_thinking(response: Response) -> bool:

@@ -247,7 +247,9 @@ def _responses(
 
 def _response(answer: LoggedAnswer, tokens: Iterator[OptionTokens | str] | None) -> Response:
     """Return the response in an answer; ``tokens`` yields those of this and the following choices, if they count."""
-    if tokens is None or isinstance(answer.asked, GenerateRequest):
+    if isinstance(answer.asked, GenerateRequest):
+        return storable(answer.response.stopped_at(answer.asked.stop))
+    if tokens is None:
         return storable(answer.response)
     counted = next(tokens)
     if isinstance(counted, str):

@@ -165,6 +165,8 @@ def _stopped(place: int, said: Answered) -> Callable[[list[Sample]], None]:
         (_stopped(0, Answered("A", "max_tokens")), "answered", "length", None),
         (_stopped(0, Answered("A", "model_length")), "answered", "length", None),
         (_stopped(0, Answered("", "stop")), "answered", "stop", None),
+        # The endpoint has not stopped where the task asks it to.
+        (_stopped(0, Answered("A\nQuestion: B", "max_tokens")), "answered", "stop", None),
         (_stopped(0, Answered("A", "unknown")), "answered", None, None),
         (
             *(_stopped(0, Answered("A", "content_filter")), "refused", "content_filter"),
