@@ -223,9 +223,17 @@ RECORD_CHECKS: tuple[ColumnCheck[RecordColumns, Record], ...] = (
 )
 
 
-def _scores_options_of_text(fields: ExchangeColumns) -> BoolArray:
+def _answers_as_another_kind(fields: ExchangeColumns) -> BoolArray:
     has_options = (fields["options"].lists.lengths > 0) | (fields["option_logprobs"].lists.lengths > 0)
-    return ~fields["kind"].coded.is_one_of("choice") & has_options
+    # Any text beside a choice would make the hash of copied answers another one.
+    has_text = fields["text"].known | fields["text_logprob"].known
+    return np.where(fields["kind"].coded.is_one_of("choice"), has_text, has_options)
+
+
+def _words_of_kind(exchange: Exchange) -> str:
+    if exchange.kind == "choice":
+        return "kind 'choice' has no text; leave text and text_logprob empty"
+    return f"kind '{exchange.kind}' has no options to score; empty the lists of options"
 
 
 def _lengths_differ(fields: ExchangeColumns) -> BoolArray:
@@ -247,11 +255,7 @@ def _words_of_lengths(exchange: Exchange) -> str:
 
 
 EXCHANGE_CHECKS: tuple[ColumnCheck[ExchangeColumns, Exchange], ...] = (
-    ColumnCheck(
-        "text",
-        _scores_options_of_text,
-        lambda exchange: f"kind '{exchange.kind}' has no options to score; empty the lists of options",
-    ),
+    ColumnCheck("kind", _answers_as_another_kind, _words_of_kind),
     ColumnCheck("lengths", _lengths_differ, _words_of_lengths),
 )
 

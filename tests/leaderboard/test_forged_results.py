@@ -291,6 +291,15 @@ def test_token_counts_are_possible(places: Places, tmp_path: Path, n_tokens: int
     assert f"option_token_counts are [{n_tokens}, {n_tokens}], its options have [" in (found.reason or "")
 
 
+@pytest.mark.parametrize("text", ["x", ""])
+def test_a_text_beside_probabilities_hides_no_copy(places: Places, tmp_path: Path, text: str) -> None:
+    def beside(record: Record) -> Record:
+        return with_exchange(record, lambda one: replace(one, text=text))
+
+    with pytest.raises(DataError, match="kind 'choice' has no text"):
+        verdict(forge(places, tmp_path / "a", on_each(beside)), places)
+
+
 def test_truncation_follows_from_the_answers(places: Places, tmp_path: Path) -> None:
     found = verdict(forge(places, tmp_path / "a", on_each(lambda one: replace(one, truncated=True))), places)
     assert "truncated is True, its answers say otherwise" in (found.reason or "")

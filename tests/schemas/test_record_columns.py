@@ -111,15 +111,23 @@ def test_each_rule_over_columns_is_broken_by_a_row_that_breaks_no_other() -> Non
         "distribution": replace(
             SCORED, reading=Reading(outcomes=("nurse", "mechanic"), probabilities=(0.75, 0.24), answers=())
         ),
-        "text": replace(SCORED, exchanges=(replace(CHOICE, kind="generate"),)),
+        "kind": replace(SCORED, exchanges=(replace(CHOICE, kind="generate"),)),
         "lengths": replace(SCORED, exchanges=(replace(CHOICE, option_token_counts=(1,)),)),
     }
     assert list(broken) == [*(check.name for check in RECORD_CHECKS), *(check.name for check in EXCHANGE_CHECKS)]
     lines = {name: list(contract.errors(contract.dump(record), Record)) for name, record in broken.items()}
     assert {name: len(found) for name, found in lines.items()} == dict.fromkeys(broken, 1)
     assert lines["distribution"] == ["reading.probabilities: sum to 0.99, not to 1; renormalise them"]
-    assert lines["text"] == [
+    assert lines["kind"] == [
         "exchanges[0]: kind 'generate' has no options to score; empty the lists of options",
+    ]
+
+
+@pytest.mark.parametrize("fields", [{"text": "x"}, {"text": ""}, {"text_logprob": -1.0}])
+def test_a_choice_has_no_text(fields: dict[str, Any]) -> None:
+    record = replace(SCORED, exchanges=(replace(CHOICE, **fields),))
+    assert list(contract.errors(contract.dump(record), Record)) == [
+        "exchanges[0]: kind 'choice' has no text; leave text and text_logprob empty"
     ]
 
 
