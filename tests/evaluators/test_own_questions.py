@@ -14,9 +14,11 @@ import pytest
 from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, GenerateRequest
+from evaluators.benchmark import load_benchmark
 from evaluators.commands.printed_results import _print_lines, _print_table
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.jackknife import SMALLEST
+from evaluators.tasks.own_questions.own_question_table import ROLES
 from evaluators.tasks.own_questions.own_question_task import TASK
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric
@@ -251,6 +253,15 @@ def test_baselines_are_given_the_same_facts_about_every_item() -> None:
     facts = [TASK.baseline_facts(TASK.facts(item)) for item in (ITEM, bare)]
     assert facts[0].keys() == facts[1].keys()
     assert facts[1]["stereotyped"] == facts[1]["answer"] == ""
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_whoever_takes_one_side_or_none_is_a_useless_predictor(role: str) -> None:
+    (baseline,) = (one for one in load_benchmark("own_questions").baselines if one.name == role)
+    for request in TASK.requests(ITEM, TASK.prompts["letters-v1"]):
+        chances = [math.exp(value or 0.0) for value in baseline.answer(request).option_logprobs]
+        assert isinstance(request, ChoiceRequest)
+        assert dict(zip(request.outcomes, chances, strict=True))[getattr(ITEM, role)] == 1
 
 
 def exchange(outcomes: Sequence[str], logprobs: Sequence[float] | None, text: str | None = None) -> Exchange:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from evaluators.backend import GenerateRequest, model_identity
 from evaluators.task import load_task, prompt_of
 from schemas.documents.record import Exchange, Record, choice_sha256, exchange_sha256

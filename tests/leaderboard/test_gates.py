@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.memory import Memory
+from builders.dataset.output import DraftSplit
 from builders.dataset.output import write_dataset as write_draft
 from builders.gifi import drafts
 from evaluators.backend import Request, Response, open_backend
@@ -17,7 +18,7 @@ from evaluators.baseline import Baseline
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
-from evaluators.runs.measure.baseline_gate import GateCheck, _smallest_answered_share
+from evaluators.runs.measure.baseline_gate import GateCheck, _smallest_answered_share, applying_gate
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
@@ -31,9 +32,13 @@ from schemas.documents.record import exchange_sha256
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, read_run, write_result
+from schemas.items.label import LabelItem
 from schemas.lexicon import occupations
-from tests.evaluators.label_data import made_dataset
+from tests.evaluators.label_data import SPLITS, made_dataset, planned
+from tests.evaluators.label_data import made_items as label_items
+from tests.evaluators.label_data import made_records as label_records
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.made_draft import made_draft
 from tests.leaderboard.gifi_results import scorers
 from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import Gender, leaning, make_records, make_result, stereotyped, write_model
@@ -228,6 +233,21 @@ def test_the_lead_over_a_baseline_is_that_of_a_plain_recount(tmp_path: Path) -> 
     assert leads["uniform"].difference == 0.5
     assert leads["uniform"].low == leads["uniform"].high == 0.5
     assert standing.leads[0].low == min(lead.low or 0 for lead in standing.leads)
+
+
+def test_a_constant_label_that_sorts_last_has_no_rank_where_labels_are_not_balanced(tmp_path: Path) -> None:
+    def items(split: str) -> list[LabelItem]:
+        return [replace(item, labels=tuple(sorted(item.labels))) for item in label_items("two", split)]
+
+    splits = (DraftSplit(config="two", split=split, item_shape="label", items=items(split)) for split in SPLITS)
+    write_draft(made_draft(splits, name="own", benchmark="labelled_text"), tmp_path / "data")
+    plan = planned(tmp_path / "data", "two", "release-1024b-k0-v1")
+    parts = [*map(RecordColumns.of, label_records(plan, lambda asked: [float(x == "yes") for x in asked.item.labels]))]
+    check = applying_gate(plan.signature, parts)
+    assert check is not None
+    assert check.standing(check.references(Memory(None))).reason == (
+        "accuracy 0.750 is no better than the baseline most-frequent-label (0.750)"
+    )
 
 
 def first_mentioned(refused: int) -> Callable[[str, str, Gender, int], float | None]:

@@ -89,6 +89,7 @@ class ImageClassificationTask(LabelTask):
                 # Not str.format: a label may hold braces, which are not slots of the template.
                 options=tuple(template.replace(_LABEL, label) for label in item.labels),
                 outcomes=item.labels,
+                facts=self.baseline_facts(self.facts(item)),
                 image=item.image.bytes,
             )
         ]

@@ -60,7 +60,9 @@ class ClassificationTask(LabelTask):
     ) -> Sequence[Request]:
         """Return the one request about an input."""
         prompt_text = filled(item, prompt, examples, count_tokens)
-        shown = {} if prompt.max_prompt_tokens is not None else {SHOWN: _labels(examples[: prompt_text.n_shown])}
+        facts = dict(self.baseline_facts(self.facts(item)))
+        if prompt.max_prompt_tokens is None:
+            facts[SHOWN] = _labels(examples[: prompt_text.n_shown])
         if prompt.max_tokens is not None:
             return [
                 GenerateRequest(
@@ -69,7 +71,7 @@ class ClassificationTask(LabelTask):
                     temperature=prompt.temperature or 0.0,
                     stop=prompt.stop or (),
                     outcomes=item.labels,
-                    facts=shown,
+                    facts=facts,
                 )
             ]
         return [
@@ -78,7 +80,7 @@ class ClassificationTask(LabelTask):
                 # Without the full stop that follows the labels of examples, as in the release.
                 options=tuple(f" {label}" for label in item.labels),
                 outcomes=item.labels,
-                facts=shown,
+                facts=facts,
             )
         ]
 
@@ -131,8 +133,9 @@ class ClassificationTask(LabelTask):
         )
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the labels of the examples that the prompt shows, if known."""
-        return {SHOWN: facts.groups[SHOWN]} if SHOWN in facts.groups else {}
+        """Return the right label, and the labels of the examples that the prompt shows, if known."""
+        shown = {SHOWN: facts.groups[SHOWN]} if SHOWN in facts.groups else {}
+        return {**super().baseline_facts(facts), **shown}
 
     def part_text(self, item: LabelItem) -> str:
         """Return the instruction."""

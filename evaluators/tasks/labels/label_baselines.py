@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from biasboard.ground.errors import DataError
-from evaluators.backend import ChoiceRequest
+from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly, probability_in
-from evaluators.tasks.labels.label_answers import SHOWN
+from evaluators.tasks.labels.label_answers import SHOWN, TARGET
 
 
 def _first_label(request: ChoiceRequest) -> Sequence[float]:
@@ -22,11 +23,21 @@ def _shown_majority(request: ChoiceRequest) -> Sequence[float]:
         counts = Counter(json.loads(request.facts[SHOWN]))
     except (ValueError, TypeError) as error:
         raise DataError(f"fact '{SHOWN}' is no list of labels ({error}); run the model again") from error
+    return _most_frequent(counts, request)
+
+
+def _most_frequent(counts: Counter[str], request: ChoiceRequest) -> Sequence[float]:
     offered = [counts[outcome] for outcome in request.outcomes]
     most = max(offered)
     if most == 0:
         return evenly(request)
     return [(count == most) / offered.count(most) for count in offered]
+
+
+def _best_constant(requests: Mapping[str, Request]) -> Mapping[str, Response]:
+    counts = Counter(request.facts[TARGET] for request in requests.values() if request.facts[TARGET])
+    answer = choosing(partial(_most_frequent, counts))
+    return {sha256: answer(request) for sha256, request in requests.items()}
 
 
 def _label_prior(probability: float, name: str) -> Baseline:
@@ -73,5 +84,15 @@ _SHOWN_MAJORITY = Baseline(
 _PRIOR_OF_FIRST = _label_prior(0.8, "label-prior-0.8")
 
 BASELINES = (UNIFORM, _FIRST_LABEL, _SHOWN_MAJORITY, _PRIOR_OF_FIRST)
-BASELINES_WITHOUT_EXAMPLES = (UNIFORM, _FIRST_LABEL, _PRIOR_OF_FIRST)
-"""The baselines of tasks whose prompts show no examples."""
+_BEST_CONSTANT = Baseline(
+    name="most-frequent-label",
+    description="the label that is right most often; any of them if several are",
+    facts=frozenset({TARGET}),
+    answer=choosing(evenly),
+    answer_together=_best_constant,
+    reads_no_prompt=True,
+)
+BASELINES_OF_ONE_TASK = (*BASELINES, _BEST_CONSTANT)
+"""The baselines of a dataset whose labels nobody has balanced."""
+BASELINES_WITHOUT_EXAMPLES = (UNIFORM, _FIRST_LABEL, _PRIOR_OF_FIRST, _BEST_CONSTANT)
+"""Those of tasks whose prompts show no examples."""

@@ -6,18 +6,19 @@ how a model uses the labels of one part of a suite.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.baseline import Facts
 from evaluators.calibrator import LabelAnswers
 from evaluators.metric import MetricInputs
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
 from evaluators.task import ClassReport, LabelUse, PartReport, Read, Task, quoted, unanswered
 from evaluators.tasks.labels.class_reports import class_report
-from evaluators.tasks.labels.label_answers import BIAS, TEST, label_answers
+from evaluators.tasks.labels.label_answers import BIAS, TARGET, TEST, label_answers
 from evaluators.tasks.labels.label_tables import IN_WORDS, ConfigTable, SuiteTable, corrections_of
 from evaluators.tasks.labels.metric_variants import LabelTable
 from evaluators.tasks.labels.written_labels import read_label
@@ -51,6 +52,10 @@ class LabelTask(Task):
         if normalisation is None:  # Answers in words are read one by one.
             return np.zeros(len(records), dtype=np.bool_)
         return are_certain_choices(RecordColumns.of(records), normalisation)
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the right label; "" where none is right."""
+        return {TARGET: facts.target or ""}
 
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where the right label is the most probable one, False where it is not, None where it ties."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluators.tasks.labels import superni_benchmark
+from evaluators.tasks.labels.label_baselines import BASELINES_OF_ONE_TASK
 
 _OF_SUITES = superni_benchmark.BENCHMARK
 BENCHMARK = replace(
     _OF_SUITES,
     name="labelled_text",
+    baselines=BASELINES_OF_ONE_TASK,
     headline_metrics=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
     printed_metrics=(
         *("macro_f1", "accuracy", "gini", "squared_cv", "cobias_paper", "top_class_dominance"),

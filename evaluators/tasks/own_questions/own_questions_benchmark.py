@@ -23,6 +23,8 @@ def _taking(role: str) -> Baseline:
         description={
             "first": "the option that the data list first",
             "stereotyped": "the stereotyped option; the same probability for every option where there is none",
+            "antistereotyped": "the option that contradicts the stereotype; the same probability for every option "
+            "where there is none",
             "neutral": "the option that the answer is unknown; the same probability for every option where there is "
             "none",
         }[role],
@@ -66,6 +68,7 @@ BENCHMARK = Benchmark(
         UNIFORM,
         _taking("first"),
         _taking("stereotyped"),
+        _taking("antistereotyped"),
         _taking("neutral"),
         Baseline(
             name="best-option-cue",
