@@ -92,12 +92,11 @@ def assemble(entries: Sequence[Entry]) -> Board:
         by_signature.setdefault(entry.result.signature_sha256, []).append(entry)
     answers = FirstAnswers(matched)
     singled_tables = [singled(of_table, answers) for of_table in by_signature.values()]
-    # Of results that contradict each other, one represents all of them in indices and gates.
-    alone = {
-        (entry.result.signature_sha256, _identity(entry)): entry
-        for of_signature in singled_tables
-        for entry in of_signature.shown[::-1]
-    }
+    # Of results that contradict each other, one represents all in indices and gates: one with an own rank, if any.
+    alone: dict[tuple[str, str], Entry] = {}
+    for of_signature in singled_tables:
+        for entry in sorted(of_signature.shown, key=lambda entry: entry.double is not None):
+            alone.setdefault((entry.result.signature_sha256, _identity(entry)), entry)
     every_row = list(alone.values())
     gates = Gates(every_row)
     tables = [_table(of_signature.shown, gates) for of_signature in singled_tables]

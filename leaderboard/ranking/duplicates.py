@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
-from leaderboard.ranking.unranked import why_unranked
+from leaderboard.ranking.unranked import is_settled, why_unranked
 from leaderboard.verify.entries import Entry, Match, claimed_identity, model_label
 from leaderboard.verify.sketches import asked
 from schemas.documents.result import Model
@@ -38,15 +38,15 @@ class Singled(NamedTuple):
     duplicates: tuple[Duplicate, ...]
 
 
-def precedence(entry: Entry) -> tuple[bool, bool, bool, str, str]:
-    """Return a sort key: registered results, accepted ones, local ones; then by the date of acceptance and by folder.
+def precedence(entry: Entry) -> tuple[bool, bool, bool, bool, str, str]:
+    """Return a sort key: registered results, withdrawn ones, accepted ones, local ones; then by date and by folder.
 
-    No result that a maintainer has registered loses its rank to one that is not. Of others, replayed answers come last,
-    because they were given before.
+    No result that a maintainer has registered loses its rank to one that is not, or not any more; and what was
+    withdrawn gets none by being handed in again. Of others, replayed answers come last, because they were given before.
     """
     decision = entry.acceptance
     date = "" if decision is None else decision.accepted
-    return entry.origin != "accepted", decision is None, entry.is_replayed, date, entry.place
+    return entry.origin != "accepted", not is_settled(entry), decision is None, entry.is_replayed, date, entry.place
 
 
 def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:

@@ -9,7 +9,7 @@ from biasboard.ground.plain_text import listed
 from evaluators.benchmark import Gate, load_benchmark
 from evaluators.runs.measure.baseline_gate import Lead
 from evaluators.runs.measure.index_values import protocol_of
-from leaderboard.ranking.unranked import why_unranked
+from leaderboard.ranking.unranked import is_settled, why_unranked
 from leaderboard.verify.entries import Entry
 
 _MOST_SOLVERS = 3
@@ -30,13 +30,18 @@ class Gates:
         """
         self._deciding: dict[_Model, dict[Gate, list[Entry]]] = {}
         self._limited: set[tuple[_Model, Gate]] = set()
-        for entry in sorted(entries, key=lambda entry: (-entry.result.signature.n_items, entry.place)):
+        # What a maintainer has registered comes first, and then decides alone.
+        for entry in sorted(
+            entries, key=lambda entry: (not is_settled(entry), -entry.result.signature.n_items, entry.place)
+        ):
             signature = entry.result.signature
             gate = load_benchmark(signature.benchmark).gate(signature.task)
             if gate is None or entry.standing is None:
                 continue
             if entry.match.extent == "whole":
-                self._deciding.setdefault(_model_of(entry), {}).setdefault(gate, []).append(entry)
+                deciding = self._deciding.setdefault(_model_of(entry), {}).setdefault(gate, [])
+                if is_settled(entry) or not any(map(is_settled, deciding)):
+                    deciding.append(entry)
             else:  # It decides about nothing else: a short trial run must not shut the gate of a whole one.
                 self._limited.add((_model_of(entry), gate))
 

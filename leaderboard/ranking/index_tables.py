@@ -15,7 +15,7 @@ from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import in_config, why_own_shut
 from leaderboard.ranking.rows import Measured, Row, Table, compared, ranked_by
-from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
+from leaderboard.ranking.unranked import MIN_ANSWERED, is_settled, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Result
 
@@ -109,7 +109,9 @@ def _identity(result: Result) -> tuple[str, str]:
 
 def _scored(entry: Entry) -> ScoredResult:
     overall = {name: metric for (name, group), metric in entry.metrics.items() if not group}
-    return ScoredResult(entry.result, overall, entry.deviations, entry.by_part)
+    # Not by more items or another prompt: nobody's result takes the place of one that a maintainer has registered.
+    place = (not is_settled(entry) or entry.match.reason is not None, why_unranked(entry) is not None)
+    return ScoredResult(entry.result, overall, entry.deviations, entry.by_part, place)
 
 
 def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> Row:

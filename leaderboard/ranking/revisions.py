@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from leaderboard.ranking.duplicates import precedence
+from leaderboard.ranking.unranked import is_settled
 from leaderboard.verify.entries import Entry
 
 
@@ -30,9 +31,13 @@ def model_rows(entries: Sequence[Entry]) -> Mapping[str, ModelRow]:
     rows: dict[str, ModelRow] = {}
     newest: dict[str, str] = {}
     ordered = sorted(entries, key=precedence)
-    dated = sorted(ordered, key=lambda entry: entry.acceptance.accepted or "" if entry.acceptance else "", reverse=True)
-    for entry in dated:
+    for entry in sorted(ordered, key=_accepted, reverse=True):
         model = entry.result.model
         newest.setdefault(model.id, model.identity_sha256)
         rows[model.identity_sha256] = ModelRow(model.id, newest[model.id] == model.identity_sha256)
     return rows
+
+
+def _accepted(entry: Entry) -> str:
+    """Return the date on which a result was accepted; empty without one, or if it was withdrawn."""
+    return entry.acceptance.accepted or "" if entry.acceptance and is_settled(entry) else ""

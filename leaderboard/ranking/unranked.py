@@ -15,6 +15,11 @@ BY_INDEX = "models are ranked by the index of all configs, not by one config"
 """Reason of every row of a table that stands in an index."""
 
 
+def is_settled(entry: Entry) -> bool:
+    """Return True if a maintainer has registered a result and has not withdrawn it."""
+    return entry.acceptance is not None and entry.acceptance.decision != "withdrawn"
+
+
 def reasons_of(unranked: str | None, shut: str | None, *, is_limited: bool = False) -> tuple[str, ...]:
     """Return what a row says about its missing rank: why it has none, and why it is below the line if that differs.
 

@@ -15,6 +15,7 @@ from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.gates import Gates
+from leaderboard.ranking.profiles import profile_of
 from leaderboard.verify.entries import Match, Root
 from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import place_for
@@ -193,6 +194,42 @@ def test_copies_take_a_place_until_a_maintainer_withdraws_them(places: Places, t
     assert [str(row.rank) for row in table.ranked] == ["1"]
     said = "withdrawn on 2026-02-01: its answers are those of acme/honest"
     assert [row.unranked for row in table.rows if row.rank is None] == 12 * [said]
+
+
+@pytest.mark.slow
+def test_a_withdrawn_copy_takes_no_rank_from_whom_it_copied_and_gets_none_again(places: Places, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(places.honest, results / "honest")
+    for name in ("first", "again"):
+        forge(places, results / name, model=f"evil/{name}")
+    accepted(results, "honest", "2026-01-02")
+    accepted(results, "first", "2026-01-01", decision="withdrawn", reason="its answers are those of acme/honest")
+    (table,) = board(results, places).tables
+    assert [row.model.id for row in table.ranked] == ["acme/honest"]
+    shutil.rmtree(results / "honest")
+    (table,) = board(results, places).tables
+    assert (
+        rows(table)["evil/again"].unranked
+        == "gives exactly the answers of evil/first (1), so it has no rank of its own"
+    )
+
+
+@pytest.mark.slow
+def test_a_withdrawn_revision_is_not_the_newest(places: Places, tmp_path: Path) -> None:
+    def second(result: Result) -> Result:
+        identity = identity_of("acme/honest", "2")
+        model = replace(result.model, revision="2", identity=identity)
+        return replace(result, model=replace(model, identity_sha256=model_identity(identity)))
+
+    results = tmp_path / "results"
+    shutil.copytree(places.honest, results / "honest")
+    forge(places, results / "other", constant(0.6), model="acme/honest", of_result=second)
+    accepted(results, "honest", "2026-01-01")
+    accepted(results, "other", "2026-01-02", decision="withdrawn", reason="it was of another model")
+    found = board(results, places)
+    profile = profile_of(found, "synthbias")
+    assert profile is not None
+    assert [row.model.revision for row in profile.newest] == ["1"]
 
 
 @pytest.mark.slow

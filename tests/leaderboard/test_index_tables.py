@@ -7,8 +7,10 @@ import io
 import itertools
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.scorer import quick_scorers
+from evaluators.task import load_task
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.rendering import generate, make_view
@@ -28,6 +31,7 @@ from leaderboard.ranking.rows import Measured, compared
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.loading import Loaded
+from schemas.documents.board import Acceptance
 from schemas.documents.run_files import TextScore
 from schemas.files import row_files
 from schemas.folders.run_folder import read_run, write_result
@@ -74,6 +78,53 @@ def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> 
         parts = [part.value or 0 for part in row.parts]
         assert row.primary.value == pytest.approx(sum(parts) / 7)
     assert [scorer.label for scorer in main.scorers] == ["made-1"] * 3
+
+
+def registered(entry: Entry, date: str, **fields: str) -> Entry:
+    told: dict[str, Any] = {"decision": "accepted", "reason": None, "owner": "lab", "rerun": None, **fields}
+    acceptance = Acceptance(place=entry.place, result_sha256="0" * 64, accepted=date, **told)
+    return replace(entry, origin="accepted", acceptance=acceptance)
+
+
+def elsewhere(entry: Entry) -> Entry:
+    """As if it stood before all others."""
+    return replace(entry, origin="accepted", place=f"aaa/{entry.place}")
+
+
+def without_examples(entry: Entry) -> Entry:
+    prompt = load_task("word_problem").prompts["zero-shot-sampled-v1"]
+    signature = replace(entry.result.signature, prompt=prompt.id, prompt_sha256=prompt.sha256())
+    return replace(entry, result=replace(entry.result, signature=signature, signature_sha256=signature.sha256()))
+
+
+DATE = "2026-01-02"
+BESIDE: dict[str, tuple[Callable[[Entry], Entry], Callable[[Entry], Entry]]] = {
+    "under the prompt that names the protocol": (lambda own: registered(without_examples(own), DATE), elsewhere),
+    "earlier and withdrawn": (
+        lambda own: registered(own, DATE),
+        lambda bad: registered(elsewhere(bad), "2026-01-01", decision="withdrawn", reason="a wrong template"),
+    ),
+    "earlier where a maintainer prefers the other": (
+        lambda own: registered(own, DATE, decision="preferred", reason="it was run again"),
+        lambda bad: registered(elsewhere(bad), "2026-01-01"),
+    ),
+    "that nobody registered": (lambda own: registered(own, DATE), elsewhere),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("own", "bad"), BESIDE.values(), ids=BESIDE)
+def test_an_index_is_of_the_results_that_a_maintainer_stands_by(
+    tmp_path: Path, own: Callable[[Entry], Entry], bad: Callable[[Entry], Entry]
+) -> None:
+    write_gifi_model(tmp_path / "own", "lab/same", 0.95)
+    write_gifi_model(tmp_path / "bad", "lab/same", 0.0, tasks=("word_problem",))
+    good, (wrong,) = (loaded_from(tmp_path / name).entries for name in ("own", "bad"))
+    given = [own(entry) if entry.result.signature.task == "word_problem" else registered(entry, DATE) for entry in good]
+    (alone,), (beside,) = (assemble(entries).indices.tables for entries in (given, [*given, bad(wrong)]))
+    assert [(row.primary, row.entries[-1].place) for row in beside.rows] == [
+        (row.primary, row.entries[-1].place) for row in alone.rows
+    ]
 
 
 @pytest.mark.slow

@@ -37,6 +37,8 @@ class ScoredResult(NamedTuple):
     by_part: Mapping[str, FloatArray] = MappingProxyType({})
     """Values in each part of a suite, by metric name, shape (n_parts,); nan where a part has none. Filled only for
     metrics that are compared over sets of examples."""
+    place: tuple[bool, ...] = ()
+    """Place among several results of a model that fit an index, the lowest first; all alike if nobody decided."""
 
 
 class Index(NamedTuple):
@@ -69,8 +71,9 @@ class ModelResults(NamedTuple):
     scored: Mapping[Source, ScoredResult]
     """Result of each task under any prompt, and under each prompt that an index needs.
 
-    Of several results of a task, one with values comes first, then the one with the most items, then the one whose
-    prompt names the protocol. Results that an index pairs are of the same items if possible.
+    Of several results of a task, one with values comes first, then the one with the lowest place, then the one with
+    the most items, then the one whose prompt names the protocol. Results that an index pairs are of the same items if
+    possible.
     """
 
     @property
@@ -180,13 +183,13 @@ def _chosen(
     return chosen
 
 
-def _preference(scored: ScoredResult) -> tuple[bool, int, bool, str, str]:
-    """Return a sort key: results with values first, then most items, then the prompt that names the protocol."""
+def _preference(scored: ScoredResult) -> tuple[bool, tuple[bool, ...], int, bool, str, str]:
+    """Return a sort key: results with values, by place, most items, then the prompt that names the protocol."""
     # A config without right answers has the same task as one with them, but no values for an index to average.
     is_empty = all(metric.value is None for metric in scored.metrics.values())
     signature = scored.result.signature
     is_variant = protocol_of(signature.task, signature.prompt) != signature.prompt
-    return is_empty, -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
+    return is_empty, scored.place, -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
 
 
 def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Index:
