@@ -380,6 +380,47 @@ def test_decisions_near_a_tie_cannot_be_chosen(
         assert is_reproduced(found, result)
 
 
+@dataclass
+class Undecided(SkilledBackend):
+    """A model whose options all nearly tie, or have huge logits, by which tolerances grow."""
+
+    spread: float = 2e-4
+    nats: float = 0.0
+
+    def _answer(self, request: Request) -> Response:
+        lead = random.Random(request.sha256).gauss(0.0, self.spread)
+        logprobs = tuple(math.log(share(one)) - self.nats for one in (lead, -lead))
+        return replace(super()._answer(request), option_logprobs=logprobs)
+
+
+def turned(records: list[Record]) -> list[Record]:
+    """Most wrong decisions turned, and some right ones, by which no test of signs finds the gain in few items."""
+    rng = random.Random(1)
+    return [
+        with_exchange(record, lambda one: replace(one, option_logprobs=one.option_logprobs[::-1]))
+        if rng.random() < (0.2 if lead_of(record) > 0 else 0.6)
+        else record
+        for record in records
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "found_by"),
+    [({}, "rounding may change "), ({"spread": 0.4, "nats": 1e6}, " other decisions, and rounding explains ")],
+    ids=["near ties", "huge logits"],
+)
+def test_a_model_that_leaves_its_decisions_to_rounding_vouches_for_none(
+    world: World, tmp_path: Path, fields: dict[str, float], found_by: str
+) -> None:
+    backend = Undecided(tmp_path / "log", name=NAME, **fields)
+    honest = ask(world.datasets / "made", tmp_path / "runs", backend, prompt="intrinsic-v1")
+    folder = forge(world.places._replace(honest=honest), tmp_path / "forged", turned, model=NAME)
+    for seed in range(5):
+        found, others = rerun(folder / "result.json", backend, world.datasets, 60, seed=seed)
+        assert not is_reproduced(found, read_result(folder))
+        assert found_by in others[0] or "(leans towards the right outcome in decisions)" in others[0]
+
+
 @pytest.mark.parametrize("precision", [None, "bfloat16"])
 def test_another_precision_vouches_for_nothing(world: World, tmp_path: Path, precision: str | None) -> None:
     folder = forge(world.places, tmp_path / "forged", model=NAME, of_result=in_half)
