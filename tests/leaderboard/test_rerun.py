@@ -382,7 +382,7 @@ def test_decisions_near_a_tie_cannot_be_chosen(
 
 @dataclass
 class Undecided(SkilledBackend):
-    """A model whose options all nearly tie, or have huge logits, by which tolerances grow."""
+    """A model whose options nearly tie, by default; or one with huge logits, by which tolerances grow."""
 
     spread: float = 2e-4
     nats: float = 0.0
@@ -410,7 +410,7 @@ def turned(records: list[Record]) -> list[Record]:
     ids=["near ties", "huge logits"],
 )
 def test_a_model_that_leaves_its_decisions_to_rounding_vouches_for_none(
-    world: World, tmp_path: Path, fields: dict[str, float], found_by: str
+    world: World, tmp_path: Path, fields: dict[str, Any], found_by: str
 ) -> None:
     backend = Undecided(tmp_path / "log", name=NAME, **fields)
     honest = ask(world.datasets / "made", tmp_path / "runs", backend, prompt="intrinsic-v1")
