@@ -14,7 +14,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import GenerateRequest, Request, Response
+from evaluators.backend import GenerateRequest, Request, Response, model_identity
 from evaluators.models.parity import differing, tolerance_for
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.recording import exchange_of
@@ -457,6 +457,40 @@ def test_another_model_or_a_missing_dataset_is_an_error(world: World, tmp_path: 
         rerun(path, Other(tmp_path / "log", name=NAME), world.datasets, 5, seed=1)
     with pytest.raises(ConfigError, match=r"holds no dataset made 1\.0\.0"):
         rerun(path, world.backend, tmp_path, 5, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "said"),
+    [
+        ({"gguf_file": "q8.gguf"}, {"gguf_file": "q2.gguf"}, "with gguf_file q8.gguf, the opened model has q2.gguf"),
+        ({"system_prompt": "5a" * 32}, {}, "with system_prompt 5a5a"),
+        ({}, {"thinking_tokens": "64"}, "with thinking_tokens None, the opened model has 64"),
+        ({"tokenizer": None}, {"tokenizer": "5a" * 32}, "with tokenizer None, the opened model has another"),
+        ({"adapter": "a/b@1"}, {}, "with adapter a/b@1, the opened model has None"),
+        ({"adapter": "a/b@1", "model": "acme/base@1"}, {"adapter": "a/b@1"}, "with model acme/base@1"),
+    ],
+)
+def test_a_model_opened_in_another_way_is_an_error(
+    world: World, tmp_path: Path, theirs: dict[str, str | None], ours: dict[str, str | None], said: str
+) -> None:
+    def opened(model: Model, parts: dict[str, str | None]) -> Model:
+        identity = {**(model.identity or {}), **parts}
+        return replace(model, identity=identity, identity_sha256=model_identity(identity))
+
+    class Opened(SkilledBackend):
+        @property
+        def model(self) -> Model:
+            """The same files, opened in a certain way."""
+            return opened(super().model, ours)
+
+    folder = forge(
+        world.places,
+        tmp_path / "claimed",
+        model=NAME,
+        of_result=lambda result: replace(result, model=opened(result.model, theirs)),
+    )
+    with pytest.raises(ConfigError, match=said):
+        rerun(folder / "result.json", Opened(tmp_path / "log", name=NAME), world.datasets, 60, seed=1)
 
 
 def test_generated_texts_agree_if_they_are_equal(world: World) -> None:
