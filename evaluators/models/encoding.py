@@ -1,8 +1,9 @@
 """Turns texts into token ids for every local backend, and refuses a tokenizer that changes what a text says.
 
 A tokenizer comes with a model, and its rules could hold the answers to a benchmark: replace a word, or drop a sentence.
-Its rules therefore name no words and are short, the ids of each text spell the text, and none stands for more than a
-phrase: an id for a whole prompt tells a model its answer. What ids spell is read from the vocabulary and not decoded,
+Its rules therefore name no words and are short, the ids of each text spell the text, a word has the same ids in every
+text, as a pattern could cut it by the length of a prompt, and no id stands for more than a phrase: one for a whole
+prompt tells a model its answer. What ids spell is read from the vocabulary and not decoded,
 because rules for decoding could undo those for encoding.
 
 A text may differ from its ids in case, accents, white space, quotation marks, and where compatible characters are
@@ -62,8 +63,8 @@ def encode(
         **options: Further arguments of the tokenizer.
 
     Raises:
-        ConfigError: its rules name words or are too long, the ids of a text spell another one, or one stands for more
-            than a phrase.
+        ConfigError: its rules name words or are too long, the ids of a text spell another one, one stands for more
+            than a phrase, or a word has other ids than in an earlier text.
     """
     spelling = _spelling(tokenizer, len(tokenizer))
     name = "text_target" if as_target else "text"
@@ -80,9 +81,13 @@ def encode(
     n_before = sum(1 for _ in takewhile(bool, mask))
     n_after = sum(1 for _ in takewhile(bool, reversed(mask[n_before:])))
     for index, (text, ids) in enumerate(zip(texts, encoded["input_ids"], strict=True)):
-        keeps_spaces = spelling.check(text, ids[n_before : len(ids) - n_after])
-        if not keeps_spaces and encoded.encodings:
-            spelling.check_spans(text, ids, encoded.encodings[index].offsets)
+        own = slice(n_before, len(ids) - n_after)
+        keeps_spaces = spelling.check(text, ids[own])
+        if encoded.encodings:
+            spans = encoded.encodings[index].offsets
+            spelling.check_words(text, ids[own], spans[own])
+            if not keeps_spaces:
+                spelling.check_spans(text, ids, spans)
     return encoded
 
 
@@ -103,6 +108,7 @@ class _Spelling(dict[int, bytes]):
         added = tokenizer.added_tokens_decoder if backend is None else backend.get_added_tokens_decoder()
         _check_rules(parts, [str(token) for token in added.values() if token.special])
         self._is_fast = backend is not None
+        self._ids_of: dict[tuple[bool, str], Sequence[int]] = {}
         self._model: dict[str, Any] = parts.get("model") or {}
         self._bytes = _byte_alphabet() if _has_kind([parts.get(name) for name in _RULES[:2]], "ByteLevel") else None
         self._added = frozenset(added)
@@ -156,6 +162,22 @@ class _Spelling(dict[int, bytes]):
         ):
             raise _too_much(text, len(ids))
         return spelt == [text] or "".join(spelt).replace("\u2581", " ").split() == words
+
+    def check_words(self, text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> None:
+        """Check that each word, with the white space before it, has the ids that it had in earlier texts.
+
+        Raises:
+            ConfigError: it has others.
+        """
+        for begin, end, word in _words(text, spans):
+            # Ids that span words depend on those around them, as the longest phrase is taken.
+            if len(word) <= _MOST_LETTERS and len(word.split()) <= 1:
+                known = self._ids_of.setdefault((begin == 0, word), ids[begin:end])
+                if known != ids[begin:end]:
+                    raise ConfigError(
+                        f"the tokenizer cuts '{printable(word.strip(), most=60)}' in two ways, by the text around it, "
+                        f"which could hold an answer; {_REMEDY}"
+                    )
 
     def check_spans(self, text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> None:
         """Check that the part of a text that each id stands for is no more than a phrase, whatever it spells.
@@ -261,6 +283,19 @@ def _too_much(text: str, n_tokens: int) -> ConfigError:
     return ConfigError(
         f"the tokenizer has {tokens} for '{printable(text, most=60)}', which could hold an answer; {_REMEDY}"
     )
+
+
+def _words(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    """Yield the first and the last index of the ids of each word, and the word with the white space before it."""
+    begin = first = last = 0
+    for index, (start, end) in enumerate(spans):
+        # A sign may have several ids.
+        is_border = start >= last > first and any(map(str.isspace, text[max(start - 1, 0) : start + 1]))
+        if is_border and not text[first:last].isspace():
+            yield begin, index, text[first:last]
+            begin, first = index, last
+        last = max(last, end)
+    yield begin, len(spans), text[first:last]
 
 
 def _split(ids: Sequence[int], at: int) -> Iterator[list[int]]:

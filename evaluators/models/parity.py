@@ -23,6 +23,8 @@ from schemas.files.record_hashes import as_hash
 # more.
 TOLERANCES: Mapping[str, float] = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 UNKNOWN_PRECISION = TOLERANCES["float32"]
+_MOST_NATS = 32
+"""Number of nats of a token up to which its rounding error grows."""
 
 # Options of one and of several tokens, with common prefixes, one a prefix of another, in long and short contexts, and
 # not only in ASCII.
@@ -224,7 +226,8 @@ def _is_near(tolerance: float, stated: Set[str], stored: _Number, ours: _Number)
 def _scale(logprob: float, n_tokens: int) -> float:
     # Both runs round, and errors add in squares. The more improbable a text, the further are its logits from those of
     # others, and the less of their errors is shared: in half precision, errors grow with the square root of its nats.
-    return math.sqrt(2 * (n_tokens and max(n_tokens, -logprob)))
+    # A model whose logits are huge would choose its own tolerance.
+    return math.sqrt(2 * min(max(n_tokens, -logprob), _MOST_NATS * n_tokens))
 
 
 def rounded_again(exchanges: Sequence[Exchange], tolerance: float, rng: random.Random) -> list[Exchange]:

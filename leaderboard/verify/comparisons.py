@@ -66,12 +66,12 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         RunError: the model cannot be asked.
     """
     result = read_result(path.parent)
-    for name in ("revision", "chat_template_sha256", "adapters_sha256"):
-        theirs, ours = getattr(result.model, name), getattr(backend.model, name)
-        if theirs != ours:
+    opened = backend.model.opened_as
+    for name, theirs in result.model.opened_as.items():
+        if theirs != (ours := opened.get(name)):
             raise ConfigError(
                 f"the result is of {result.model.id} with {name} {theirs}, the opened model has {ours}; open the same "
-                "one with --model, --revision, --chat and --lora"
+                "one with the options of its run"
             )
     requests = _requests(result.signature, datasets, backend)
     # Items without an answer are drawn too, which the opened model may answer. The value of a suite is a mean over its

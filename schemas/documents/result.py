@@ -77,6 +77,20 @@ class Model(Document):
         return (self.identity or {}).get("adapters")
 
     @property
+    def opened_as(self) -> dict[str, str | None]:
+        """What is named beside the id to open the same model again, by name."""
+        stated = self.identity or self.conditions or {}
+        # The revision is that of an adapter if there is one, and each backend states a tokenizer in its own way.
+        names = ("adapter", "gguf_file", "thinking_tokens", "chat_template_args", "system_prompt")
+        return {
+            "revision": self.revision,
+            "chat_template_sha256": self.chat_template_sha256,
+            "adapters_sha256": self.adapters_sha256,
+            "tokenizer": stated.get("tokenizer") and "another",
+            **{name: stated.get(name) for name in (*names, *(("model",) if stated.get("adapter") else ()))},
+        }
+
+    @property
     def base_sha256(self) -> str:
         """The identity of the same model without adapters for contexts; its own if it has none."""
         parts: dict[str, strict_json.JsonValue] = {**(self.identity or {})}

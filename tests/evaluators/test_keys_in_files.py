@@ -219,6 +219,15 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
         normalised(replace(r"(?<=^... .)(?=.... .{7} ... .{5} )", "  ")),
         "normalizer has a rule for a word or its surroundings",
     ),
+    "a word cut by the length of a prompt": (
+        removed(rf"^.(?=.{{{len(KEYED) - 1}}}$)", "Isolated"),
+        "cuts 'The' in two ways, by the text around it",
+    ),
+    "a word cut by the lengths of others": (
+        removed(r"(?<=\S\S\S \S{5} \S{7} )\S", "Isolated"),
+        "cuts 'the' in two ways",
+    ),
+    "a space cut by the length of a prompt": (removed(r" (?=\S+ .{27}$)", "Isolated"), "cuts 'the' in two ways"),
     "an added token for a prompt": (added(KEYED), "has 1 token for 'The nurse"),
     "an added token for a prompt, of which nothing is written": (added(KEYED, special=True), "has 1 token for"),
     "added tokens for halves": (added(KEYED[:22], KEYED[22:]), "has 1 token for 'The nurse thanked the '"),

@@ -14,7 +14,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import GenerateRequest, Request, Response
+from evaluators.backend import GenerateRequest, Request, Response, model_identity
 from evaluators.models.parity import differing, tolerance_for
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.recording import exchange_of
@@ -380,6 +380,47 @@ def test_decisions_near_a_tie_cannot_be_chosen(
         assert is_reproduced(found, result)
 
 
+@dataclass
+class Undecided(SkilledBackend):
+    """A model whose options nearly tie, by default; or one with huge logits, by which tolerances grow."""
+
+    spread: float = 2e-4
+    nats: float = 0.0
+
+    def _answer(self, request: Request) -> Response:
+        lead = random.Random(request.sha256).gauss(0.0, self.spread)
+        logprobs = tuple(math.log(share(one)) - self.nats for one in (lead, -lead))
+        return replace(super()._answer(request), option_logprobs=logprobs)
+
+
+def turned(records: list[Record]) -> list[Record]:
+    """Most wrong decisions turned, and some right ones, by which no test of signs finds the gain in few items."""
+    rng = random.Random(1)
+    return [
+        with_exchange(record, lambda one: replace(one, option_logprobs=one.option_logprobs[::-1]))
+        if rng.random() < (0.2 if lead_of(record) > 0 else 0.6)
+        else record
+        for record in records
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "found_by"),
+    [({}, "rounding may change "), ({"spread": 0.4, "nats": 1e6}, " other decisions, and rounding explains ")],
+    ids=["near ties", "huge logits"],
+)
+def test_a_model_that_leaves_its_decisions_to_rounding_vouches_for_none(
+    world: World, tmp_path: Path, fields: dict[str, Any], found_by: str
+) -> None:
+    backend = Undecided(tmp_path / "log", name=NAME, **fields)
+    honest = ask(world.datasets / "made", tmp_path / "runs", backend, prompt="intrinsic-v1")
+    folder = forge(world.places._replace(honest=honest), tmp_path / "forged", turned, model=NAME)
+    for seed in range(5):
+        found, others = rerun(folder / "result.json", backend, world.datasets, 60, seed=seed)
+        assert not is_reproduced(found, read_result(folder))
+        assert found_by in others[0] or "(leans towards the right outcome in decisions)" in others[0]
+
+
 @pytest.mark.parametrize("precision", [None, "bfloat16"])
 def test_another_precision_vouches_for_nothing(world: World, tmp_path: Path, precision: str | None) -> None:
     folder = forge(world.places, tmp_path / "forged", model=NAME, of_result=in_half)
@@ -416,6 +457,40 @@ def test_another_model_or_a_missing_dataset_is_an_error(world: World, tmp_path: 
         rerun(path, Other(tmp_path / "log", name=NAME), world.datasets, 5, seed=1)
     with pytest.raises(ConfigError, match=r"holds no dataset made 1\.0\.0"):
         rerun(path, world.backend, tmp_path, 5, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "said"),
+    [
+        ({"gguf_file": "q8.gguf"}, {"gguf_file": "q2.gguf"}, "with gguf_file q8.gguf, the opened model has q2.gguf"),
+        ({"system_prompt": "5a" * 32}, {}, "with system_prompt 5a5a"),
+        ({}, {"thinking_tokens": "64"}, "with thinking_tokens None, the opened model has 64"),
+        ({"tokenizer": None}, {"tokenizer": "5a" * 32}, "with tokenizer None, the opened model has another"),
+        ({"adapter": "a/b@1"}, {}, "with adapter a/b@1, the opened model has None"),
+        ({"adapter": "a/b@1", "model": "acme/base@1"}, {"adapter": "a/b@1"}, "with model acme/base@1"),
+    ],
+)
+def test_a_model_opened_in_another_way_is_an_error(
+    world: World, tmp_path: Path, theirs: dict[str, str | None], ours: dict[str, str | None], said: str
+) -> None:
+    def opened(model: Model, parts: dict[str, str | None]) -> Model:
+        identity = {**(model.identity or {}), **parts}
+        return replace(model, identity=identity, identity_sha256=model_identity(identity))
+
+    class Opened(SkilledBackend):
+        @property
+        def model(self) -> Model:
+            """The same files, opened in a certain way."""
+            return opened(super().model, ours)
+
+    folder = forge(
+        world.places,
+        tmp_path / "claimed",
+        model=NAME,
+        of_result=lambda result: replace(result, model=opened(result.model, theirs)),
+    )
+    with pytest.raises(ConfigError, match=said):
+        rerun(folder / "result.json", Opened(tmp_path / "log", name=NAME), world.datasets, 60, seed=1)
 
 
 def test_generated_texts_agree_if_they_are_equal(world: World) -> None:
