@@ -191,7 +191,7 @@ def installed_code() -> list[Path]:
     """Return the folder or file of each installed package, also of editable ones, whose entry points name plug-ins."""
     packages = {point.module.partition(".")[0] for point in _entry_points()} - set(ALL_PACKAGES)
     specs = (importlib.util.find_spec(package) for package in sorted(packages))
-    return [Path(at) for spec in specs if spec for at in spec.submodule_search_locations or [spec.origin] if at]
+    return [Path(at) for spec in specs if spec for at in (*(spec.submodule_search_locations or ()), spec.origin) if at]
 
 
 def search_path(package: str, own: Iterable[str]) -> list[str]:
