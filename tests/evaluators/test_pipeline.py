@@ -373,7 +373,7 @@ def test_numbers_of_other_types_are_floats(dataset: Path, tmp_path: Path) -> Non
     def rule(event: Answers) -> Answers:
         return event._replace(
             responses={
-                index: replace(one, option_logprobs=tuple(Decimal(str(value)) for value in one.option_logprobs))
+                index: replace(one, option_logprobs=tuple(Decimal(str(value)) for value in one.option_logprobs))  # type: ignore[misc]
                 for index, one in event.responses.items()
             }
         )
