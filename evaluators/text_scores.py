@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -19,6 +19,7 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import progress
 from biasboard.ground.strict_json import JsonValue
 from evaluators.scorer import TextScorer
+from schemas.documents.base import shown
 from schemas.documents.result import ScoresFile
 from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha256
 from schemas.files import contract, row_files
@@ -181,7 +182,7 @@ def _scored(
     started = last_saved = monotonic()
     unsaved: dict[str, tuple[float, ...]] = {}
     with progress(f"{identity.kind} by {identity.label}", len(by_hash), done=len(vectors)) as advance:
-        for index, values in scorer.score([by_hash[text_hash] for text_hash in missing]):
+        for index, values in _arriving(scorer, [by_hash[text_hash] for text_hash in missing]):
             vectors[missing[index]] = unsaved[missing[index]] = values
             advance(1)
             if folder is not None and monotonic() - last_saved > save_every_seconds:
@@ -193,6 +194,29 @@ def _scored(
     if len(vectors) < len(by_hash):
         print(f"{identity.label} scored {len(vectors):,} of {len(by_hash):,} texts; the others are left out")
     return vectors
+
+
+def _arriving(scorer: TextScorer, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """Yield the scores of a scorer, which may be a user's: what is none must not be remembered, or go on without end.
+
+    Raises:
+        DataError: it scores a text twice or one that is not there, or gives no finite numbers.
+    """
+    given: set[object] = set()
+    for one in scorer.score(texts):
+        try:
+            index, values = one
+            numbers = np.array(values, dtype=np.float64)
+            is_sound = numbers.ndim == 1 and np.isfinite(numbers).all() and texts[index] not in given and index >= 0
+        except (TypeError, ValueError, LookupError):
+            is_sound = False
+        if not is_sound:
+            raise DataError(
+                f"scorer {scorer.identity.label}: gives {shown(one)}, and a text needs its number and one tuple of "
+                "finite numbers; correct the scorer"
+            )
+        given.add(texts[index])
+        yield index, tuple(numbers.tolist())
 
 
 def _for_memory(vectors: Vectors, hashes: Sequence[str]) -> JsonValue:

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing
-from biasboard.ground.plugins import ALL_PACKAGES, added_folders, installed_folders
+from biasboard.ground.plugins import ALL_PACKAGES, added_folders, installed_code
 from biasboard.ground.strict_json import JsonValue
 
 T = TypeVar("T")
@@ -185,7 +185,7 @@ def code_sha256() -> str:
     """Return a hash of the code: this distribution, the added plug-ins, and the versions of Python and of packages."""
     digest = hashlib.sha256(sys.version.encode())
     layouts = [root / package for root in (Path(__file__).parents[2], *added_folders()) for package in ALL_PACKAGES]
-    for root in (*layouts, *installed_folders()):
+    for root in (*layouts, *installed_code()):
         for path in sorted(_files(root)):
             digest.update(f"\0{path.relative_to(root.parent).as_posix()}\0".encode() + path.read_bytes())
     for installed in sorted(_installed()):
@@ -194,7 +194,9 @@ def code_sha256() -> str:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """Yield every file below a package, also behind links: a plug-in may read any of them."""
+    """Yield every file below a package, also behind links: a plug-in may read any of them; or the file that it is."""
+    if root.is_file():
+        yield root
     seen: set[Path] = set()
     for folder, folders, names in os.walk(root, followlinks=True):
         real = Path(folder).resolve()

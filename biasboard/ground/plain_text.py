@@ -136,7 +136,7 @@ def masked(text: str, secrets: frozenset[str]) -> str:
     return pattern.sub("***", text)
 
 
-_ESCAPES = re.compile(r"[\\%&]")
+_ESCAPES = re.compile(r"[\\%&\x00-\x08\x0e-\x1f\x7f]")
 
 
 @lru_cache(maxsize=8)
@@ -152,10 +152,12 @@ def _spellings(secret: str) -> Iterator[tuple[str, str]]:
     content = secret.encode("utf-8", "surrogatepass")
 
     def sign(one: str) -> str:
-        in_url = "".join(f"%{byte:02x}" for byte in one.encode("utf-8", "surrogatepass"))
-        return rf"\\?{re.escape(one)}|\\u{ord(one):04x}|{in_url}|&#(?:{ord(one)}|x{ord(one):x});"
+        in_url = "".join(f"%(?:25){{0,3}}{byte:02x}" for byte in one.encode("utf-8", "surrogatepass"))
+        entity = f"&#(?:0{{0,6}}{ord(one)}|x0{{0,6}}{ord(one):x});?"
+        return rf"\\{{0,4}}(?:{re.escape(one)}|[ux]\{{?0{{0,6}}{ord(one):x}\}}?)|{in_url}|{entity}"
 
-    yield secret, r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*".join(f"(?:{sign(one)})" for one in secret)
+    # Between its signs may stand all that is neither a letter nor a sign of ASCII: spaces, controls, what nobody sees.
+    yield secret, r"[^!-~\w]*".join(f"(?:{sign(one)})" for one in secret)
     yield (content.hex(),) * 2
     # What stands before it moves the borders of base64; the signs at both ends also depend on its neighbours.
     for n_before in range(3):

@@ -187,11 +187,11 @@ def added_folders() -> list[Path]:
     return _roots()
 
 
-def installed_folders() -> list[Path]:
-    """Return the folders of the installed packages, also of editable ones, whose entry points name plug-ins."""
+def installed_code() -> list[Path]:
+    """Return the folder or file of each installed package, also of editable ones, whose entry points name plug-ins."""
     packages = {point.module.partition(".")[0] for point in _entry_points()} - set(ALL_PACKAGES)
     specs = (importlib.util.find_spec(package) for package in sorted(packages))
-    return [Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]
+    return [Path(at) for spec in specs if spec for at in (*(spec.submodule_search_locations or ()), spec.origin) if at]
 
 
 def search_path(package: str, own: Iterable[str]) -> list[str]:

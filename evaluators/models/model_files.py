@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.files import sha256_file
+from biasboard.ground.files import check_readable, sha256_file
 from biasboard.ground.hub import hub_obstacle
 from biasboard.ground.plain_text import one_line, printable
 from evaluators.adapter_set import SETTINGS
@@ -25,6 +25,8 @@ _SIZES = re.compile(
     r"layers?$|depths?$|blocks?$|(vocab|hidden|intermediate)_size$|d_model$|d_ff$|n_embd$|heads$|experts$|labels$"
 )
 _LAYERS = re.compile(r"layers?$|depths?$|blocks?$")
+_MOST_BYTES_OF_JSON = 128 << 20
+"""Largest size of a JSON file of a model, all of which are read whole; tokenizers take up to 35 MB."""
 _LONGEST_HEADER = 100_000_000
 """Number of bytes that the header of a safetensors file has at most, by its library."""
 _LONGEST_POINTER = 1024
@@ -103,12 +105,14 @@ def find_model(
 
 
 def _check_sizes(model: str) -> None:
-    """Check that a configuration describes no larger model than its weights, before one is built by it.
+    """Check that a model's JSON files can be read, and that its configuration describes none larger than its weights.
 
     Raises:
         ConfigError: it states more layers than there are tensors, a size beyond the bytes of all weights, or less than
             none.
     """
+    for path in sorted(Path(model).glob("*.json")):
+        check_readable(path, most=_MOST_BYTES_OF_JSON, remedy="save the model again")
     files = [*Path(model).glob("*.safetensors")]
     counts = [*map(_n_tensors, files)]
     if not counts or not all(counts):

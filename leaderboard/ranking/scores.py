@@ -30,6 +30,7 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import listed, one_line, printable
+from schemas.documents.base import repeated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,9 +191,8 @@ def _with_names(frame: pd.DataFrame) -> pd.DataFrame:
     if [*frame.index.names] != [None] or not pd.api.types.is_numeric_dtype(frame.index):
         frame = frame.reset_index(allow_duplicates=True)
     names = [str(name).strip() for name in frame.columns]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"column '{twice}' stands {names.count(twice)} times; keep one, or rename it")
+    for twice, n in repeated(names).items():
+        raise DataError(f"column '{printable(twice)}' stands {n} times; keep one, or rename it")
     return frame.set_axis(names, axis=1)
 
 
@@ -257,7 +257,8 @@ def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
             f"no column of scores beside '{printable(names)}'; a long table needs columns such as model, item and score"
         )
     numbers = [_numbers(frame, name, lambda row: f"'{of_rows[row]}'") for name in of_columns]
-    ignored = tuple(name for name in frame.columns if name not in (*of_columns, names, *columns.cluster))
+    used = {*of_columns, names, *columns.cluster}
+    ignored = tuple(name for name in frame.columns if name not in used)
     if models_in == "rows":
         return Scores(tuple(of_rows), tuple(of_columns), np.stack(numbers, axis=1), {}, ignored)
     rows = np.arange(len(frame))
@@ -282,10 +283,9 @@ def _without(scores: Scores, columns: Columns, known: set[str]) -> Scores:
 
 def _distinct(frame: pd.DataFrame, name: str, kind: str) -> list[str]:
     texts = _texts(frame, name)
-    if len(set(texts)) < len(texts):
-        twice = next(text for text in texts if texts.count(text) > 1)
+    for twice, n in repeated(texts).items():
         raise DataError(
-            f"{kind} '{printable(twice)}' has {texts.count(twice)} rows in a wide table; keep one, or "
+            f"{kind} '{printable(twice)}' has {n} rows in a wide table; keep one, or "
             "name the columns of a long table with --model, --item and --score"
         )
     return texts

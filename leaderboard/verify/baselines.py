@@ -30,7 +30,7 @@ from evaluators.runs.plan.plan import normalisation_of, run_command, run_folder
 from evaluators.scorer import quick_scorers
 from evaluators.task import Task, load_task, prompt_of
 from evaluators.text_scores import TextScores
-from leaderboard.verify.entries import Entry, Examples, Measured
+from leaderboard.verify.entries import Entry, Measured
 from leaderboard.verify.intake import FAULTS
 from leaderboard.verify.isolation import DEFAULT_LIMITS, Limits, end_for_lack_of_memory, isolated
 from leaderboard.verify.sketches import SketchMaker
@@ -178,21 +178,20 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
         parts, inputs = iter([records]), MetricInputs(_quick_scores(task, records))
     measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
     metrics, deviations, by_part = Measured.of(measurement, signature)
-    row = replace(
-        entry,
+    # Nothing else is taken from the model: other results on these items are given the same row.
+    row = Entry(
+        result=entry.result,
+        origin=entry.origin,
+        place=entry.place,
         metrics={metric_key(metric): metric for metric in metrics},
         n_recomputed=0,
         deviations=deviations,
         by_part=by_part,
+        match=entry.match,
+        items_sha256=entry.items_sha256,
         answers_sha256=joined_sha256(hashes),
-        # Nobody asks whether a baseline copies a model.
-        sketch=SketchMaker().sketch,
-        first_token_share=None,
-        earlier=(),
+        sketch=SketchMaker().sketch,  # Nobody asks whether a baseline copies a model.
         coverage=tally.coverage,
-        standing=None,
-        rescored=(),
-        examples=Examples(),
     )
     return {
         "baseline": baseline.name,

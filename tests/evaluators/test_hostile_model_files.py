@@ -46,6 +46,19 @@ def listed(folder: Path) -> None:
     (folder / "config.json").write_text("[]", encoding="ascii")
 
 
+def sparse(name: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        with (folder / name).open("wb") as file:
+            file.truncate(130 << 20)
+
+    return change
+
+
+def pipe(folder: Path) -> None:
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    os.mkfifo(folder / "generation_config.json")
+
+
 class Pickled:
     """What runs a command when it is read."""
 
@@ -81,6 +94,10 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no heads": (settings(num_attention_heads=0), "its config.json cannot be loaded: integer modulo by zero"),
     "no such precision": (settings(dtype="none"), "its config.json cannot be loaded: module 'torch' has no"),
     "a list": (listed, "its config.json cannot be loaded"),
+    "a configuration of 130 MB": (sparse("config.json"), r"config\.json: has 136,314,880 bytes, more than"),
+    "a tokenizer of 130 MB": (sparse("tokenizer.json"), r"tokenizer\.json: has 136,314,880 bytes, more than"),
+    "settings of 130 MB": (sparse("special_tokens_map.json"), r"special_tokens_map\.json: has 136,314,880 bytes"),
+    "a pipe": (pipe, r"generation_config\.json: is not a regular file; save the model again"),
     "code in a pickle": (pickled, "its weights are no plain numbers, but a pickle that would run code, which is never"),
     "rules that panic": (panics, "the tokenizer fails: index out of bounds"),
     "random weights": (random_bytes("model.safetensors"), "cannot be loaded: Error while deserializing header"),

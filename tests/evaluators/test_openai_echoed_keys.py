@@ -174,6 +174,19 @@ SPELT: dict[str, Callable[[str], str]] = {
     "on two lines": lambda key: "\n".join(_halves(key)),
     "with spaces": " ".join,
     "with signs that nobody sees": "\u200b".join,
+    "with joiners of formulas": "\u2063".join,
+    "with directions": "\u2066".join,
+    "with variants of signs": "\ufe0f".join,
+    "with tags": "\U000e0041".join,
+    "with marks on letters": "\u0301".join,
+    "in two bytes each": "\0".join,
+    "with escape signs": "\x1b".join,
+    "with bytes that are no text": "\ufffd".join,
+    "escaped as in Python": lambda key: "".join(f"\\x{ord(sign):x}" for sign in key),
+    "escaped as in JavaScript": lambda key: "".join(f"\\u{{{ord(sign):x}}}" for sign in key),
+    "in JSON within JSON": lambda key: _escaped(key).replace("\\", "\\\\"),
+    "in a URL within a URL": lambda key: quote(quote(key, safe=""), safe=""),
+    "as entities with zeros": lambda key: "".join(f"&#0{ord(sign)}" for sign in key),
 }
 
 

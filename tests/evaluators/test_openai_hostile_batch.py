@@ -81,6 +81,7 @@ SPOILT: dict[str, Callable[[Lines], Lines]] = {
         {**lines[0], "error": {"message": "cancelled"}, "response": None},
         *lines[1:],
     ],
+    "an error beside a whole answer": lambda lines: [{**lines[0], "error": {"message": "cancelled"}}, *lines[1:]],
     "nested errors": lambda lines: [
         {**lines[0], "error": json.loads("[" * 60 + "]" * 60), "response": None},
         *lines[1:],

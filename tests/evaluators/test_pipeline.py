@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,16 @@ import pytest
 from filelock import FileLock
 
 from biasboard.ground.errors import ConfigError, DataError, RunError
-from evaluators.backend import OF_LANGUAGE_MODELS, Capability, ChoiceRequest, Request, Response, Sent
+from evaluators.backend import (
+    OF_LANGUAGE_MODELS,
+    Answers,
+    Capability,
+    ChoiceRequest,
+    Events,
+    Request,
+    Response,
+    Sent,
+)
 from evaluators.runs.ask import pipeline
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
@@ -297,6 +308,84 @@ def test_half_a_character_of_an_endpoint_is_stored_as_an_unknown_one(dataset: Pa
 
     _, records = read_run(ask(dataset, tmp_path / "runs", CutApart(tmp_path / "log")))
     assert {exchange.finish_reason for record in records for exchange in record.exchanges} == {"B \ufffd"}
+
+
+NO_RESPONSES: dict[str, dict[str, Any]] = {
+    "NaN": {"option_logprobs": (math.nan, -1.0)},
+    "more than certain": {"option_logprobs": (0.5, -1.0)},
+    "an infinity": {"option_logprobs": (math.inf, -1.0)},
+    "too few options": {"option_logprobs": (-1.0,)},
+    "too many options": {"option_logprobs": (-1.0, -2.0, -3.0)},
+    "words": {"option_logprobs": ("low", "high")},
+    "a complex number": {"option_logprobs": (1j, -1.0)},
+    "NaN at the end": {"option_end_logprobs": (math.nan, None)},
+    "fewer tokens than none": {"option_token_counts": (-5, 2)},
+    "half a token": {"option_token_counts": (1.5, 2)},
+    "moved back": {"n_moved_tokens": -3},
+    "tokens without number": {"n_prompt_tokens": 10**30},
+    "no such status": {"status": "odd\x1b[31m"},
+    "bytes as text": {"text": b"x"},
+    "a number as reason": {"error": 5},
+}
+
+
+class Changing(LoggingBackend):
+    """A backend whose events are changed by a rule."""
+
+    rule: Callable[[Answers], Any]
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """With other answers."""
+        for event in super().ask(requests, missing):
+            yield event if isinstance(event, Sent) else self.rule(event)
+
+
+def changing(log: Path, rule: Callable[[Answers], Any]) -> Changing:
+    backend = Changing(log)
+    backend.rule = rule
+    return backend
+
+
+@pytest.mark.parametrize("name", NO_RESPONSES)
+def test_what_no_record_can_hold_is_refused_before_it_is_stored(name: str, dataset: Path, tmp_path: Path) -> None:
+    def rule(event: Answers) -> Answers:
+        return event._replace(
+            responses={index: replace(one, **NO_RESPONSES[name]) for index, one in event.responses.items()}
+        )
+
+    with pytest.raises(ConfigError, match="gives a response that no record can hold: ") as told:
+        ask(dataset, tmp_path / "runs", changing(tmp_path / "log", rule))
+    assert str(told.value).isprintable()
+    # The mended backend goes on as if nothing had been answered.
+    assert ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log")).is_dir()
+
+
+@pytest.mark.parametrize("index", [-1, 10**6, "0"])
+def test_answers_to_what_was_not_asked_are_refused(index: Any, dataset: Path, tmp_path: Path) -> None:
+    backend = changing(
+        tmp_path / "log", lambda event: event._replace(responses={index: next(iter(event.responses.values()))})
+    )
+    with pytest.raises(ConfigError, match="answers a request that it was not asked; correct the backend"):
+        ask(dataset, tmp_path / "runs", backend)
+
+
+def test_numbers_of_other_types_are_floats(dataset: Path, tmp_path: Path) -> None:
+    def rule(event: Answers) -> Answers:
+        return event._replace(
+            responses={
+                index: replace(one, option_logprobs=tuple(Decimal(str(value)) for value in one.option_logprobs))  # type: ignore[misc]
+                for index, one in event.responses.items()
+            }
+        )
+
+    folders = [
+        ask(dataset, tmp_path / name, backend)
+        for name, backend in (
+            ("decimal", changing(tmp_path / "log", rule)),
+            ("plain", LoggingBackend(tmp_path / "log")),
+        )
+    ]
+    assert len({(folder / "records.parquet").read_bytes() for folder in folders}) == 1
 
 
 @pytest.mark.slow

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -103,6 +107,42 @@ def test_the_machine_remembers_scores_of_the_same_texts_by_the_same_scorer(
     tampered = MadeScorer("toxicity", rules["toxicity"])
     score_texts(TEXTS, [tampered])
     assert len(tampered.asked) == 3
+
+
+NO_SCORES_OF_TEXTS: dict[str, Callable[[], Iterable[Any]]] = {
+    "NaN": lambda: [(0, (math.nan,))],
+    "an infinity": lambda: [(0, (-math.inf,))],
+    "a number alone": lambda: [(0, 0.5)],
+    "no number": lambda: [(0, None)],
+    "words": lambda: [(0, ("half",))],
+    "a tuple of tuples": lambda: [(0, ((0.5,), (0.5,)))],
+    "tuples of two lengths": lambda: [(0, ((0.5,), (0.5, 0.5)))],
+    "a text that is not there": lambda: [(3, (0.5,))],
+    "a text from the end": lambda: [(-1, (0.5,))],
+    "a text of no whole number": lambda: [(0.0, (0.5,))],
+    "three things": lambda: [(0, (0.5,), 1)],
+    "nothing": lambda: [None],
+    "one text without end": lambda: ((0, (0.5,)) for _ in itertools.count()),
+}
+
+
+@pytest.mark.parametrize("name", NO_SCORES_OF_TEXTS)
+def test_what_is_no_score_is_refused_as_it_comes_and_not_remembered(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path / "memory"))
+    scorer = MadeScorer("toxicity", length)
+    with monkeypatch.context() as changed:
+        changed.setattr(MadeScorer, "score", lambda self, texts: iter(NO_SCORES_OF_TEXTS[name]()))
+        with pytest.raises(DataError, match=r"scorer made-1: gives .*; correct the scorer"):
+            score_texts(TEXTS, [scorer])
+    assert len(score_texts(TEXTS, [scorer]).values["toxicity"]) == 3
+
+
+def test_numbers_of_other_kinds_become_floats() -> None:
+    given = MadeScorer("toxicity", lambda text: (Decimal("0.5"),))  # type: ignore[arg-type,return-value]
+    (*_, values) = score_texts(TEXTS, [given]).values["toxicity"].values()
+    assert [type(value) for value in values] == [float]
 
 
 def test_a_run_without_texts_to_score_has_no_file(tmp_path: Path) -> None:

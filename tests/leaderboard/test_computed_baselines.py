@@ -138,6 +138,7 @@ def check_same(one: Entry, other: Entry) -> None:
     assert one.result.counts == other.result.counts
     assert (one.items_sha256, one.answers_sha256) == (other.items_sha256, other.answers_sha256)
     assert (one.provenance, one.claim) == (other.provenance, other.claim)
+    assert (one.settled, one.unread_share) == (other.settled, other.unread_share)
     assert one.deviations.keys() == other.deviations.keys()
     for name, deviations in one.deviations.items():
         assert deviations.n_clusters == other.deviations[name].n_clusters
@@ -315,6 +316,28 @@ def test_rows_are_remembered_and_made_again_without_a_memory(
     for of_memory in (memory, Memory(memory.folder, is_fresh=True)):
         for one, other in zip(first, computed(loaded(dataset, runs, memory), of_memory), strict=True):
             check_same(one, other)
+
+
+class Doubtful(ModelBackend):
+    """A model that leaves a third of its answers unread."""
+
+    def _answer(self, request: Request) -> Response:
+        assert isinstance(request, GenerateRequest)
+        assert request.sample is not None
+        is_read = (int(request.sha256[:4], 16) + request.sample) % 3
+        return Response(status="answered", text="Answer: A" if is_read else "Who knows?", finish_reason="stop")
+
+
+def test_what_a_model_leaves_unread_says_nothing_of_baselines(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data" / "made", {"type2": made_items(12)})
+    asked = Asked("type2", "coreference", "cot-v1")
+    ask(dataset, tmp_path / "models", Doubtful(tmp_path / "log"), asked)
+    ask(dataset, tmp_path / "baselines", open_backend("baseline", "first-mentioned", BackendOptions()), asked)
+    (model,) = loaded(dataset, tmp_path / "models")
+    assert model.settled
+    (run_of,) = loaded(dataset, tmp_path / "baselines")
+    (row,) = (one for one in computed((model,)) if one.result.model == run_of.result.model)
+    check_same(row, run_of)
 
 
 @pytest.mark.slow

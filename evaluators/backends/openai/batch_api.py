@@ -238,10 +238,10 @@ class BatchRun:
         status, body = (
             response.get(name) if isinstance(response, Mapping) else None for name in ("status_code", "body")
         )
-        error = entry.get("error") or body
-        if status == 200 and isinstance(body, Mapping) and (error := error_inside(body)) is None:
+        error = entry.get("error")
+        if status == 200 and isinstance(body, Mapping) and not error and (error := error_inside(body)) is None:
             return body
-        raise error_of(status if isinstance(status, int) else 400, error, self.connection.address.clean, {})
+        raise error_of(status if isinstance(status, int) else 400, error or body, self.connection.address.clean, {})
 
     def _get(self, route: str) -> Mapping[str, Any]:
         return self._retry(methodcaller("get", route)).data  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from evaluators.backend import Backend, Request, Response, RunContext, Runtime, 
 from evaluators.runs.ask.context_limit import other_prompts
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.measure.recording import FailureCount, records_of, sound, storable
+from evaluators.runs.measure.recording import FailureCount, records_of, sound, storable, well_formed
 from evaluators.runs.measure.unread_answers import are_many, early_look, is_chat, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
 from evaluators.runs.plan.plan import AskedPart, Plan, distinct_requests, run_folder
@@ -264,8 +264,11 @@ class _Asking:
                     self.stores.run.sent(event)
                     continue
                 # Only what an endpoint computes is beyond us, and paid for.
-                known = event.responses.items()
-                checked = {index: sound(requests[index], answer) for index, answer in known} if remote else dict(known)
+                if not event.responses.keys() <= missing:
+                    raise ConfigError("the backend answers a request that it was not asked; correct the backend")
+                checked = {index: well_formed(requests[index], answer) for index, answer in event.responses.items()}
+                if remote:
+                    checked = {index: sound(requests[index], answer) for index, answer in checked.items()}
                 answers = {index: storable(answer, self.backend.without_keys) for index, answer in checked.items()}
                 new = {order[index]: (requests[index], answer) for index, answer in answers.items()}
                 # Stored first, so that no failure below loses answers that are paid for.

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from biasboard.ground.errors import RunError
-from biasboard.ground.plain_text import without_keys
+from biasboard.ground.errors import ConfigError, RunError
+from biasboard.ground.plain_text import one_line, without_keys
 from biasboard.ground.progress import note
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.statistics.option_scores import why_impossible
 from evaluators.task import Prompt
 from evaluators.thinking import split_thinking
+from schemas.documents.base import shown
 from schemas.documents.record import Exchange, Record
 from schemas.files.record_columns import RecordColumns
 
@@ -79,6 +81,37 @@ def first_asked(records: RecordColumns, prompt: Prompt) -> RecordColumns:
     if prompt.follow_up is None:
         return records
     return records.only_exchanges(records.exchanges["kind"].coded.is_one_of("generate"))
+
+
+_FORM = TypeAdapter(Response)
+_NUMBERS = tuple(field.name for field in fields(Response) if field.name not in _TEXTS)
+
+
+def well_formed(request: Request, response: Response) -> Response:
+    """Return a response with values of the types that a record holds: what is stored is never asked again.
+
+    Raises:
+        ConfigError: it has others, as a backend that is a plug-in may give.
+    """
+    n = len(request.options) if isinstance(request, ChoiceRequest) else 0
+    try:
+        texts = {name: getattr(response, name) for name in _TEXTS}
+        form = _FORM.validate_python({name: getattr(response, name) for name in _NUMBERS})
+        lists = form.option_logprobs, form.option_end_logprobs, form.option_token_counts
+        counts = *form.option_token_counts, form.n_moved_tokens, form.n_prompt_tokens, form.n_completion_tokens
+        logprobs = *form.option_logprobs, *form.option_end_logprobs, form.text_logprob
+        are_possible = all(0 <= count < 1 << 53 for count in filter(None, counts)) and all(
+            logprob < 0 for logprob in filter(None, logprobs)
+        )
+        has_all = {*map(len, lists)} <= ({n} if form.status == "answered" else {0, n})
+        are_texts = all(isinstance(text, str | None) for text in texts.values())
+        if has_all and are_texts and are_possible:
+            return replace(form, **texts)
+        fault = shown((*lists, counts) if are_texts else texts)
+    except (AttributeError, ValueError) as error:
+        fault = one_line(error, most=200)
+    remedy = "correct the backend, or use --dtype float32 if a number is NaN"
+    raise ConfigError(f"the backend gives a response that no record can hold: {fault}; {remedy}")
 
 
 def storable(response: Response, without_keys: Callable[[str], str] = without_keys) -> Response:

@@ -109,6 +109,17 @@ def test_an_installed_package_brings_a_metric_by_its_entry_point(tmp_path: Path)
     assert run(program, tmp_path) != before
 
 
+@pytest.mark.slow
+def test_an_installed_module_without_a_folder_is_part_of_the_code(tmp_path: Path) -> None:
+    install(tmp_path, "metrics", herd_size="herd")
+    program = "from biasboard.ground.memory import code_sha256; print(code_sha256())"
+    found = set()
+    for text in ("N = 1\n", "N = 2\n", "N = 1\n"):
+        (tmp_path / "herd.py").write_text(text, encoding="utf-8")
+        found.add(run(program, tmp_path))
+    assert len(found) == 2
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
