@@ -50,6 +50,9 @@ class Vader:
 
     def _parts(self, sentence: str) -> Iterator[str]:
         """Yield the parts of a sentence that are scored; only endless repetitions have more than one."""
+        if len(sentence) <= _MAX_CHARACTERS and sentence.isascii():  # No emoji is ASCII.
+            yield sentence
+            return
         start = length = 0
         for end, sign in enumerate(sentence):
             n_characters = len(self._analyser.emojis.get(sign, " "))

@@ -215,7 +215,7 @@ def test_sixty_questions_become_a_page_with_useless_predictors(tmp_path: Path) -
     page = (tmp_path / "built" / "benchmarks" / "own_questions.html").read_text(encoding="utf-8")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     assert "Does a model answer questions about all groups alike" in text
-    assert "Useless predictors (5)" in text
+    assert "Useless predictors (6)" in text
     assert "all 60 read" in text
     (row,) = re.findall(r"<tr[^>]*>(?:(?!</tr>).)*lab/tiny.*?</tr>", page, re.DOTALL)[:1]
     assert re.search(r"for (nurses|pilots)(, (nurses|pilots))?</small>", row)

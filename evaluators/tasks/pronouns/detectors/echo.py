@@ -42,6 +42,7 @@ def without_echo(text: str, prompt: str | None, families: FamiliesOf = families_
     return text[end:]
 
 
+@lru_cache(maxsize=1 << 13)  # Reading, table and measures ask about each answer.
 def echo_end(text: str, prompt: str | None, families: FamiliesOf = families_of) -> int:
     """Return the offset in characters after the repeated words; 0 if there are none."""
     return _echo_of(prompt, families).end(text) if prompt and text else 0
@@ -49,7 +50,7 @@ def echo_end(text: str, prompt: str | None, families: FamiliesOf = families_of) 
 
 @lru_cache(maxsize=4096)
 def _echo_of(prompt: str, families: FamiliesOf) -> Echo:
-    # Cached because all baselines answer the same prompts, and both reading and table ask about each answer.
+    # Cached because all baselines answer the same prompts.
     return Echo(prompt, families)
 
 
