@@ -166,7 +166,7 @@ def save_tiny_llama(
         vocab_size=vocabulary,
         special_tokens=special,
         initial_alphabet=alphabet,
-        max_token_length=10,
+        max_token_length=10 if merge_words else None,
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
