@@ -1,10 +1,10 @@
 """Turns texts into token ids for every local backend, and refuses a tokenizer that changes what a text says.
 
 A tokenizer comes with a model, and its rules could hold the answers to a benchmark: replace a word, or drop a sentence.
-Its rules therefore name no words and are short, the ids of each text spell the text, a word has the same ids in every
-text, as a pattern could cut it by the length of a prompt, and no id stands for more than a phrase: one for a whole
-prompt tells a model its answer. What ids spell is read from the vocabulary and not decoded,
-because rules for decoding could undo those for encoding.
+Its rules therefore name no words and are short, and the ids of each text spell the text. A word has the same ids in
+every text, as a pattern could cut it by the length of a prompt, unless the vocabulary has ids that span words. No id
+stands for more than a phrase: one for a whole prompt tells a model its answer. What ids spell is read from the
+vocabulary and not decoded, because rules for decoding could undo those for encoding.
 
 A text may differ from its ids in case, accents, white space, quotation marks, and where compatible characters are
 replaced (NFKC), as with uncased models and SentencePiece. Unknown tokens may stand for any words, and signs that no
@@ -46,6 +46,7 @@ _MEAN_WORDS = 2
 """Maximum mean number of words for each id after the first."""
 _MOST_LETTERS = 48
 """Maximum number of letters of an id; the longest word in vocabularies of Qwen has 41, and those of others up to 26."""
+_SPANNING = re.compile(r"\w[\s\u2581]")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _MARKS = "\"'`\u2581\ufffd"
 _ASCII_BLANKS = dict.fromkeys((*range(33), 127, *map(ord, _MARKS[:3])))
@@ -173,7 +174,7 @@ class _Spelling(dict[int, bytes]):
             # Ids that span words depend on those around them, as the longest phrase is taken.
             if len(word) <= _MOST_LETTERS and len(word.split()) <= 1:
                 known = self._ids_of.setdefault((begin == 0, word), ids[begin:end])
-                if known != ids[begin:end]:
+                if known != ids[begin:end] and not self._spans_words:
                     raise ConfigError(
                         f"the tokenizer cuts '{printable(word.strip(), most=60)}' in two ways, by the text around it, "
                         f"which could hold an answer; {_REMEDY}"
@@ -204,8 +205,17 @@ class _Spelling(dict[int, bytes]):
 
     @cached_property
     def _signs(self) -> frozenset[str]:
+        return frozenset("".join(self._pieces))
+
+    @cached_property
+    def _spans_words(self) -> bool:
+        """True if some id goes on after the end of a word: what merges there depends on the words around it."""
+        return any(_SPANNING.search(piece) for piece in self._pieces)
+
+    @property
+    def _pieces(self) -> Iterator[str]:
         spelt = map(self._spelt, self._tokenizer.get_vocab().values())
-        return frozenset("".join(piece.decode(errors="replace") for piece in spelt))
+        return (piece.decode(errors="replace") for piece in spelt)
 
     def _text(self, ids: Sequence[int]) -> str:
         if self._is_fast:
