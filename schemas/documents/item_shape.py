@@ -6,7 +6,7 @@ Each file in ``schemas/items`` defines one item shape: the frozen dataclass of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 
@@ -34,13 +34,20 @@ class Item(Document):
 
     def text_problems(self) -> Iterator[str]:
         """Yield a line for each text that is too long, and for lists with texts that nobody can see or tell apart."""
-        for name in (field.name for field in fields(self)):  # type: ignore[arg-type]  # Each subclass is a dataclass.
+        for name, most in _limits(type(self)):  # type: ignore[arg-type]  # mypy asks for the hash of an item here.
             value = getattr(self, name)
-            most = MOST_OF_NAME if name in _NAMES else MOST_CHARACTERS
-            if isinstance(value, str) and len(value) > most:
-                yield f"{name}: has {len(value):,} characters, more than {most:,}; shorten it"
+            if isinstance(value, str):
+                if len(value) > most:
+                    yield f"{name}: has {len(value):,} characters, more than {most:,}; shorten it"
             elif isinstance(value, tuple) and (fault := offered_fault(value)) is not None:
                 yield f"{name}: {fault}"
+
+
+@cache
+def _limits(shape: type[Item]) -> Sequence[tuple[str, int]]:
+    """Return the names of the fields of a shape, each with the maximum length of a text in it."""
+    names = [field.name for field in fields(shape)]  # type: ignore[arg-type]  # Each subclass is a dataclass.
+    return [(name, MOST_OF_NAME if name in _NAMES else MOST_CHARACTERS) for name in names]
 
 
 MOST_CHARACTERS = 1_000_000
