@@ -34,6 +34,7 @@ def _most_frequent(counts: Counter[str], request: ChoiceRequest) -> Sequence[flo
     return [(count == most) / offered.count(most) for count in offered]
 
 
+# It reads the right labels, since a model may have met a dataset: a constant knows nothing of an item even so.
 def _best_constant(requests: Mapping[str, Request]) -> Mapping[str, Response]:
     counts = Counter(request.facts[TARGET] for request in requests.values() if request.facts[TARGET])
     answer = choosing(partial(_most_frequent, counts))

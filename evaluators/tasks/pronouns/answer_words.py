@@ -99,10 +99,10 @@ class AnswerWords:
         with its own text than they would if they were exchanged. Only specific answers are compared, and with none to
         another text the value is .5.
         """
-        gains = self._shared
-        own = np.diag(gains)
+        shared = self._shared
+        own = np.diag(shared)
         # Of two texts: what is shared as the answers are, minus what would be if they were exchanged.
-        gains = own[:, None] + own[None, :] - gains - gains.T
+        gains = own[:, None] + own[None, :] - shared - shared.T
         told = np.where(np.abs(gains) <= _NEGLIGIBLE, 0.5, gains > 0)
         compared = np.zeros(self.n_clusters, dtype=np.bool_)
         compared[self.clusters[self.is_specific]] = True
