@@ -7,62 +7,17 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from biasboard.scoring import Score
-    from evaluators.backend_options import BackendOptions
-    from evaluators.commands.shared_options import RunChoice
     from evaluators.runs.ask.pipeline import Finished
     from leaderboard.ranking.score_ranks import ScoreRanks
     from schemas.documents.result import Result
 
 PathLike: TypeAlias = str | os.PathLike[str]
-
-
-class BackendChoices(TypedDict, total=False):
-    """The options of backends by name: those of :class:`evaluators.backend_options.BackendOptions`.
-
-    They are repeated here because loading that class, which declares the options of commands, loads the command line. A
-    test compares the two.
-    """
-
-    name: str | None
-    revision: str | None
-    dtype: str | None
-    tokenizer: str | None
-    chat: bool | None
-    chat_template_args: str | None
-    system_prompt: Path | None
-    thinking_tokens: int | None
-    lora: str | None
-    device: str | None
-    batch_tokens: int | None
-    scoring: str | None
-    gguf_file: str | None
-    batch_images: int | None
-    tensor_parallel: int | None
-    data_parallel: int | None
-    max_model_len: int | None
-    gpu_memory: float | None
-    end_logprobs: bool | None
-    base_url: str | None
-    api: str | None
-    concurrency: int | None
-    timeout: float | None
-    header: tuple[str, ...] | None
-    extra_body: str | None
-    reasoning_effort: str | None
-    prices: Path | None
-    max_cost: float | None
-    batch: bool | None
-    engine: str | None
-    address: str | None
-    workers: int | None
-    worker_cpus: float | None
-    worker_gpus: float | None
 
 
 def build(
@@ -73,7 +28,7 @@ def build(
     input: PathLike | Sequence[PathLike] | None = None,
     limit: int | None = None,
     overwrite: bool = False,
-    **more: str | int | bool | PathLike | Sequence[str] | None,
+    **more: Any,
 ) -> Path:
     """Build a dataset, as the command ``biasboard build`` does.
 
@@ -84,7 +39,7 @@ def build(
         input: File or folder to read the source from; several if the source reads several.
         limit: Largest number of items; None for all.
         overwrite: True to replace a dataset that is already in the folder.
-        **more: Other options of the builder by name, such as ``seed``; a list repeats an option.
+        **more: Other options of the builder by name, such as ``seed``.
 
     Returns:
         The dataset folder.
@@ -98,14 +53,8 @@ def build(
     from biasboard.ground.errors import ConfigError
     from schemas.outputs.documents import BuiltDataset
 
-    options = {"out": out, "source": source, "input": input, "limit": limit, "overwrite": overwrite, **more}
-    arguments = []
-    for name, value in options.items():
-        for one in value if isinstance(value, (list, tuple)) else (value,):
-            if one is not None and one is not False:
-                # Joined by an equals sign, because a value may begin with a dash.
-                arguments.append(f"--{name.replace('_', '-')}" + ("" if one is True else f"={one!s}"))
-    built = call(builder_application(benchmark), arguments)
+    options = {"out": out, "source": source, "input": input, "limit": limit, "overwrite": overwrite or None, **more}
+    built = call(builder_application(benchmark), options)
     if not isinstance(built, BuiltDataset):
         raise ConfigError(f"builder '{benchmark}' returns no dataset; return a BuiltDataset from its command")
     return Path(built.folder)
@@ -128,7 +77,7 @@ def evaluate(
     max_failure_rate: float | None = None,
     cache: PathLike | None = None,
     scorer: str | Sequence[str] | None = None,
-    **options: Unpack[BackendChoices],
+    **options: Any,
 ) -> list[Finished]:
     """Ask a model about each item of one or more datasets, as the command ``biasboard run`` does.
 
@@ -152,7 +101,7 @@ def evaluate(
         max_failure_rate: Share of requests that may fail; None for the default.
         cache: File of a cache that runs share; None for that of ``BIASBOARD_CACHE``, if it is set.
         scorer: Scorers of the texts; None for the default ones that are installed.
-        **options: Options of the backend, as on the command line.
+        **options: Options of the backend by name, as on the command line: ``dtype="bfloat16"``, for instance.
 
     Returns:
         The finished runs, each with its ``folder`` and ``result``.
@@ -163,40 +112,43 @@ def evaluate(
         MissingExtraError: a library that the backend needs is not installed.
         RunError: a run ended early; its answers, and the runs before it, are kept.
     """
+    from dataclasses import replace
+
     from biasboard.ground.command_line import hide_foreign_bars
+    from biasboard.ground.options import from_values
     from biasboard.ground.progress import note
     from evaluators.backend_options import BackendOptions
     from evaluators.commands.runs_from_options import ask_all
     from evaluators.commands.shared_options import CACHE_VARIABLE, RunChoice
+    from evaluators.runs.ask.study import Study, normalisation_named
     from evaluators.runs.measure.unread_answers import is_unreadable
-    from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 
     hide_foreign_bars()
-    cache = cache or os.environ.get(CACHE_VARIABLE) or None
-    rate = MAX_FAILURE_RATE if max_failure_rate is None else max_failure_rate
-    choice = RunChoice(
-        datasets=tuple(map(Path, [dataset] if isinstance(dataset, str | os.PathLike) else dataset)),
-        backend=backend,
-        model=model,
-        out=Path(out),
-        configs=_all(config),
-        parts=_all(part),
-        splits=_all(split),
-        limit=limit,
-        task=task,
-        prompts=_all(prompt),
-        contexts=",".join(map(str, contexts)) or None,
-        normalisation=normalisation,
-        max_failure_rate=rate,
-        cache=None if cache is None else Path(cache),
-        scorers=None if scorer is None else _all(scorer),
-    )
-    backend_options = BackendOptions(**options)
-    for chosen in (choice, backend_options):
-        _check_ranges(chosen)
+    items = {
+        "configs": config,
+        "parts": part,
+        "splits": split,
+        "limit": limit,
+        "task": task,
+        "prompts": prompt,
+        "contexts": tuple(map(str, contexts)) or None,
+        "normalisation": normalisation and normalisation_named(normalisation),
+    }
+    folders = [dataset] if isinstance(dataset, str | os.PathLike) else dataset
+    study = replace(from_values(Study, items, function="evaluate"), datasets=tuple(map(Path, folders)))
+    chosen = {
+        "backend": backend,
+        "model": model,
+        "out": out,
+        "max_failure_rate": max_failure_rate,
+        "cache": cache or os.environ.get(CACHE_VARIABLE) or None,
+        "scorers": scorer,
+    }
+    choice = from_values(RunChoice, chosen, function="evaluate")
+    backend_options = from_values(BackendOptions, options, function="evaluate")
     # A function should not write the command's messages to standard output.
     with redirect_stdout(sys.stderr):
-        finished = list(ask_all(choice, backend_options))
+        finished = list(ask_all(study, choice, backend_options))
         for run in finished:
             if is_unreadable(run.result):
                 note(
@@ -214,7 +166,7 @@ def score(
     against: str | None = None,
     out: PathLike = "out/runs",
     datasets: PathLike = "out/datasets",
-    **options: Unpack[BackendChoices],
+    **options: Any,
 ) -> Score:
     """Score a model on every benchmark with the prompts that fit it, as the command ``biasboard score`` does.
 
@@ -228,7 +180,7 @@ def score(
         against: Id of a model on the board, or of a run in ``out``, to compare with.
         out: Folder of all runs.
         datasets: Folder of built datasets; missing ones are built there.
-        **options: Options of the backend, as on the command line.
+        **options: Options of the backend by name, as on the command line: ``dtype="bfloat16"``, for instance.
 
     Returns:
         The ``runs`` and the ``report``, with ``summary()``, ``to_frame()``, ``to_markdown()`` and
@@ -240,16 +192,14 @@ def score(
         RunError: a run ended early; its answers, and the runs before it, are kept.
     """
     from biasboard.ground.command_line import hide_foreign_bars
+    from biasboard.ground.options import from_values
     from biasboard.scoring import ScoreChoice, score_model
     from evaluators.backend_options import BackendOptions
 
     hide_foreign_bars()
-    names = None if benchmarks is None else ",".join(_all(benchmarks))
-    choice = ScoreChoice(
-        backend=backend, benchmarks=names, quick=quick, against=against, out=Path(out), datasets=Path(datasets)
-    )
-    backend_options = BackendOptions(**options)
-    _check_ranges(backend_options)
+    chosen = {"backend": backend, "benchmarks": benchmarks, "quick": quick or None, "against": against, "out": out}
+    choice = from_values(ScoreChoice, {**chosen, "datasets": datasets}, function="score")
+    backend_options = from_values(BackendOptions, options, function="score")
     # A function should not write the command's messages to standard output.
     with redirect_stdout(sys.stderr):
         return score_model(model, choice, backend_options)
@@ -322,19 +272,3 @@ def ranks(
 
 def _all(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _check_ranges(options: RunChoice | BackendOptions) -> None:
-    """Check that numbers lie in the range of their option, as the command line does before it calls a command."""
-    from dataclasses import fields
-
-    from biasboard.ground.errors import ConfigError
-
-    for declared in fields(options):
-        settings = declared.metadata.get("option", {})
-        value, minimum, maximum = getattr(options, declared.name), settings.get("min"), settings.get("max")
-        if value is None or minimum is None:
-            continue
-        if value < minimum or (maximum is not None and value > maximum):
-            limits = f"{minimum:g} or more" if maximum is None else f"{minimum:g} to {maximum:g}"
-            raise ConfigError(f"{declared.name} = {value}: give {limits}")

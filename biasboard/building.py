@@ -39,7 +39,7 @@ def build_if_missing(builder: Builder, source: BuilderSource, folder: Path) -> b
     """
     if (folder / MANIFEST).is_file():
         return False
-    call(builder_application(builder.name), [f"--out={folder}", f"--source={source.name}"])
+    call(builder_application(builder.name), {"out": folder, "source": source.name})
     return True
 
 

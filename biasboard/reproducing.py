@@ -21,19 +21,17 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import option, with_options
 from biasboard.ground.progress import note, working
-from biasboard.scoring import ask_all
+from biasboard.scoring import names_in
 from builders.description import DATASETS_FOLDER
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, open_backend
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
+from evaluators.runs.ask.study import Study, scorers_of
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD
-from evaluators.runs.plan.plan import Plan, can_ask, why_no_message
-from evaluators.runs.plan.selection import select, shape_listed
-from evaluators.task import task_for
 from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced
 from leaderboard.reproductions import reproductions
 from leaderboard.verify.board_files import keys_folder, results_folder
 from schemas.documents.reproduction import PaperRun, Reproduction
-from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.folders.dataset_folder import MANIFEST
 from schemas.outputs.documents import (
     PaperFinding,
     PaperModelCost,
@@ -49,18 +47,29 @@ _BYTES_PER_TOKEN = 4
 _FILES = "Files"
 
 
+def _named_models(text: str) -> tuple[str, ...]:
+    named = tuple(filter(None, names_in(text)))
+    if not named:
+        raise ConfigError("--models: names no model; give one, or leave the option out to ask none")
+    return named
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReproduceChoice:
     """What is reproduced, and where files lie."""
 
-    models: str | None = option(
+    models: tuple[str, ...] = option(
         "Models to ask, separated by commas: Hub ids or folders, or names at an endpoint. None are asked by default.",
         panel=MODEL_PANEL,
+        default=(),
+        read=_named_models,
     )
     backend: str | None = option(
         "Backend that calls them; by default openai with --base-url, and transformers without.", panel=MODEL_PANEL
     )
-    runs: str | None = option("Runs of the paper to build and ask, separated by commas; by default all.")
+    runs: tuple[str, ...] | None = option(
+        "Runs of the paper to build and ask, separated by commas; by default all.", read=names_in
+    )
     inputs: tuple[str, ...] = option(
         "DATASET=PATH: the file or folder that a dataset is built from. Repeatable.",
         flag="--input",
@@ -113,7 +122,7 @@ def reproduce(
         _list()
         return None
     found = _paper(paper)
-    runs, models = _chosen_runs(found, choice), _models(choice)
+    runs = _chosen_runs(found, choice)
     with redirect_stdout(sys.stderr):
         folders = _built(runs, _inputs(found, choice), choice)
         sizes = [_sized(run, folders.get(run.dataset)) for run in runs if run.answers is None]
@@ -125,7 +134,7 @@ def reproduce(
         return _report(paper, sizes, costs, None)
     with redirect_stdout(sys.stderr):
         _import(found, runs, folders, choice)
-        for model in models:
+        for model in choice.models:
             _ask(model, runs, folders, choice, options)
         compared = _compare(paper, found, choice)
     print("\n".join(["", *_compared_lines(compared)]))
@@ -147,20 +156,11 @@ def _paper(name: str) -> Reproduction:
 
 def _chosen_runs(paper: Reproduction, choice: ReproduceChoice) -> list[PaperRun]:
     by_name = {run.name: run for run in paper.runs}
-    wanted = list(by_name) if choice.runs is None else [name.strip() for name in choice.runs.split(",")]
+    wanted = choice.runs or list(by_name)
     for name in wanted:
         if name not in by_name:
             raise ConfigError(f"--runs {name}: no such run; have: {', '.join(by_name) or 'none'}")
     return [by_name[name] for name in dict.fromkeys(wanted)]
-
-
-def _models(choice: ReproduceChoice) -> list[str]:
-    if choice.models is None:
-        return []
-    named = [name.strip() for name in choice.models.split(",") if name.strip()]
-    if not named:
-        raise ConfigError("--models: names no model; give one, or leave the option out to ask none")
-    return named
 
 
 def _built(runs: Sequence[PaperRun], inputs: Mapping[str, Sequence[str]], choice: ReproduceChoice) -> dict[str, Path]:
@@ -181,9 +181,8 @@ def _built(runs: Sequence[PaperRun], inputs: Mapping[str, Sequence[str]], choice
             if run.input is not None and not paths:
                 continue
             builder, *arguments = run.build.split()
-            arguments += [f"--input={path}" for path in paths]
             with working(f"building {folder}"):
-                call(builder_application(builder), [*arguments, f"--out={folder}"])
+                call(builder_application(builder), {"input": list(paths) or None, "out": folder}, arguments)
         folders[run.dataset] = folder
     return folders
 
@@ -202,22 +201,9 @@ def _inputs(paper: Reproduction, choice: ReproduceChoice) -> dict[str, list[str]
     return {name: given.get(name, alike.get(files, [])) for name, files in files_of.items()}
 
 
-def _plans(run: PaperRun, folder: Path) -> Iterator[Plan]:
-    """Yield a plan for each config and prompt of a run that fit each other."""
-    manifest = read_manifest(folder)
-    for config in run.configs:
-        task = task_for(shape_listed(manifest, config))
-        for name in run.prompts:
-            if (prompt := task.prompts.get(name)) is not None:
-                selection = select(
-                    folder,
-                    manifest,
-                    config,
-                    limit=task.default_limit,
-                    support=task.support_splits,
-                    without=prompt.unread_splits,
-                )
-                yield Plan(selection, task, prompt)
+def _study(run: PaperRun, folder: Path) -> Study:
+    """Return what a run asks, each config by those of the prompts that its task has."""
+    return Study(datasets=(folder,), configs=run.configs, prompts=run.prompts)
 
 
 def _sized(run: PaperRun, folder: Path | None) -> Size:
@@ -226,7 +212,7 @@ def _sized(run: PaperRun, folder: Path | None) -> Size:
         return Size(run, False, run.n_requests, run.n_prompt_tokens, run.n_completion_tokens)
     n_requests = n_prompt = n_completion = 0
     with working(f"counting the tokens of {run.name}"):
-        for plan in _plans(run, folder):
+        for plan in _study(run, folder).usual_plans:
             for part in replace(plan, count_tokens=_rough_tokens).parts:
                 requests = [request for of_item in part.requests for request in of_item]
                 n_requests += plan.prompt.n_rounds * len(requests)
@@ -357,19 +343,13 @@ def _ask(
     if not here:
         raise ConfigError("--models: no dataset of the paper is built; give --input as said above")
     with working(f"opening {model}"):
-        backend = open_backend(
-            choice.backend or ("openai" if options.base_url is not None else "transformers"), model, options
-        )
-    plans = []
-    for run in here:
-        for plan in _plans(run, folders[run.dataset]):
-            if can_ask(plan.prompt, backend):
-                plans.append(plan.for_backend(backend))
-                continue
-            missing = " and ".join(sorted(plan.prompt.needs - backend.capabilities))
-            why = f"needs {missing}" if missing else f"{why_no_message(plan.prompt, backend)}, and it is sent messages"
-            note(f"{model}: not asked {plan.selection.config} {plan.prompt.id}, which {why}")
-    list(ask_all(plans, choice.out, backend, leave_out=True))
+        backend = open_backend(choice.backend or options.usual_backend, model, options)
+    of_runs = [_study(run, folders[run.dataset]).plans(backend, skip=True) for run in here]
+    planned = replace(of_runs[0], plans=tuple(plan for one in of_runs for plan in one.plans))
+    for line in dict.fromkeys(line for one in of_runs for line in one.notes):
+        note(f"{model}: {line}")
+    for _ in planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True):
+        pass  # Each is written when it is finished.
 
 
 def _compare(name: str, paper: Reproduction, choice: ReproduceChoice) -> ReproducedPaper:

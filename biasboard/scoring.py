@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -21,28 +20,18 @@ import typer
 
 from biasboard.building import build_if_missing
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_ERROR, one_line_errors
-from biasboard.ground.errors import ConfigError, MissingExtraError, RunError
+from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import option, with_options
-from biasboard.ground.progress import Advance, note, progress, steps, working
+from biasboard.ground.progress import note, working
 from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_builders
 from evaluators.backend import Backend, open_backend, open_outline
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.benchmark import load_benchmark
-from evaluators.commands.plans_from_options import named_prompts, prompt_groups, scorers_of
-from evaluators.runs.ask.prompt_choice import PassedOver, PromptChoice, choose_prompts, group_name
-from evaluators.runs.plan.earlier_answers import AnswerStores
-from evaluators.runs.plan.estimate import (
-    Estimate,
-    estimates_document,
-    price_line,
-    sampled_estimate,
-    time_lines,
-)
-from evaluators.runs.plan.plan import Plan, left_out_words, prompts_of_runs, run_command, with_examples
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
-from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
-from evaluators.task import Prompt, Task, prompt_of, task_for
+from evaluators.runs.ask.prompt_choice import group_name
+from evaluators.runs.ask.study import Plans, Study, scorers_of
+from evaluators.runs.plan.estimate import Estimate, estimates_document, price_line, time_lines
+from evaluators.runs.plan.plan import prompts_of_runs
 from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, keys_folder, results_folder
 from schemas.documents.dataset import Manifest
@@ -64,6 +53,11 @@ _ESTIMATED_ITEMS = 64
 _FILES = "Files"
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names in a list with commas."""
+    return tuple(name.strip() for name in text.split(","))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreChoice:
     """What is scored, and where files lie."""
@@ -71,7 +65,9 @@ class ScoreChoice:
     backend: str | None = option(
         "Backend that calls the model; by default openai with --base-url, and transformers without.", panel=MODEL_PANEL
     )
-    benchmarks: str | None = option("Benchmarks, separated by commas; by default all that need no data of yours.")
+    benchmarks: tuple[str, ...] | None = option(
+        "Benchmarks, separated by commas; by default all that need no data of yours.", read=names_in
+    )
     prompts: tuple[str, ...] = option(
         "Prompt or protocol for the configs that have it, or CONFIG=PROMPT; by default the first that fits the model. "
         "Repeatable.",
@@ -137,14 +133,6 @@ class Score:
         return self.summary()
 
 
-class Planned(NamedTuple):
-    """What is asked of a model."""
-
-    plans: tuple[Plan, ...]
-    notes: tuple[str, ...]
-    """A line for each config about its prompt where the usual one does not fit."""
-
-
 @one_line_errors(ANSWERS_KEPT)
 @with_format(ModelSummary, RunEstimates)
 @with_options
@@ -162,7 +150,8 @@ def score_command(
     check_limits(limits, benchmarks)
     if dry_run:
         with redirect_stdout(sys.stderr):
-            planned, estimates = dry_run_of(model, choice, options)
+            planned = plans_of(model, choice, options, outline=True)
+            estimates = planned.estimate(root=choice.out)
         print("\n".join(_estimate_lines(planned, estimates)))
         return estimates_document(estimates, planned.notes)
     # What single runs print is no part of the table.
@@ -190,17 +179,52 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Sco
         ConfigError: an option cannot be used, or no benchmark can be asked; nothing was asked.
         RunError: a run ended early; its answers are kept, and the same call continues.
     """
-    choice = replace(choice, against=_against(choice))
-    folders = _dataset_folders(choice)
-    with working(f"opening {options.name or model}"):
-        backend = open_backend(_backend_name(choice, options), model, options)
-    _check_model(backend)
-    planned = plan_all(folders, choice, backend)
+    planned = plans_of(model, choice, options)
     for line in planned.notes:
         note(line)
-    finished = tuple(ask_all(planned.plans, choice.out, backend))
-    report = _report(choice, backend, finished)
+    finished = tuple(planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True))
+    report = _report(choice, planned.backend, finished)
     return Score(report=replace(report, notes=(*report.notes, *planned.notes)), runs=finished)
+
+
+def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outline: bool = False) -> Plans:
+    """Plan what is asked of a model; nothing is asked of it.
+
+    An endpoint is probed with a few test calls, because the prompts depend on what it can do.
+
+    Args:
+        model: The model.
+        choice: The user's choices.
+        options: The options of the backend.
+        outline: True for estimates: to read only some items, and of a local model only the tokenizer.
+    """
+    against = _against(choice)
+    study = Study(
+        datasets=tuple(_dataset_folders(choice)),
+        prompts=choice.prompts,
+        limit=_QUICK_ITEMS if choice.quick else None,
+        measured_only=bool(choice.quick),
+        n_sampled=_ESTIMATED_ITEMS if outline else None,
+    )
+    _ = study.configs_to_ask  # Wrong names are told before a model is opened.
+    backend_name = choice.backend or options.usual_backend
+    with working(f"opening {options.name or model}"):
+        backend = (open_outline if outline else open_backend)(backend_name, model, options)
+    _check_model(backend)
+    with _accepted(choice) as results:
+
+        def by_others(manifest: Manifest, config: str) -> Mapping[str, frozenset[str]]:
+            # Results of other prompts are not compared with theirs.
+            others = {"models on the board were": prompts_of_runs(results, manifest, config)}
+            if against is None:
+                return others
+            runs = (prompts_of_runs(root, manifest, config, against) for root in (choice.out, results))
+            return {f"{against} was": frozenset[str]().union(*runs), **others}
+
+        planned = study.plans(backend, skip=True, preferred=by_others)
+    if not planned.plans:
+        raise ConfigError(f"nothing can be asked: {'; '.join(planned.notes)}")
+    return planned
 
 
 def _against(choice: ScoreChoice) -> str | None:
@@ -247,28 +271,10 @@ def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
         yield Root(accepted, "accepted"), own
 
 
-def dry_run_of(model: str, choice: ScoreChoice, options: BackendOptions) -> tuple[Planned, list[Estimate]]:
-    """Plan what :func:`score_model` would ask, and estimate what that takes; nothing is asked of the model.
-
-    An endpoint is probed with a few test calls, because the prompts depend on what it can do.
-    """
-    choice = replace(choice, against=_against(choice))
-    folders = _dataset_folders(choice)
-    backend = open_outline(_backend_name(choice, options), model, options)
-    _check_model(backend)
-    planned = plan_all(folders, choice, backend, is_estimate=True)
-    stores, name = AnswerStores(root=choice.out, cache=None), backend.model.id
-    return planned, [sampled_estimate(plan, backend, stores, name, n_items=_ESTIMATED_ITEMS) for plan in planned.plans]
-
-
 def _check_model(backend: Backend) -> None:
     # Of a remote one this would take a test call, and it is never a baseline.
     if not backend.is_remote and backend.model.endpoint == "baseline":
         raise ConfigError(f"{backend.model.id} is no model: the board computes every baseline itself; give a model")
-
-
-def _backend_name(choice: ScoreChoice, options: BackendOptions) -> str:
-    return choice.backend or ("openai" if options.base_url is not None else "transformers")
 
 
 def _dataset_folders(choice: ScoreChoice) -> list[Path]:
@@ -289,7 +295,7 @@ def _dataset_folders(choice: ScoreChoice) -> list[Path]:
     return folders
 
 
-def _chosen_builders(names: str | None) -> list[tuple[Builder, BuilderSource]]:
+def _chosen_builders(names: Sequence[str] | None) -> list[tuple[Builder, BuilderSource]]:
     """Return the builders with the source that needs no input, of all benchmarks or of the named ones."""
     sources = {
         builder.name: (builder, source)
@@ -297,187 +303,12 @@ def _chosen_builders(names: str | None) -> list[tuple[Builder, BuilderSource]]:
         for source in [next((one for one in builder.sources if one.input is None), None)]
         if source is not None
     }
-    wanted = list(sources) if names is None else [name.strip() for name in names.split(",")]
+    wanted = list(sources) if names is None else names
     for name in wanted:
         if name not in sources:
             have = ", ".join(sources)
             raise ConfigError(f"--benchmarks {name}: no such benchmark, or it needs data of yours; have: {have}")
     return [sources[name] for name in dict.fromkeys(wanted)]
-
-
-def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, is_estimate: bool = False) -> Planned:
-    """Plan the configs of some datasets, each with the prompts that fit a model.
-
-    Args:
-        folders: Folders of the datasets.
-        choice: The user's choices.
-        backend: The model.
-        is_estimate: True to read only some items.
-
-    Raises:
-        ConfigError: no config can be asked.
-    """
-    plans: list[Plan] = []
-    notes: dict[str, list[str]] = {}
-    used = set[str]()
-    with _accepted(choice) as results, steps("reading the items") as step:
-        for number, folder in enumerate(folders):
-            manifest = read_manifest(folder)
-            questions = []
-            for config in manifest.whole_names:
-                step(f"choosing prompts for {manifest.name} {config}", number, len(folders))
-                task = task_for(shape_listed(manifest, config))
-                selected = cache(partial(_selection, folder, manifest, config, task, choice, is_estimate=is_estimate))
-                plan = Plan(selected(frozenset()), task, prompt_of(task, None))
-                named = named_prompts(task, config, choice.prompts)
-                used |= {name for name in choice.prompts if name.partition("=")[2] in named or name in named}
-                # Prompts by which others were asked come first: results of other prompts are not compared with them.
-                others = {"models on the board were": prompts_of_runs(results, manifest, config)}
-                if choice.against is not None:
-                    runs = (prompts_of_runs(root, manifest, config, choice.against) for root in (choice.out, results))
-                    others = {f"{choice.against} was": frozenset[str]().union(*runs), **others}
-                questions.append(_Question(config, plan, selected, prompt_groups(task, named=named), others))
-            for question, chosen in zip(questions, _choices(questions, backend), strict=True):
-                name = f"{manifest.name} {question.config}"
-                for prompt in chosen.prompts:
-                    selection = question.selected(prompt.unread_splits)
-                    selection, left_out = with_examples(selection, question.plan.task, prompt)
-                    if left_out:
-                        why = f"parts left out with {prompt.id}: {left_out_words(left_out)}"
-                        notes.setdefault(why, []).append(name)
-                    plans.append(replace(question.plan, selection=selection, prompt=prompt).for_backend(backend))
-                if (unusual := question.why(chosen)) is not None:
-                    notes.setdefault(unusual, []).append(name)
-    for name in choice.prompts:
-        if name not in used:
-            raise ConfigError(f"--prompt {name}: no config has it; see biasboard list")
-    lines = tuple(f"{', '.join(configs)}: {text}" for text, configs in notes.items())
-    if not plans:
-        raise ConfigError(f"nothing can be asked: {'; '.join(lines)}")
-    return Planned(tuple(plans), lines)
-
-
-class _Question(NamedTuple):
-    """A config of a dataset, and the prompts that it may be asked with."""
-
-    config: str
-    plan: Plan
-    selected: Callable[[frozenset[str]], Selection]
-    """Function that returns the items without some splits."""
-    groups: Sequence[Sequence[Prompt]]
-    """Prompts that are asked together, the usual ones first."""
-    others: Mapping[str, frozenset[str]]
-    """Prompts by which others were asked, by who they are."""
-
-    def by_others(self, prompts: Sequence[Prompt]) -> str | None:
-        """Return the first of others that were asked by all of some prompts."""
-        ids = {prompt.id for prompt in prompts}
-        return next((name for name, asked in self.others.items() if asked >= ids), None)
-
-    @property
-    def preferred(self) -> list[Sequence[Prompt]]:
-        """The groups in the order in which they are tried."""
-        return sorted(self.groups, key=lambda group: [name != self.by_others(group) for name in self.others])
-
-    def why(self, chosen: PromptChoice) -> str | None:
-        """Return why it is asked with prompts that are not the usual ones; None if it is asked with these."""
-        if not chosen.prompts:
-            return f"not asked: {'; '.join(f'{name} {why}' for name, why in chosen.passed_over)}"
-        name = group_name(chosen.prompts)
-        if chosen.passed_over:
-            return f"{name}, because {chosen.passed_over[0].name} {chosen.passed_over[0].why}"
-        is_usual = chosen.prompts == tuple(self.groups[0])
-        return None if is_usual else f"{name}, by which {self.by_others(chosen.prompts)} asked"
-
-
-def _choices(questions: Sequence[_Question], backend: Backend) -> list[PromptChoice]:
-    """Choose prompts for the configs of a dataset: of one protocol if there is one that fits them all.
-
-    Indices and ranks take the results of one protocol together. A chat, for instance, is asked by the usual prompts of
-    some configs and by other prompts of the others, where the usual ones are texts to continue.
-    """
-    chosen = [choose_prompts(question.plan, question.preferred, backend) for question in questions]
-    protocols = dict.fromkeys(choice.prompts[0].protocol for choice in chosen if choice.prompts)
-    for protocol in protocols if len(protocols) > 1 else ():
-        same = []
-        for question, first in zip(questions, chosen, strict=True):
-            if not first.prompts or first.prompts[0].protocol == protocol:
-                same.append(first)
-                continue
-            groups = [group for group in question.preferred if group[0].protocol == protocol]
-            other = PassedOver(group_name(first.prompts), "has another protocol than the other configs")
-            same.append(choose_prompts(question.plan, groups, backend)._replace(passed_over=(other,)))
-        if protocol is not None and all(choice.prompts for choice in same):
-            return same
-    return chosen
-
-
-def _selection(
-    folder: Path,
-    manifest: Manifest,
-    config: str,
-    task: Task,
-    choice: ScoreChoice,
-    without: frozenset[str],
-    *,
-    is_estimate: bool,
-) -> Selection:
-    limit, splits = task.default_limit, tuple[str, ...]()
-    if choice.quick:
-        limit = _QUICK_ITEMS
-        of_config = dict.fromkeys(entry.split for entry in manifest.splits)
-        splits = tuple(split for split in of_config if split not in task.support_splits)
-    support = task.support_splits
-    if is_estimate:
-        n_items = _ESTIMATED_ITEMS
-        return estimated_selection(
-            folder, manifest, config, splits=splits, limit=limit, support=support, without=without, n_items=n_items
-        )
-    return select(folder, manifest, config, splits=splits, limit=limit, support=support, without=without)
-
-
-def ask_all(plans: Sequence[Plan], out: Path, backend: Backend, *, leave_out: bool = False) -> Iterator[Finished]:
-    """Ask what no earlier run has asked, with one bar for all runs, and yield each run when it is finished.
-
-    Args:
-        plans: What is asked.
-        out: Folder of all runs.
-        backend: The model.
-        leave_out: True to leave out what does not fit its context, and say so, instead of asking nothing.
-    """
-    # Imported here, because planning needs none of it.
-    from evaluators.runs.ask.context_limit import check_context
-    from evaluators.runs.ask.pipeline import run
-
-    try:
-        scorers = scorers_of(plans, None)
-    except MissingExtraError as error:
-        note(str(error))
-        scorers = ()
-    stores = AnswerStores(root=out, cache=None)
-    plans = check_context(plans, backend, stores, MAX_FAILURE_RATE, leave_out=leave_out)
-    with progress(f"asking {backend.model.id}", sum(plan.selection.n_items for plan in plans)) as advance:
-        for plan in plans:
-            options = RunOptions(
-                root=out,
-                command=run_command(plan.signature, backend, limit=plan.selection.limit),
-                scorers=scorers,
-                keep_scores=True,
-                advance=_of_run(advance, plan),
-            )
-            finished = run(plan, backend, options)
-            plan.forget()
-            yield finished
-
-
-def _of_run(advance: Advance, plan: Plan) -> Advance:
-    """Return a callback that counts the items of a run in the bar of all runs, under its name."""
-    name = f"{plan.selection.manifest.name} {plan.selection.config} {plan.prompt.id}"
-
-    def of_run(n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
-        advance(n, part=name, earlier=earlier)
-
-    return of_run
 
 
 def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished]) -> ModelSummary:
@@ -492,7 +323,7 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     keys = open_book(choice.keys or keys_folder(), choice.datasets)
     with _results(choice) as roots:
         found = load_comparable(roots, keys, memory, own.__contains__)
-    return summarise(found.board, backend.model, against=choice.against)
+    return summarise(found.board, backend.model, against=_against(choice))
 
 
 def _next(choice: ScoreChoice, scored: Score) -> Iterator[str]:
@@ -590,7 +421,7 @@ def failures(report: ModelSummary, limits: Sequence[Limit]) -> Iterator[str]:
             )
 
 
-def _estimate_lines(planned: Planned, estimates: Sequence[Estimate]) -> Iterator[str]:
+def _estimate_lines(planned: Plans, estimates: Sequence[Estimate]) -> Iterator[str]:
     yield f"what scoring {estimates[0].model} takes, estimated from some items of each config"
     configs = dict.fromkeys((one.dataset, one.config) for one in estimates)
     rows = [("", "prompt", "requests", "prompt tokens", "answer tokens at most")]

@@ -93,6 +93,11 @@ class BackendOptions:
     worker_gpus: float | None = option("GPUs that each worker takes; left out, what it needs.", panel=_RAY, min=0)
 
     @property
+    def usual_backend(self) -> str:
+        """The backend that is meant if the user names none."""
+        return "openai" if self.base_url is not None else "transformers"
+
+    @property
     def template_arguments(self) -> Mapping[str, Any]:
         """The arguments of the chat template.
 

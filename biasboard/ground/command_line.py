@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
@@ -225,20 +226,34 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def call(application: typer.Typer, arguments: Sequence[str]) -> Any:
+def call(application: typer.Typer, options: Mapping[str, Any], arguments: Sequence[str] = ()) -> Any:
     """Call a command from Python: return what its function returns, raise its errors, and print nothing.
 
     Args:
         application: The application of a single command.
-        arguments: Its arguments as on a command line.
+        options: Its options by name, with underscores for dashes; None leaves one out.
+        arguments: Others as on a command line.
 
     Raises:
-        BiasboardError: an argument is wrong, or the command made an error.
+        BiasboardError: there is no such option, a value is wrong, or the command made an error.
     """
+    command = typer.main.get_command(application)
+    flags = {name.removeprefix("--").replace("-", "_"): one for one in command.params for name in one.opts}
+    values: dict[str, Any] = {}
+    for name, value in options.items():
+        if name not in flags:
+            near = get_close_matches(name, flags, n=1)
+            meant = f"; did you mean --{near[0].replace('_', '-')}?" if near else ""
+            raise ConfigError(f"No such option: --{name.replace('_', '-')}{meant}")
+        if value is not None:
+            several = list(value) if isinstance(value, list | tuple) else [value]
+            if len(several) != 1 and not flags[name].multiple:
+                raise ConfigError(f"--{name.replace('_', '-')}: takes one value, not {len(several)}; give one")
+            values[flags[name].name or name] = several if flags[name].multiple else several[0]
     token = _raises.set(True)
     try:
         with redirect_stdout(io.StringIO()):
-            return typer.main.get_command(application).main(list(arguments), standalone_mode=False)
+            return command.main(list(arguments), standalone_mode=False, default_map=values)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except Exception as error:

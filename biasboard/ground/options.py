@@ -1,21 +1,34 @@
-"""Command-line options as fields of dataclasses: each is declared once for all commands that have it."""
+"""Options as fields of dataclasses: each is declared once, for all commands that have it and for Python functions."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import Field, field, fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
+
 _DECLARED = "option"
+T = TypeVar("T")
 
 
 def option(
-    help_text: str, *, flag: str | None = None, panel: str | None = None, default: Any = None, **more: Any
+    help_text: str,
+    *,
+    flag: str | None = None,
+    panel: str | None = None,
+    default: Any = None,
+    read: Callable[[str], Any] | None = None,
+    **more: Any,
 ) -> Any:
     """Declare a field of a dataclass that is an option of a command.
 
@@ -25,9 +38,11 @@ def option(
             an option that may be repeated, and a field without one is not shown on a command line.
         panel: Group of options in the help.
         default: Value if the user leaves it out; ``...`` if the option is required.
+        read: Function that makes the value of the field of the text on a command line; None if typer reads it.
         more: Other arguments of ``typer.Option``, such as ``min``.
     """
-    metadata = {_DECLARED: {"flag": flag, "help": help_text, "rich_help_panel": panel, "default": default, **more}}
+    settings = {"flag": flag, "help": help_text, "rich_help_panel": panel, "default": default, "read": read, **more}
+    metadata = {_DECLARED: settings}
     return field(metadata=metadata) if default is ... else field(default=default, metadata=metadata)
 
 
@@ -41,8 +56,7 @@ class Only(frozenset[str]):
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a typer command an option for each declared field of its parameters that are dataclasses."""
     signature = inspect.signature(command, eval_str=True)
-    own: list[inspect.Parameter] = []
-    added: list[inspect.Parameter] = []
+    parameters: list[inspect.Parameter] = []
     chosen: dict[str, tuple[Any, list[str]]] = {}
     for parameter in signature.parameters.values():
         kind, only = _unwrapped(parameter.annotation)
@@ -53,26 +67,81 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 if _DECLARED in declared.metadata and (only is None or declared.name in only)
             ]
             chosen[parameter.name] = (kind, [declared.name for declared in options])
-            added += [_parameter(kind, declared) for declared in options]
+            parameters += [_parameter(kind, declared) for declared in options]
         else:
-            own.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def wrapped(**values: Any) -> Any:
         for name, (kind, names) in chosen.items():
             given = {field_name: values.pop(field_name) for field_name in names}
             # typer gives None for an option that the user left out; the field then keeps its default.
+            present = {field_name: value for field_name, value in given.items() if value is not None}
             values[name] = kind(
-                **{
-                    field_name: tuple(value) if isinstance(value, list) else value
-                    for field_name, value in given.items()
-                    if value is not None
-                }
+                **{field_name: _as_declared(kind, field_name, value) for field_name, value in present.items()}
             )
         return command(**values)
 
-    wrapped.__signature__ = signature.replace(parameters=[*added, *own])  # type: ignore[attr-defined]
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return wrapped
+
+
+def _as_declared(kind: Any, name: str, value: Any) -> Any:
+    """Return the value of a field from that of a command line."""
+    read = kind.__dataclass_fields__[name].metadata[_DECLARED]["read"]
+    if read is not None:
+        return read(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def from_values(kind: type[T], values: Mapping[str, Any], *, function: str) -> T:
+    """Return options from the keyword arguments of a function, checked as a command line checks them.
+
+    One value does for a field that is a tuple, a text for a path, and a mapping for a text of JSON or of NAME=VALUE.
+
+    Args:
+        kind: Dataclass of declared options.
+        values: Values by the names of its fields; None leaves an option out.
+        function: Name of the function, for the error message.
+
+    Raises:
+        TypeError: there is no such option; a similar one is named.
+        ConfigError: a number lies outside the range of its option, or a value has another type.
+    """
+    declared = {one.name: one.metadata[_DECLARED] for one in fields(kind) if _DECLARED in one.metadata}  # type: ignore[arg-type]
+    hints = get_type_hints(kind)
+    given = {}
+    for name, value in values.items():
+        if name not in declared:
+            near = get_close_matches(name, declared, n=1)
+            meant = f"; did you mean '{near[0]}'?" if near else ""
+            raise TypeError(f"{function}() got an unexpected option '{name}'{meant}")
+        if value is not None:
+            given[name] = _checked(name, value, hints[name], declared[name])
+    return kind(**given)
+
+
+def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> Any:
+    types = {hint, *get_args(hint)} - {NoneType}
+    if any(get_origin(one) is tuple for one in types):
+        if isinstance(value, Mapping):
+            value = tuple(f"{key}={one}" for key, one in value.items())
+        value = (value,) if isinstance(value, str | os.PathLike) else tuple(value)
+        return tuple(map(Path, value)) if any(Path in get_args(one) for one in types) else value
+    if Path in types and isinstance(value, str | os.PathLike):
+        return Path(value)
+    if str in types and isinstance(value, Mapping):
+        return strict_json.dumps(dict(value))
+    wanted = tuple(one for one in types if one in (str, int, float, bool, Path))
+    accepted = (*wanted, int) if float in wanted else wanted
+    if wanted and (not isinstance(value, accepted) or (isinstance(value, bool) and bool not in wanted)):
+        names = " or ".join(one.__name__ for one in wanted)
+        raise ConfigError(f"{name} = {value!r}: give a value of type {names}")
+    low, high = settings.get("min"), settings.get("max")
+    if low is not None and (value < low or (high is not None and value > high)):
+        limits = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+        raise ConfigError(f"{name} = {value}: give {limits}")
+    return value
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, Only | None]:
@@ -86,8 +155,8 @@ def _unwrapped(annotation: Any) -> tuple[Any, Only | None]:
 def _parameter(kind: Any, declared: Field[Any]) -> inspect.Parameter:
     """Return a parameter of a typer command for a field."""
     settings = dict(declared.metadata[_DECLARED])
-    flag, default = settings.pop("flag"), settings.pop("default")
-    type_of_field = get_type_hints(kind)[declared.name]
+    flag, default, read = (settings.pop(name) for name in ("flag", "default", "read"))
+    type_of_field = get_type_hints(kind)[declared.name] if read is None else str | None
     repeated = next((hint for hint in (type_of_field, *get_args(type_of_field)) if get_origin(hint) is tuple), None)
     if repeated is not None:
         # If the user gives no value, typer passes None for a default of None, and an empty list for any other default.

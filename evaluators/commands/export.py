@@ -15,10 +15,10 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder
 from biasboard.ground.options import with_options
 from biasboard.ground.progress import working
-from evaluators.commands.plans_from_options import plans_of
-from evaluators.commands.shared_options import DATASET_HELP, OF_ITEMS, ItemChoice
+from evaluators.commands.shared_options import DATASET_HELP
 from evaluators.harness import Harness, load_harness
 from evaluators.runs.ask.answer_tables import write_table
+from evaluators.runs.ask.study import OF_ITEMS, Study
 from evaluators.runs.plan.exported_questions import Borders, exported_task
 from evaluators.runs.plan.plan import Plan, check_askable
 from evaluators.task import Prompt
@@ -44,7 +44,7 @@ def export_command(
     ],
     dataset: Annotated[Path, typer.Argument(help=DATASET_HELP)],
     out: Annotated[Path, typer.Option(help="Folder to write, which must not exist or be empty.")],
-    choice: Annotated[ItemChoice, OF_ITEMS],
+    study: Annotated[Study, OF_ITEMS],
     tokenizer: Annotated[str | None, _TOKENIZER] = None,
 ) -> None:
     """Write the questions of a dataset for another harness or as tables, whose log or answers import reads."""
@@ -53,9 +53,7 @@ def export_command(
         raise ConfigError(f"--out {out} exists already; name another folder, or remove it")
     folder_of_items = dataset_at(dataset)
     manifest = read_manifest(folder_of_items)
-    choice = replace(choice, datasets=(folder_of_items,))
-    with working("reading the items"):
-        plans = plans_of(choice)
+    plans = replace(study, datasets=(folder_of_items,)).usual_plans
     for plan in plans:
         check_prompt(other, plan)
     if other is not None:
@@ -82,7 +80,7 @@ def export_command(
     data = shlex.quote(str(dataset))
     if other is None:
         for written, of_answers in zip(tasks, columns, strict=True):
-            file, words = shlex.quote(str(out / f"{written.name}.csv")), choice.words(written.exported.signature)
+            file, words = shlex.quote(str(out / f"{written.name}.csv")), study.words(written.exported.signature)
             print(f"next: fill in {file}: {of_answers}")
             print(f"then: biasboard import answers --input {file} --model NAME --note WHO --dataset {data} {words}")
         return

@@ -13,7 +13,8 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, with_options
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.shared_options import DATASET_HELP, ItemChoice
+from evaluators.commands.shared_options import DATASET_HELP
+from evaluators.runs.ask.study import Study
 from schemas.documents.adapters import PUBLISHED, Schedule
 from schemas.printed import with_format
 
@@ -29,7 +30,7 @@ _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASE
 def finetune_command(
     dataset: Annotated[Path, typer.Option(help=DATASET_HELP)],
     model: Annotated[str, typer.Option(help="Base model: a Hub id or a folder.")],
-    choice: Annotated[ItemChoice, _CHOSEN],
+    study: Annotated[Study, _CHOSEN],
     options: Annotated[BackendOptions, _OPTIONS],
     out: Annotated[Path | None, _OUT] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the items.")] = PUBLISHED.epochs,
@@ -43,7 +44,6 @@ def finetune_command(
     # Imported here so that the help of this command stays fast.
     from biasboard.ground.progress import working
     from evaluators.backend import check_model_id
-    from evaluators.commands.plans_from_options import plans_of
     from evaluators.runs.ask.finetuning import finetune
     from evaluators.trainer import open_trainer
 
@@ -62,8 +62,7 @@ def finetune_command(
     )
     if options.name is not None:
         check_model_id(options.name)
-    with working("reading the items"):
-        plans = plans_of(replace(choice, datasets=(dataset,), limit=0))
+    plans = replace(study, datasets=(dataset,), limit=0).usual_plans
     with working(f"opening {options.name or model}"):
         trainer = open_trainer(model, options, hyperparameters)
     manifest = plans[0].selection.manifest
@@ -72,12 +71,12 @@ def finetune_command(
     adapters = finetune(plans, trainer, folder)
     typer.echo(f"{len(adapters.document.adapters)} adapters: {adapters.path} (sha256 {adapters.sha256[:12]})")
     # The run must be of the same model under the same name, since adapters of another one are refused.
-    single = {"task": choice.task, **{name: getattr(options, name) for name in sorted(_OPTIONS)}}
-    several = {"config": choice.configs, "part": choice.parts, "prompt": choice.prompts}
+    single = {"task": study.task, **{name: getattr(options, name) for name in sorted(_OPTIONS)}}
+    several = {"config": study.configs, "part": study.parts, "prompt": study.prompts}
     words: list[object] = ["biasboard", "run", "--dataset", dataset, "--backend", "transformers", "--model", model]
     for name, value in single.items():
         if value:
             words += [f"--{name}"] if value is True else [f"--{name}", value]
     words += [word for name, values in several.items() for value in values for word in (f"--{name}", value)]
-    words += [] if choice.contexts is None else ["--contexts", choice.contexts]
+    words += [] if study.contexts is None else ["--contexts", ",".join(study.contexts)]
     typer.echo(f"next: {shlex.join(map(str, [*words, '--lora', folder]))}")

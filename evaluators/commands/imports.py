@@ -23,22 +23,21 @@ from biasboard.ground.progress import progress, steps, working
 from evaluators.backend import GenerateRequest, Runtime, check_model_id
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.export import check_prompt
-from evaluators.commands.plans_from_options import plans_of, scorers_of
 from evaluators.commands.printed_results import print_next, report, runs_document
-from evaluators.commands.shared_options import (
-    DATASET_HELP,
-    MAX_FAILURES_HELP,
-    NORMALISATION_HELP,
-    OF_ITEMS,
-    ItemChoice,
-    normalisation_named,
-    opened_scorers,
-)
+from evaluators.commands.shared_options import DATASET_HELP, MAX_FAILURES_HELP
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
 from evaluators.kinds import harness_names
 from evaluators.runs.ask.answer_tables import read_answers
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.ask.pipeline import Finished
+from evaluators.runs.ask.study import (
+    NORMALISATION_HELP,
+    OF_ITEMS,
+    Study,
+    normalisation_named,
+    opened_scorers,
+    scorers_of,
+)
 from evaluators.runs.plan.exported_questions import plan_again
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
@@ -47,7 +46,7 @@ from evaluators.scorer import SCORER_HELP, with_scorers
 from evaluators.task import task_for
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
-from schemas.documents.result import CORRUPTED, Result
+from schemas.documents.result import CORRUPTED, Normalisation, Result
 from schemas.folders.dataset_folder import MANIFEST, dataset_at, read_manifest
 from schemas.outputs.documents import FinishedRuns
 from schemas.printed import with_format
@@ -78,7 +77,7 @@ class ImportChoice:
     tokenizer: str | None = option(
         "Folder or Hub id of the model's tokenizer, which counts the tokens of options. For a harness that scores them."
     )
-    normalisation: str | None = option(NORMALISATION_HELP)
+    normalisation: Normalisation | None = option(NORMALISATION_HELP, read=normalisation_named)
     max_failure_rate: float = option(MAX_FAILURES_HELP, default=MAX_FAILURE_RATE, min=0, max=1)
 
     @property
@@ -98,13 +97,13 @@ def import_command(
         ),
     ],
     choice: ImportChoice,
-    items: Annotated[ItemChoice, OF_ITEMS],
+    items: Annotated[Study, OF_ITEMS],
 ) -> FinishedRuns:
     """Turn answers that were given elsewhere into records and results, one run for each config."""
     if source == ANSWERS:
         _refuse_options(("tokenizer", choice.tokenizer), why="nobody counts the tokens of options in a table")
         return _document(import_answers(choice, items))
-    if items != ItemChoice() or choice.note is not None:
+    if items != Study() or choice.note is not None:
         raise ConfigError(
             f"--note and options of items such as --config: only for biasboard import {ANSWERS}; leave them out"
         )
@@ -209,7 +208,6 @@ def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
         ConfigError: no log answers exported questions, or an option cannot be used.
         DataError: a log is damaged or answers questions that are not the dataset's. Nothing was written.
     """
-    normalisation = normalisation_named(choice.normalisation)
     check_model_id(choice.model_id)
     harness.check_tokenizer(choice.tokenizer)
     if choice.normalisation == "sum_with_end":
@@ -228,14 +226,14 @@ def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
         for number, log in enumerate(logs):
             step("matching answers", number, len(logs))
             dataset = dataset_at(choice.dataset or Path("out/datasets") / log.exported.signature.dataset)
-            plan = plan_again(log.exported, dataset, read_manifest(dataset), normalisation)
+            plan = plan_again(log.exported, dataset, read_manifest(dataset), choice.normalisation)
             matched.append(_matched(log, plan, choice, _counter(harness, log, tokenizer)))
     for name in left_out:
         print(f"left out: {name}, whose task biasboard did not export")
     return _written(matched, choice, lambda plan: _command(harness.name, choice, plan), tokenizer)
 
 
-def import_answers(choice: ImportChoice, items: ItemChoice) -> list[Finished]:
+def import_answers(choice: ImportChoice, items: Study) -> list[Finished]:
     """Turn a table of answers into records and a result.
 
     Args:
@@ -255,7 +253,7 @@ def import_answers(choice: ImportChoice, items: ItemChoice) -> list[Finished]:
         )
     if choice.dataset is None:
         raise ConfigError("--dataset: a table does not say which questions it answers; name the folder of the dataset")
-    plans = plans_of(replace(items, datasets=(choice.dataset,), normalisation=choice.normalisation))
+    plans = replace(items, datasets=(choice.dataset,), normalisation=choice.normalisation).usual_plans
     if len(plans) > 1:
         asked = listed([f"--config {plan.selection.config} --prompt {plan.prompt.id}" for plan in plans], most=4)
         raise ConfigError(f"--input {choice.input}: a table answers one config with one prompt; name one of {asked}")

@@ -10,7 +10,7 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import steps
 from evaluators.commands.printed_results import report, runs_document
-from evaluators.commands.shared_options import normalisation_named, opened_scorers
+from evaluators.runs.ask.study import normalisation_named, opened_scorers
 from evaluators.runs.measure.rescoring import Rescored, rescore
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from schemas.documents.result import Result
@@ -42,7 +42,7 @@ def rescore_command(
     ] = MAX_FAILURE_RATE,
 ) -> FinishedRuns:
     """Compute every metric again from stored answers, without the model and without the dataset."""
-    mode = normalisation_named(normalisation)
+    mode = None if normalisation is None else normalisation_named(normalisation)
     scorers = None if scorer is None else opened_scorers(scorer)
     folders = [folder for run in runs for folder in finished_runs(run)]
     rescored: list[tuple[Path, Result]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,8 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import with_options
 from biasboard.ground.toml_files import read_toml
 from evaluators.backend_options import COST_PANEL, BackendOptions
-from evaluators.commands.shared_options import FILES_PANEL, RunChoice
+from evaluators.commands.shared_options import DATASET_HELP, FILES_PANEL, RunChoice
+from evaluators.runs.ask.study import ITEMS_PANEL, Study
 from schemas.outputs.documents import FinishedRuns, RunEstimates
 from schemas.printed import Outcome, with_format
 
@@ -145,6 +147,8 @@ _DRY_RUN = typer.Option(
 @with_format(FinishedRuns, RunEstimates)
 @with_options
 def run_command(
+    dataset: Annotated[list[Path], typer.Option(help=f"{DATASET_HELP} Repeatable.", rich_help_panel=ITEMS_PANEL)],
+    study: Study,
     choice: RunChoice,
     options: BackendOptions,
     dry_run: Annotated[bool, _DRY_RUN] = False,
@@ -156,8 +160,9 @@ def run_command(
     from evaluators.commands.runs_from_options import ask, estimated
     from evaluators.runs.plan.estimate import estimates_document, print_estimates
 
+    study = replace(study, datasets=tuple(dataset))
     if not dry_run:
-        return ask(choice, options, verbose=verbose)
-    estimates = estimated(choice, options)
+        return ask(study, choice, options, verbose=verbose)
+    estimates = estimated(study, choice, options)
     print_estimates(estimates)
     return estimates_document(estimates)

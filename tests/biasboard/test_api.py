@@ -1,18 +1,17 @@
-"""The four functions for Python."""
+"""The five functions for Python."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any
 
 import pytest
 
-from biasboard import build, evaluate, load_result
-from biasboard.api import BackendChoices
+from biasboard import build, evaluate, load_result, score
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
+from biasboard.ground.options import from_values
 from evaluators.backend_options import BackendOptions
 from schemas.files import contract
 from tests.commands import REPOSITORY, run
@@ -71,7 +70,7 @@ def test_a_mistake_is_an_exception_with_the_line_of_the_command(
     with pytest.raises(ConfigError, match="backend 'baseline' has no use for --dtype"):
         evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", dtype="float16")
     with pytest.raises(TypeError, match="devise"):
-        evaluate(dataset, backend="baseline", model="uniform", devise="cpu")  # type: ignore[call-arg]
+        evaluate(dataset, backend="baseline", model="uniform", devise="cpu")
     with pytest.raises(DataError, match=r"no dataset\.json here"):
         evaluate(tmp_path / "none", backend="baseline", model="uniform")
     (tmp_path / "none.jsonl").write_text('{"request_sha256": "' + "0" * 64 + '", "text": "x"}\n', encoding="utf-8")
@@ -88,9 +87,27 @@ def test_a_changed_record_is_found_when_a_result_is_loaded(dataset: Path, tmp_pa
         load_result(folder)
 
 
-def test_the_options_of_backends_are_those_of_the_command_line() -> None:
-    assert get_type_hints(BackendChoices) == get_type_hints(BackendOptions)
-    assert list(get_type_hints(BackendChoices)) == [field.name for field in dataclasses.fields(BackendOptions)]
+def test_values_are_checked_as_on_the_command_line(dataset: Path, tmp_path: Path) -> None:
+    def asked(**options: Any) -> None:
+        evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", **options)
+
+    with pytest.raises(TypeError, match=r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"):
+        asked(dtyp="float32")
+    with pytest.raises(TypeError, match=r"score\(\) got an unexpected option 'qick'"):
+        score("acme/one", qick=True)
+    with pytest.raises(ConfigError, match="concurrency = '8': give a value of type int"):
+        asked(concurrency="8")
+    with pytest.raises(ConfigError, match="chat = 1: give a value of type bool"):
+        asked(chat=1)
+    with pytest.raises(ConfigError, match="has no use for --chat-template-args"):
+        asked(chat_template_args={"enable_thinking": False})
+    with pytest.raises(ConfigError, match="has no use for --header"):
+        asked(header={"X-Team": "a"})
+    with pytest.raises(ConfigError, match=r"No such option: --sed; did you mean --seed\?"):
+        build("synthbias", out=tmp_path / "x", sed=3)
+    options = from_values(BackendOptions, {"chat_template_args": {"a": 1}, "system_prompt": "x.txt"}, function="f")
+    assert options.template_arguments == {"a": 1}
+    assert options.system_prompt == Path("x.txt")
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_prompts_longer_than_the_context_are_refused_with_the_prompts_that_fit(
     # Without a prompt of the user's, the first one that fits is taken.
     told = evaluators(*fits)
     assert told.exit_code == 0, told.stderr
-    assert "config 'math': prompt zero-shot-sampled-v1 in place of sampled-v1, which needs up to" in told.stderr
+    assert "gifi math: zero-shot-sampled-v1, because sampled-v1 needs up to" in told.stderr
     assert sum(questions(endpoint).values()) == 22
 
 

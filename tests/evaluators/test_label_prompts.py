@@ -10,8 +10,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
-from evaluators.commands.plans_from_options import plans_of
-from evaluators.commands.shared_options import ItemChoice
+from evaluators.runs.ask.study import Study
 from evaluators.runs.plan.plan import Plan
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import Filled, filled
@@ -258,19 +257,9 @@ def test_a_shown_item_leaves_itself_out_and_nothing_else_changes(dataset: Path) 
 
 
 def choice(dataset: Path, *prompts: str, contexts: str | None = None, configs: Sequence[str] = ("two",)) -> list[str]:
-    plans = plans_of(
-        ItemChoice(
-            datasets=(dataset,),
-            configs=tuple(configs),
-            parts=(),
-            splits=(),
-            limit=0,
-            task=None,
-            prompts=prompts,
-            contexts=contexts,
-        )
-    )
-    return [plan.prompt.id for plan in plans]
+    named = None if contexts is None else tuple(map(str.strip, contexts.split(",")))
+    study = Study(datasets=(dataset,), configs=tuple(configs), limit=0, prompts=prompts, contexts=named)
+    return [plan.prompt.id for plan in study.usual_plans]
 
 
 def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path, tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.commands.plans_from_options import plans_of
-from evaluators.commands.shared_options import ItemChoice
+from evaluators.runs.ask.study import Study
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.plan.plan import NoExamplesError, Plan, PlannedPart
 from evaluators.runs.plan.selection import select
@@ -128,8 +127,8 @@ def test_examples_that_do_not_all_fit_have_another_share_and_are_left_out(max_by
     assert why == (None if all_fit else f"8 examples do not fit into {max_bytes} bytes")
 
 
-def planned(dataset: Path, contexts: str, configs: tuple[str, ...] = ()) -> list[Plan]:
-    return plans_of(ItemChoice(datasets=(dataset,), contexts=contexts, configs=configs))
+def planned(dataset: Path, contexts: str, configs: tuple[str, ...] = ()) -> Sequence[Plan]:
+    return Study(datasets=(dataset,), contexts=tuple(contexts.split(",")), configs=configs).usual_plans
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,8 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import OF_LANGUAGE_MODELS, Request
-from evaluators.commands.plans_from_options import plans_of
-from evaluators.commands.shared_options import ItemChoice
 from evaluators.runs.ask.context_limit import check_context, longest_bytes
+from evaluators.runs.ask.study import Study
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
@@ -40,10 +39,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_dataset(tmp_path_factory.mktemp("narrow") / "tasks", ("two",))
 
 
-def plans(dataset: Path, contexts: str) -> list[Plan]:
-    return plans_of(
-        ItemChoice(datasets=(dataset,), contexts=contexts, prompts=("release-4096b",), splits=("test",), limit=3)
-    )
+def plans(dataset: Path, contexts: str) -> Sequence[Plan]:
+    named = tuple(contexts.split(","))
+    return Study(datasets=(dataset,), contexts=named, prompts=("release-4096b",), splits=("test",), limit=3).usual_plans
 
 
 def longest(plan: Plan) -> int:

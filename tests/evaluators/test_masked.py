@@ -163,7 +163,7 @@ def test_pairs_of_sentences_get_their_share_and_are_verified(bert: Path, tmp_pat
     asked = ("run", "--dataset", dataset, "--backend", "masked", "--model", bert, "--out", tmp_path / "runs")
     told = evaluators(*asked)
     assert told.exit_code == 0, told.stderr
-    assert "prompt whole-pll-v1 in place of letters-v1, which needs option_logprobs" in told.stderr
+    assert "whole-pll-v1, because letters-v1 needs option_logprobs" in told.stderr
     (found,) = (tmp_path / "runs").rglob("result.json")
     result, records = read_run(found.parent)
     assert (result.signature.prompt, result.signature.scoring) == ("whole-pll-v1", "pseudo_log_likelihood")

@@ -1,11 +1,12 @@
-"""Chooses the prompts of a config that fit a model: the first that its backend can ask and its context holds.
+"""Finds the prompts that a user names, and chooses those that fit a model: that it can be asked and its context holds.
 
 Whether prompts are too long is judged by a sample of the items, so that the choice takes no longer for many of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from evaluators.runs.ask.context_limit import Ruler, Shortfall, shortfall
 from evaluators.runs.plan.plan import Plan, why_no_message, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.runs.plan.selection import sampled
-from evaluators.task import Prompt
+from evaluators.task import Prompt, Task, prompt_of
 
 _N_SAMPLED = 64
 """Number of items by which prompts are judged to be too long."""
@@ -35,6 +36,93 @@ class PromptChoice(NamedTuple):
     prompts: tuple[Prompt, ...]
     """Prompts that are asked together; empty if none fits."""
     passed_over: tuple[PassedOver, ...]
+
+
+def named_prompts(task: Task, config: str, given: Sequence[str]) -> list[str]:
+    """Return the prompts and protocols among values of ``--prompt`` that choose prompts for a config.
+
+    ``CONFIG=PROMPT`` chooses a prompt for one config, which is then asked with no other.
+    """
+    pairs = [name.partition("=") for name in dict.fromkeys(given)]
+    own = [prompt for name, equals, prompt in pairs if equals and name == config]
+    return own or [name for name, equals, _ in pairs if not equals and name in {*task.prompts, *protocols(task)}]
+
+
+def prompt_groups(
+    task: Task, contexts: Sequence[str] | None = None, named: Sequence[str] = ()
+) -> list[Sequence[Prompt]]:
+    """Return the prompts that are asked together: of each name, or the default ones and then those in their place.
+
+    A prompt stands alone, unless the task shows examples: then all of its protocol in the chosen contexts are asked.
+
+    Raises:
+        ConfigError: a named prompt does not exist.
+    """
+    if named:
+        return [_prompts(task, name, contexts) for name in named]
+    names = dict.fromkeys(
+        (prompt.protocol if task.examples_split is not None else None) or prompt.id
+        for prompt in task.prompts.values()
+        if prompt.requires != "import"
+    )
+    groups: list[Sequence[Prompt]] = []
+    for name in names:
+        # A protocol need not have prompts in every context.
+        with suppress(ConfigError):
+            groups.append(_prompts(task, name, contexts))
+    return groups
+
+
+def usual_prompts(task: Task, contexts: Sequence[str] | None = None) -> Sequence[Prompt]:
+    """Return the prompts that are asked where the user names none: the first, or all of its protocol in the contexts.
+
+    Raises:
+        ConfigError: the protocol has no such context, or the task shows no examples.
+    """
+    first = prompt_of(task, None)
+    return _prompts(task, (first.protocol if task.examples_split is not None else None) or first.id, contexts)
+
+
+def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[Prompt]:
+    """Return the prompts of a name.
+
+    Args:
+        task: The task.
+        name: A prompt or a protocol.
+        contexts: The contexts that the user chooses; None without a choice.
+    """
+    if task.examples_split is None:
+        if contexts is not None:
+            raise ConfigError(f"--contexts {','.join(contexts)}: task '{task.name}' shows no examples; leave it out")
+        return [prompt_of(task, name)]
+    if name not in protocols(task) and contexts is None:
+        return [prompt_of(task, name)]
+    protocol = name if name in protocols(task) else prompt_of(task, name).protocol
+    return list(_in_contexts(task, protocol, contexts or tuple(map(str, task.default_contexts))))
+
+
+def protocols(task: Task) -> frozenset[str | None]:
+    """Return the protocols of a task whose prompts show examples; empty for other tasks."""
+    is_shown = task.examples_split is not None
+    return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
+
+
+def _in_contexts(task: Task, protocol: str | None, contexts: Sequence[str]) -> Iterator[Prompt]:
+    """Yield the prompts of a protocol in some contexts: numbers of examples such as ``8``, ``8-RULE`` or ``8-more``."""
+    of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
+    have = dict.fromkeys(map(context_name, of_protocol))
+    for name in contexts:
+        if name not in have:
+            raise ConfigError(
+                f"--contexts: no prompt of protocol '{protocol}' has context '{name}'; have, separated by commas: "
+                f"{', '.join(have)}"
+            )
+    yield from (prompt for prompt in of_protocol if context_name(prompt) in contexts)
+
+
+def context_name(prompt: Prompt) -> str:
+    """Return the number of examples that a prompt shows, and the rule that chooses them, if any, or ``more``."""
+    return "-".join(filter(None, (str(prompt.n_examples), prompt.example_rule, "more" if prompt.is_extra else None)))
 
 
 def choose_prompts(

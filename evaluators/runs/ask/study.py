@@ -1,0 +1,562 @@
+"""A study: the items of datasets and how they are asked, from the choices of a user to finished runs.
+
+``Study(...).plans(backend)`` chooses the prompts that fit a model; ``estimate`` says what asking by these plans takes,
+and ``ask`` asks. The commands ``run``, ``score`` and ``reproduce`` and the functions for Python all go this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast, get_args
+
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.options import Only, option
+from biasboard.ground.progress import Advance, note, progress, steps, working
+from evaluators.backend import Backend
+from evaluators.runs.ask.prompt_choice import (
+    PassedOver,
+    PromptChoice,
+    choose_prompts,
+    context_name,
+    group_name,
+    named_prompts,
+    prompt_groups,
+    protocols,
+    usual_prompts,
+)
+from evaluators.runs.plan.earlier_answers import AnswerStores
+from evaluators.runs.plan.plan import Plan, left_out_words, run_command, with_examples
+from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
+from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
+from evaluators.scorer import TextScorer, open_scorers, with_scorers
+from evaluators.task import Prompt, Task, task_for
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Normalisation, Signature
+from schemas.folders.dataset_folder import dataset_at, read_manifest
+
+if TYPE_CHECKING:
+    from evaluators.runs.ask.pipeline import Finished
+    from evaluators.runs.plan.estimate import Estimate
+
+ITEMS_PANEL = "Items"
+ASKING_PANEL = "Asking"
+NORMALISATION_HELP = (
+    f"{', '.join(get_args(Normalisation)[:-1])} or {get_args(Normalisation)[-1]}; by default that of the prompt, "
+    "mostly sum. Not for generated texts."
+)
+
+Preferred: TypeAlias = Callable[[Manifest, str], Mapping[str, frozenset[str]]]
+"""Function that returns, for a config of a dataset, the prompts by which others were asked, by who they are: an answer
+to the same prompts can be compared with theirs."""
+
+
+def normalisation_named(text: str) -> Normalisation:
+    """Return the normalisation that a user names.
+
+    Raises:
+        ConfigError: there is no normalisation of this name.
+    """
+    if text not in get_args(Normalisation):
+        raise ConfigError(f"--normalisation {text} does not exist; have: {', '.join(get_args(Normalisation))}")
+    return cast(Normalisation, text)
+
+
+def _contexts_named(text: str) -> tuple[str, ...]:
+    return tuple(map(str.strip, text.split(",")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What is asked of a model, before it is known of which."""
+
+    # No option: each command declares a parameter of its own for one or several datasets.
+    datasets: tuple[Path, ...] = ()
+    configs: tuple[str, ...] = option(
+        "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable.",
+        flag="--config",
+        panel=ITEMS_PANEL,
+        default=(),
+    )
+    parts: tuple[str, ...] = option(
+        "Config of a suite; by default all of the suite. Repeatable.", flag="--part", panel=ITEMS_PANEL, default=()
+    )
+    splits: tuple[str, ...] = option(
+        "Split; by default all splits of the config. Repeatable.", flag="--split", panel=ITEMS_PANEL, default=()
+    )
+    limit: int | None = option(
+        "Largest number of items per config, 0 for all; by default all, or what the task says. Sets such as minimal "
+        "pairs are taken as a whole, and splits that only support a measurement are spared.",
+        panel=ITEMS_PANEL,
+        min=0,
+    )
+    task: str | None = option("Task, if several fit the items; see 'list'.", panel=ITEMS_PANEL)
+    prompts: tuple[str, ...] = option(
+        "Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Or a protocol: all its prompts. "
+        "Repeatable: each config is asked with every one that its task has.",
+        flag="--prompt",
+        panel=ASKING_PANEL,
+        default=(),
+    )
+    contexts: tuple[str, ...] | None = option(
+        "Numbers of solved examples in the prompt, such as 0,2,8: asks with every set of that many; 8-NAME for 8 that "
+        "are chosen by a rule of the task. With --prompt, those of its protocol. For tasks that show examples.",
+        panel=ASKING_PANEL,
+        read=_contexts_named,
+    )
+    normalisation: Normalisation | None = option(NORMALISATION_HELP, panel=ASKING_PANEL, read=normalisation_named)
+    measured_only: bool = False
+    """True to leave out splits that only support a measurement, such as the examples that prompts show."""
+    n_sampled: int | None = None
+    """Number of items of each config that are read, for estimates alone; None to read them all."""
+
+    @cached_property
+    def configs_to_ask(self) -> Sequence[StudiedConfig]:
+        """The configs and suites that are asked, each with its prompts.
+
+        Raises:
+            ConfigError: an option cannot be used, or a named prompt or config fits nothing, probably by mistake.
+            DataError: a dataset cannot be read.
+        """
+        found: list[tuple[Path, Manifest, str, Task]] = []
+        for dataset in map(dataset_at, dict.fromkeys(self.datasets)):
+            manifest = read_manifest(dataset)
+            for name in self.configs or _whole_names(manifest, self.parts):
+                found.append((dataset, manifest, name, task_for(shape_listed(manifest, name), self.task)))
+        of_tasks = {name for *_, task in found for name in (*task.prompts, *protocols(task))}
+        general = [name for name in self.prompts if "=" not in name]
+        # A prompt that no task has stays, to be refused with the names of those that exist.
+        unknown = [name for name in general[:1] if name not in of_tasks]
+        studied = []
+        for folder, manifest, config, task in found:
+            names = named_prompts(task, config, self.prompts) or unknown
+            named = prompt_groups(task, self.contexts, names) if names else []
+            studied.append(StudiedConfig(self, folder, manifest, config, task, named))
+        used = {
+            name
+            for one in studied
+            for prompt in one.usual
+            for own in self._names(one.task, prompt)
+            for name in (own, f"{one.name}={own}")
+        }
+        for name in self.prompts:
+            if name not in used:
+                pairs = dict.fromkeys(f"{one.name} with {prompt.id}" for one in studied for prompt in one.usual)
+                raise ConfigError(f"--prompt {name} is not used; the run would ask {', '.join(pairs)}; leave it out")
+        return studied
+
+    def _names(self, task: Task, prompt: Prompt) -> set[str | None]:
+        """Return the values of ``--prompt`` that choose a prompt; with contexts, also its protocol's other prompts."""
+        names = {prompt.id, prompt.protocol}
+        if self.contexts is not None and prompt.protocol is not None:
+            names |= {other.id for other in task.prompts.values() if other.protocol == prompt.protocol}
+        return names
+
+    @cached_property
+    def usual_plans(self) -> Sequence[Plan]:
+        """The plans by the named prompts, or by the usual ones, whatever fits a model; says which parts are left out.
+
+        Raises:
+            ConfigError: as :attr:`configs_to_ask`, or a prompt does not go with the items or the normalisation.
+            DataError: the data files are damaged.
+        """
+        with working("reading the items"):
+            plans = [one.plan(prompt) for one in self.configs_to_ask for prompt in one.usual]
+        for line in _told(self.configs_to_ask):
+            note(line)
+        return plans
+
+    def plans(
+        self,
+        backend: Backend,
+        *,
+        benchmarks: Sequence[str] | None = None,
+        skip: bool = False,
+        preferred: Preferred | None = None,
+        probe: bool = True,
+        max_failure_rate: float = MAX_FAILURE_RATE,
+    ) -> Plans:
+        """Plan the configs with the prompts that fit a model.
+
+        If the user names no prompts, the first that fit are taken, and a note says why.
+
+        Args:
+            backend: The model.
+            benchmarks: Benchmarks whose datasets are asked; None for all.
+            skip: True to leave out, with a note, what the model cannot be asked, and to ask the configs of a dataset by
+                one protocol if one fits them all, as indices and ranks need. By default it is planned anyway, and
+                refused before the first request.
+            preferred: Prompts by which others were asked, which come before the usual ones; None for none.
+            probe: False if a remote model must not be sent anything; the usual prompts are then taken.
+            max_failure_rate: Share of requests that may be too long for the model.
+
+        Raises:
+            ConfigError: an option cannot be used, or an adapter is missing.
+            DataError: the data files are damaged.
+        """
+        configs = [one for one in self.configs_to_ask if benchmarks is None or one.manifest.benchmark in benchmarks]
+        asked: list[tuple[StudiedConfig, Sequence[Prompt]]] = []
+        with steps("reading the items") as step:
+            for number, (folder, of_dataset) in enumerate(groupby(configs, lambda one: one.folder)):
+                step(f"choosing prompts for {folder.name}", number, len(self.datasets))
+                own = list(of_dataset)
+                # Adapters are trained for certain prompts.
+                if backend.adapters is not None or (backend.is_remote and not probe):
+                    prompts = [one.usual for one in own]
+                elif skip:
+                    prompts = _chosen_or_left_out(own, backend, max_failure_rate, preferred)
+                else:
+                    prompts = [_chosen_or_refused(one, backend, max_failure_rate) for one in own]
+                asked += zip(own, prompts, strict=True)
+            plans = tuple(one.plan(prompt).for_backend(backend) for one, prompts in asked for prompt in prompts)
+        return Plans(self, backend, plans, tuple(_told(configs)), skip, max_failure_rate)
+
+    def words(self, signature: Signature) -> str:
+        """Return the options that choose the same items again, with the config and the prompt of a signature."""
+        pairs: Sequence[tuple[str, object]] = (
+            ("config", signature.config),
+            *(("part", part) for part in self.parts),
+            *(("split", split) for split in self.splits),
+            ("limit", self.limit),
+            ("task", self.task),
+            ("prompt", signature.prompt),
+        )
+        return " ".join(f"--{name} {value}" for name, value in pairs if value is not None)
+
+
+OF_ITEMS = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
+"""The options of :class:`Study` that choose what is asked, and not how answers are read."""
+
+
+@dataclass(frozen=True)
+class StudiedConfig:
+    """A config or suite of a dataset, and the prompts that it may be asked with."""
+
+    study: Study
+    folder: Path
+    manifest: Manifest
+    name: str
+    task: Task
+    named: Sequence[Sequence[Prompt]]
+    """Prompts of each name that the user gave for this config; empty if the choice is ours."""
+    _selections: dict[frozenset[str], Selection] = field(default_factory=dict, repr=False)
+    _plans: dict[str, Plan] = field(default_factory=dict, repr=False)
+    remarks: dict[str, None] = field(default_factory=dict, repr=False)
+    """What to tell the user about it: prompts in the place of usual ones, and parts that are left out."""
+
+    @cached_property
+    def usual(self) -> Sequence[Prompt]:
+        """The named prompts, or else the usual ones, whatever fits a model."""
+        named = {prompt.id: prompt for group in self.named for prompt in group}
+        return list(named.values()) or usual_prompts(self.task, self.study.contexts)
+
+    def plan(self, prompt: Prompt) -> Plan:
+        """Return the plan that asks with a prompt.
+
+        Raises:
+            ConfigError: the prompt does not go with the splits or the normalisation.
+            DataError: the data files are damaged.
+        """
+        if prompt.id not in self._plans:
+            selection, left_out = with_examples(self._selection(prompt), self.task, prompt)
+            if left_out:
+                why = left_out_words(left_out)
+                # Prompts that leave out the same parts share the selection, which is hashed once.
+                selection = self._smaller.setdefault((prompt.unread_splits, why), selection)
+                self.remarks[f"parts left out with {context_name(prompt)} examples: {why}"] = None
+            plan = Plan(selection, self.task, prompt, self.study.normalisation)
+            _ = plan.normalisation  # Raises before a model is loaded if the prompt cannot have it.
+            self._plans[prompt.id] = plan
+        return self._plans[prompt.id]
+
+    @cached_property
+    def _smaller(self) -> dict[tuple[frozenset[str], str], Selection]:
+        return {}
+
+    def _selection(self, prompt: Prompt) -> Selection:
+        """Return the items that are asked with a prompt, read once for all prompts that leave out the same splits."""
+        study, without, support = self.study, prompt.unread_splits, self.task.support_splits
+        for split in study.splits:
+            if split in without:
+                raise ConfigError(f"--split {split}: no measure reads it with prompt '{prompt.id}'; leave it out")
+        if without not in self._selections:
+            splits = study.splits
+            if study.measured_only:
+                own = {*(self.manifest.parts(self.name) or (self.name,))}
+                of_configs = dict.fromkeys(entry.split for entry in self.manifest.splits if entry.config in own)
+                splits = tuple(split for split in of_configs if split not in support)
+            # A limit of 0 asks for all items, even if the task has a default limit.
+            limit = self.task.default_limit if study.limit is None else study.limit or None
+            if study.n_sampled is None:
+                self._selections[without] = select(
+                    self.folder,
+                    self.manifest,
+                    self.name,
+                    splits=splits,
+                    parts=study.parts,
+                    limit=limit,
+                    support=support,
+                    without=without,
+                )
+            else:
+                self._selections[without] = estimated_selection(
+                    self.folder,
+                    self.manifest,
+                    self.name,
+                    splits=splits,
+                    limit=limit,
+                    support=support,
+                    without=without,
+                    n_items=study.n_sampled,
+                )
+        return self._selections[without]
+
+    def choose(self, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float) -> PromptChoice:
+        """Choose the first group of prompts that fits a model, by a sample of the items."""
+        first = self.usual[0]
+        return choose_prompts(Plan(self._selection(first), self.task, first), groups, backend, max_failure_rate)
+
+
+@dataclass(frozen=True)
+class Plans:
+    """What a model is asked under a study."""
+
+    study: Study
+    backend: Backend
+    plans: tuple[Plan, ...]
+    notes: tuple[str, ...]
+    """A line for each prompt in the place of a usual one, and for what is left out, with the configs."""
+    skip: bool
+    max_failure_rate: float
+
+    def estimate(self, *, root: Path, cache: Path | None = None, name: str | None = None) -> list[Estimate]:
+        """Estimate what asking takes, without asking anything.
+
+        Args:
+            root: Folder of all runs, whose answers are not asked for again and tell the pace.
+            cache: File of a cache of answers.
+            name: Name to show for a remote model, whose id is known only once it has been asked.
+
+        Raises:
+            ConfigError: the backend cannot ask what a plan needs.
+            RunError: the store of an earlier run, or the cache, cannot be read.
+        """
+        # Imported here, because asking needs none of it.
+        from evaluators.runs.plan.estimate import estimate, sampled_estimate
+
+        stores, backend, n_sampled = AnswerStores(root=root, cache=cache), self.backend, self.study.n_sampled
+        if n_sampled is not None:
+            name = name or backend.model.id
+            return [sampled_estimate(plan, backend, stores, name, n_items=n_sampled) for plan in self.plans]
+        name = name or ("the model" if backend.is_remote else backend.model.id)
+        # Nothing is sent to an endpoint, not even a probe.
+        fitting = self._fitting(stores, probe=False)
+        return [estimate(plan, backend, stores, name) for plan in fitting]
+
+    def ask(
+        self,
+        *,
+        root: Path,
+        cache: Path | None = None,
+        scorers: Sequence[TextScorer] = (),
+        named_scorers: Sequence[str] = (),
+        together: bool = False,
+    ) -> Iterator[Finished]:
+        """Ask what no earlier run has asked, and yield each run when it is finished.
+
+        Args:
+            root: Folder of all runs.
+            cache: Store that several runs share; None for none.
+            scorers: Scorers of the texts, for tasks whose metrics read scores.
+            named_scorers: Their names, if the user chose them; scores of other ones are then dropped.
+            together: True to show one bar for all runs instead of one for each.
+
+        Raises:
+            ConfigError: the backend cannot ask what a plan needs.
+            RunError: a run ended early; answers are kept.
+        """
+        # Imported here, because planning needs none of it.
+        from evaluators.runs.ask.pipeline import run
+
+        fitting = self._fitting(AnswerStores(root=root, cache=cache))
+        n_items = sum(plan.selection.n_items for plan in fitting)
+        with progress(f"asking {self.backend.model.id}", n_items) if together else nullcontext() as advance:
+            for plan in fitting:
+                options = RunOptions(
+                    root=root,
+                    command=self._command(plan, named_scorers),
+                    max_failure_rate=self.max_failure_rate,
+                    cache=cache,
+                    scorers=scorers,
+                    keep_scores=not named_scorers,
+                    advance=None if advance is None else _of_run(advance, plan),
+                )
+                finished = run(plan, self.backend, options)
+                plan.forget()
+                yield finished
+
+    def _fitting(self, stores: AnswerStores, *, probe: bool = True) -> list[Plan]:
+        # Imported here: prompt_choice, which this module needs, needs it too.
+        from evaluators.runs.ask.context_limit import check_context
+
+        return check_context(self.plans, self.backend, stores, self.max_failure_rate, probe=probe, leave_out=self.skip)
+
+    def _command(self, plan: Plan, named_scorers: Sequence[str]) -> str:
+        """Return the command line that reproduces a run, without paths of this machine."""
+        command = run_command(
+            plan.signature,
+            self.backend,
+            only=self.study.parts,
+            task=self.study.task,
+            normalisation=plan.chosen_normalisation,
+            limit=plan.selection.limit,
+        )
+        return with_scorers(command, named_scorers if plan.task.reads_scores else ())
+
+
+def _of_run(advance: Advance, plan: Plan) -> Advance:
+    """Return a callback that counts the items of a run in the bar of all runs, under its name."""
+    name = f"{plan.selection.manifest.name} {plan.selection.config} {plan.prompt.id}"
+
+    def of_run(n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
+        advance(n, part=name, earlier=earlier)
+
+    return of_run
+
+
+def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
+    """Return the configs and suites to ask if none is named; with ``--part``, the suites that have these parts."""
+    if not parts or len(manifest.suites) == 1:
+        return [suite.name for suite in manifest.suites] if parts else manifest.whole_names
+    suites = [suite.name for suite in manifest.suites if {*parts} <= {*suite.configs}]
+    if not suites:
+        have = ", ".join(suite.name for suite in manifest.suites) or "none"
+        raise ConfigError(f"no suite of dataset '{manifest.name}' has all of --part {', '.join(parts)}; suites: {have}")
+    return suites
+
+
+def _told(configs: Iterable[StudiedConfig]) -> list[str]:
+    """Return what is to be told about some configs, a line for each text with all its configs, and only once."""
+    of_text: dict[str, list[str]] = {}
+    for one in configs:
+        for text in one.remarks:
+            of_text.setdefault(text, []).append(f"{one.manifest.name} {one.name}")
+        one.remarks.clear()
+    return [f"{', '.join(names)}: {text}" for text, names in of_text.items()]
+
+
+def _chosen_or_refused(one: StudiedConfig, backend: Backend, max_failure_rate: float) -> Sequence[Prompt]:
+    """Return the prompts of a config: those named, or the first that fit; of none, most that do, which is refused."""
+    groups = prompt_groups(one.task, one.study.contexts)
+    if one.named or not groups:
+        return one.usual
+    chosen = one.choose(groups, backend, max_failure_rate)
+    if not chosen.prompts:
+        # Of the first with most prompts that fit, the others are left out; if none fits, all are refused.
+        counts = [
+            sum(bool(one.choose([[prompt]], backend, max_failure_rate).prompts) for prompt in group) for group in groups
+        ]
+        best = counts.index(max(counts))
+        chosen = PromptChoice(tuple(groups[best]), chosen.passed_over[:best])
+    if not chosen.passed_over:
+        return one.usual
+    one.remarks[_in_place_of(chosen)] = None
+    return chosen.prompts
+
+
+def _in_place_of(chosen: PromptChoice) -> str:
+    usual = chosen.passed_over[0]
+    return f"{group_name(chosen.prompts)}, because {usual.name} {usual.why}"
+
+
+def _chosen_or_left_out(
+    configs: Sequence[StudiedConfig], backend: Backend, max_failure_rate: float, preferred: Preferred | None
+) -> list[Sequence[Prompt]]:
+    """Return the prompts of each config of a dataset: of one protocol if there is one that fits them all.
+
+    Indices and ranks take the results of one protocol together. A chat, for instance, is asked by the usual prompts of
+    some configs and by other prompts of the others, where the usual ones are texts to continue.
+    """
+    choices: list[PromptChoice] = []
+    groups_of: list[tuple[list[Sequence[Prompt]], Mapping[str, frozenset[str]]]] = []
+    for one in configs:
+        others = {} if preferred is None else preferred(one.manifest, one.name)
+        if one.named:
+            of_names = [one.choose([group], backend, max_failure_rate) for group in one.named]
+            prompts = {prompt.id: prompt for chosen in of_names for prompt in chosen.prompts}
+            passed_over = tuple(name for chosen in of_names for name in chosen.passed_over)
+            choices.append(PromptChoice(tuple(prompts.values()), passed_over))
+            groups_of.append(([], others))
+            continue
+        groups = sorted(
+            prompt_groups(one.task, one.study.contexts),
+            key=lambda group: [name != _asker(group, others) for name in others],
+        )
+        choices.append(one.choose(groups, backend, max_failure_rate))
+        groups_of.append((groups, others))
+    protocols_chosen = dict.fromkeys(chosen.prompts[0].protocol for chosen in choices if chosen.prompts)
+    for protocol in protocols_chosen if len(protocols_chosen) > 1 else ():
+        same = []
+        for one, chosen, (groups, _) in zip(configs, choices, groups_of, strict=True):
+            if chosen.prompts and chosen.prompts[0].protocol != protocol:
+                of_protocol = [group for group in groups if group[0].protocol == protocol]
+                other = PassedOver(group_name(chosen.prompts), "has another protocol than the other configs")
+                again = one.choose(of_protocol, backend, max_failure_rate)
+                chosen = again._replace(passed_over=(other,))
+            same.append(chosen)
+        if protocol is not None and all(chosen.prompts for chosen in same):
+            choices = same
+            break
+    for one, chosen, (_, others) in zip(configs, choices, groups_of, strict=True):
+        if (remark := _why(one, chosen, others)) is not None:
+            one.remarks[remark] = None
+    return [chosen.prompts for chosen in choices]
+
+
+def _asker(prompts: Sequence[Prompt], others: Mapping[str, frozenset[str]]) -> str | None:
+    """Return the first of others that were asked by all of some prompts."""
+    return next((name for name, asked in others.items() if asked >= {prompt.id for prompt in prompts}), None)
+
+
+def _why(one: StudiedConfig, chosen: PromptChoice, others: Mapping[str, frozenset[str]]) -> str | None:
+    """Return why a config is asked with prompts that are not the usual ones; None if it is asked with these."""
+    passed_over = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)
+    if not chosen.prompts:
+        return f"not asked: {passed_over}"
+    if one.named:
+        return f"not asked with all prompts: {passed_over}" if passed_over else None
+    if chosen.passed_over:
+        return _in_place_of(chosen)
+    is_usual = chosen.prompts == tuple(prompt_groups(one.task, one.study.contexts)[0])
+    return None if is_usual else f"{group_name(chosen.prompts)}, by which {_asker(chosen.prompts, others)} asked"
+
+
+def scorers_of(plans: Sequence[Plan], names: Sequence[str] | None) -> tuple[TextScorer, ...]:
+    """Open the scorers that some plans need; none if no task reads scores of texts.
+
+    Args:
+        plans: The plans.
+        names: The names that the user chose; None for the default ones.
+
+    Raises:
+        ConfigError: there is no such scorer, or no task reads scores.
+        MissingExtraError: a named scorer needs a library that is not installed.
+    """
+    if not any(plan.task.reads_scores for plan in plans):
+        if names is not None:
+            tasks = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
+            raise ConfigError(f"--scorer: task {tasks} reads no scores of texts; leave it out")
+        return ()
+    return opened_scorers(names)
+
+
+def opened_scorers(names: Sequence[str] | None) -> tuple[TextScorer, ...]:
+    """Open the named scorers, or for None the default ones, and print which of those are missing."""
+    opened = open_scorers(names)
+    for line in opened.missing:
+        print(line)
+    return opened.scorers
