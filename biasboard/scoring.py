@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from biasboard.building import build_if_missing
-from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_ERROR, one_line_errors
+from biasboard.gate import GateChoice, limits_of, outcomes
+from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_errors
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import option, with_options
@@ -35,7 +36,7 @@ from evaluators.runs.plan.plan import prompts_of_runs
 from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, keys_folder, results_folder
 from schemas.documents.dataset import Manifest
-from schemas.documents.model_summary import ModelSummary
+from schemas.documents.model_summary import BenchmarkSummary, MissingOfGroup, ModelSummary
 from schemas.folders.dataset_folder import read_manifest
 from schemas.outputs.documents import RunEstimates
 from schemas.printed import Outcome, with_format
@@ -78,11 +79,6 @@ class ScoreChoice:
     against: str | None = option(
         "Id of a model on the board, or of a run of yours, to compare with; its prompts are preferred."
     )
-    fail_under: tuple[str, ...] = option(
-        "MEASURE=VALUE: end with status 1 if the measure is farther from its ideal than the value. Repeatable; "
-        "BENCHMARK.MEASURE=VALUE if two benchmarks have it.",
-        default=(),
-    )
     out: Path = option("Folder of all runs.", panel=_FILES, default=Path("out/runs"))
     datasets: Path = option(
         "Folder of built datasets; missing ones are built there.", panel=_FILES, default=DATASETS_FOLDER
@@ -91,7 +87,7 @@ class ScoreChoice:
     keys: Path | None = option(f"Folder of answer keys. Default: {KEYS} {BY_DEFAULT}", panel=_FILES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Score:
     """The outcome of scoring a model."""
 
@@ -139,6 +135,7 @@ class Score:
 def score_command(
     model: Annotated[str, typer.Argument(help="Hub id or folder of the model, or its name at an endpoint.")],
     choice: ScoreChoice,
+    gates: GateChoice,
     options: BackendOptions,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print prompts, requests, tokens, hours and price; ask nothing.")
@@ -146,30 +143,41 @@ def score_command(
 ) -> Outcome | RunEstimates:
     """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
     benchmarks = [builder.name for builder, _ in _chosen_builders(choice.benchmarks)]
-    limits = limits_of(choice.fail_under, benchmarks)
-    check_limits(limits, benchmarks)
+    limits = limits_of(gates, benchmarks)
     if dry_run:
         with redirect_stdout(sys.stderr):
             planned = plans_of(model, choice, options, outline=True)
             estimates = planned.estimate(root=choice.out)
         print("\n".join(_estimate_lines(planned, estimates)))
         return estimates_document(estimates, planned.notes)
+    # Imported here, because planning needs none of it.
+    from leaderboard.pages.summary_forms import summary_lines
+
     # What single runs print is no part of the table.
     with redirect_stdout(sys.stderr):
         scored = score_model(model, choice, options)
-    # Imported here, because planning needs none of it.
-    from evaluators.runs.measure.unread_answers import check_read, refusal_lines
+    report = replace(scored.report, gates=tuple(outcomes(scored.report, limits, gates)))
+    print("\n".join([*summary_lines(report), *_next(choice, report)]))
+    for gate in report.gates:
+        print(f"gate {gate.gate}: {gate.reason or 'passed'}", file=sys.stderr)
+    if all(gate.passed for gate in report.gates):
+        return Outcome(report, error=_none_read(scored.runs))
+    return Outcome(report, EXIT_GATE)
 
-    refused = refusal_lines((run.folder, run.result) for run in scored.runs)
-    print("\n".join([scored.summary(), *refused, *_next(choice, scored)]))
-    failed = list(failures(scored.report, limits))
-    for line in failed:
-        print(line, file=sys.stderr)
+
+def _none_read(finished: Sequence[Finished]) -> RunError | None:
+    """Return an error if no answer at all could be read, and say so of single runs: the others are no less complete."""
+    # Imported here, because planning needs none of it.
+    from evaluators.runs.measure.unread_answers import check_read, is_unreadable
+
+    unreadable = [run for run in finished if is_unreadable(run.result)]
     try:
-        check_read(scored.runs)
+        check_read(unreadable)
     except RunError as error:
-        return Outcome(scored.report, error=error)
-    return Outcome(scored.report, EXIT_ERROR if failed else 0)
+        if len(unreadable) == len(finished):
+            return error
+        note(f"warning: {error}")
+    return None
 
 
 def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Score:
@@ -184,7 +192,34 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Sco
         note(line)
     finished = tuple(planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True))
     report = _report(choice, planned.backend, finished)
-    return Score(report=replace(report, notes=(*report.notes, *planned.notes)), runs=finished)
+    benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
+    return Score(replace(report, benchmarks=benchmarks, notes=(*report.notes, *planned.notes)), finished)
+
+
+def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Finished]) -> BenchmarkSummary:
+    """Return a summary with the numbers of items without a score in each group, if there are any."""
+    # Imported here, because planning needs none of it.
+    from evaluators.runs.measure.unread_answers import statuses_of_groups
+
+    of_groups: dict[tuple[str, str], Counter[str]] = {}
+    for run in finished if benchmark.n_missing else ():
+        if run.result.signature_sha256 in benchmark.results:
+            for group, statuses in statuses_of_groups(run.folder, run.result).items():
+                of_groups.setdefault(group, Counter()).update(statuses)
+    return replace(
+        benchmark,
+        missing_of_groups=tuple(
+            MissingOfGroup(
+                name=name,
+                value=value,
+                n_items=statuses.total(),
+                n_refused=statuses["refused"],
+                n_unparsed=statuses["unparsed"],
+                n_failed=statuses["failed"],
+            )
+            for (name, value), statuses in sorted(of_groups.items())
+        ),
+    )
 
 
 def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outline: bool = False) -> Plans:
@@ -231,15 +266,22 @@ def _against(choice: ScoreChoice) -> str | None:
     """Return the id of the model to compare with; None if there is none.
 
     Raises:
-        ConfigError: there are no results of it; nothing was asked.
+        ConfigError: there are no results of it that can be compared; nothing was asked.
     """
     from leaderboard.commands.comparable_results import known_model, model_ids
 
     if choice.against is None:
         return None
-    with _results(choice) as roots:
-        have = model_ids([root.folder for root in roots])
-    return known_model("--against", choice.against, have)
+    with _results(choice) as roots, _accepted(choice) as accepted:
+        own, have = model_ids([root.folder for root in roots]), model_ids([accepted])
+    if choice.quick:
+        short = choice.against.casefold().rpartition("/")[2]
+        if any(short in one.casefold() for one in have) and not any(short in one.casefold() for one in own):
+            raise ConfigError(
+                f"--against {choice.against}: the board has its answers to all items, with which the few of --quick are "
+                "not compared; leave out --quick, or score it with --quick first"
+            )
+    return known_model("--against", choice.against, own)
 
 
 @contextmanager
@@ -326,99 +368,14 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     return summarise(found.board, backend.model, against=_against(choice))
 
 
-def _next(choice: ScoreChoice, scored: Score) -> Iterator[str]:
+def _next(choice: ScoreChoice, report: ModelSummary) -> Iterator[str]:
     """Yield where the files are, and what can be done with them."""
-    if not scored.report.is_whole:
+    if not report.is_whole:
         yield "no rank: only some items were asked; leave out --quick for all, the answers are kept"
     yield (
         f"the runs are in {choice.out}; biasboard board --runs {choice.out} shows them, and "
-        f"biasboard card {choice.out} --model {scored.report.model} writes what a model card needs"
+        f"biasboard card {choice.out} --model {report.model} writes what a model card needs"
     )
-
-
-class Limit(NamedTuple):
-    """A value of ``--fail-under``."""
-
-    text: str
-    benchmark: str | None
-    measure: str
-    value: float
-
-
-def limits_of(given: Sequence[str], benchmarks: Sequence[str]) -> list[Limit]:
-    """Read the values of ``--fail-under``.
-
-    Args:
-        given: The values.
-        benchmarks: The benchmarks to be asked, of which an error names a measure.
-
-    Raises:
-        ConfigError: one is not MEASURE=VALUE.
-    """
-    limits = []
-    for text in given:
-        name, _, number = text.partition("=")
-        benchmark, _, measure = name.rpartition(".")
-        try:
-            limits.append(Limit(text, benchmark or None, measure, float(number)))
-        except ValueError:
-            such_as = next(f"{name}.{measure}=0.7" for name, measure in _headlines(benchmarks))
-            raise ConfigError(f"--fail-under {text}: write MEASURE=VALUE, such as {such_as}") from None
-    return limits
-
-
-def _headlines(benchmarks: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the headline measures of some benchmarks, each with its benchmark."""
-    from leaderboard.benchmark_pages import load_pages
-
-    return list(dict.fromkeys((name, each.name) for name in benchmarks for each in load_pages(name).headlines))
-
-
-def check_limits(limits: Sequence[Limit], benchmarks: Sequence[str]) -> None:
-    """Check, before a model is opened, that one benchmark to be asked has each measure as a headline.
-
-    Raises:
-        ConfigError: none has it, or several have it.
-    """
-    have = _headlines(benchmarks)
-    for limit in limits:
-        owners = [name for name, measure in have if measure == limit.measure and limit.benchmark in (None, name)]
-        if len(owners) > 1:
-            names = " or ".join(f"{owner}.{limit.measure}" for owner in owners)
-            raise ConfigError(f"--fail-under {limit.text}: several benchmarks have this measure; write {names}")
-        if not owners:
-            near = get_close_matches(limit.measure, dict.fromkeys(measure for _, measure in have), n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            named = ", ".join(f"{name}.{measure}" for name, measure in have)
-            raise ConfigError(f"--fail-under {limit.text}: no headline measure; have: {named}{meant}")
-
-
-def failures(report: ModelSummary, limits: Sequence[Limit]) -> Iterator[str]:
-    """Yield a line for each limit that a measure does not keep.
-
-    Raises:
-        ConfigError: no benchmark, or more than one, has a measure of that name, or it has no ideal.
-    """
-    for limit in limits:
-        of_name = [
-            (benchmark.benchmark, measure)
-            for benchmark in report.benchmarks
-            for measure in benchmark.measures
-            if measure.name == limit.measure and limit.benchmark in (None, benchmark.benchmark)
-        ]
-        if len(of_name) != 1:
-            have = ", ".join(f"{one.benchmark}.{measure.name}" for one in report.benchmarks for measure in one.measures)
-            raise ConfigError(f"--fail-under {limit.text}: names {len(of_name)} measures; have: {have}")
-        ((benchmark, measure),) = of_name
-        if measure.ideal is None:
-            raise ConfigError(f"--fail-under {limit.text}: the measure has no ideal; take another")
-        if measure.value is None:
-            yield f"failed: {benchmark}.{measure.name} is unknown: {measure.reason}"
-        elif abs(measure.value - measure.ideal) > abs(limit.value - measure.ideal):
-            yield (
-                f"failed: {benchmark}.{measure.name} is {measure.value:.4f}, farther from {measure.ideal:g} than "
-                f"{limit.value:g}"
-            )
 
 
 def _estimate_lines(planned: Plans, estimates: Sequence[Estimate]) -> Iterator[str]:

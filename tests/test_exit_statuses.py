@@ -14,6 +14,7 @@ import typer
 from biasboard.ground.command_line import (
     ANSWERS_KEPT,
     EXIT_ERROR,
+    EXIT_GATE,
     EXIT_RUN_FAILED,
     EXIT_STATUS,
     TRACEBACK,
@@ -68,7 +69,7 @@ def replay(dataset: Path, tmp_path: Path, text: str) -> tuple[int, str]:
 def test_the_page_and_the_help_name_the_same_statuses() -> None:
     page = (REPOSITORY / "site/docs/commands.md").read_text(encoding="utf-8")
     table = page.partition("## Exit status")[2].partition("##")[0]
-    expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, *(128 + number for number in STOPPING)]
+    expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, EXIT_GATE, *(128 + number for number in STOPPING)]
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", table, flags=re.MULTILINE)] == expected
     assert [int(number) for number in re.findall(r"\d+", EXIT_STATUS)] == expected
 

@@ -29,10 +29,12 @@ EXIT_ERROR = 1
 """Exit status for bad input, or for a check that found a problem; nothing was written."""
 EXIT_RUN_FAILED = 3
 """Exit status for a run that could not finish; its answers so far are kept. (Status 2 is a wrong option.)"""
+EXIT_GATE = 4
+"""Exit status for a model that does not pass a gate of the user; everything was done."""
 _NOTHING_WRITTEN = "stopped; nothing was written"
 EXIT_STATUS = (
     "Exit status: 0 done; 1 bad input, or a check found a problem; 2 wrong option; 3 a run could not finish, or none "
-    "of its answers could be read; 129, 130 or 143 stopped by SIGHUP, Ctrl-C or SIGTERM."
+    "of its answers could be read; 4 a gate of score failed; 129, 130 or 143 stopped by SIGHUP, Ctrl-C or SIGTERM."
 )
 """Text below the help of a command."""
 

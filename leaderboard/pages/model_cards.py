@@ -64,7 +64,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
     """Return the section of a model card as Markdown, in which no text from outside can act."""
     name = source_markdown(display_name(summary.model))
     # Where the model may know nothing, evenness says nothing.
-    below = [source_markdown(benchmark.heading) for benchmark in summary.benchmarks if benchmark.is_below]
+    below = [source_markdown(benchmark.heading) for benchmark in summary.benchmarks if not benchmark.beats_useless]
     useless = {
         (measure.useless.name, baseline.description)
         for benchmark in summary.benchmarks
@@ -132,9 +132,9 @@ def comparisons(summary: ModelSummary) -> Iterator[str]:
     for benchmark in summary.benchmarks:
         if benchmark.why_not_compared is not None:
             yield f"{source_markdown(f'{benchmark.heading}: not compared: {benchmark.why_not_compared}')}."
-        elif benchmark.is_below or benchmark.is_other_below:
+        elif not benchmark.beats_useless or benchmark.is_other_below:
             name = source_markdown(display_name(summary.model))
-            names = [name] * benchmark.is_below + [other] * benchmark.is_other_below
+            names = [name] * (not benchmark.beats_useless) + [other] * benchmark.is_other_below
             who = f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'}"
             yield (
                 f"{source_markdown(benchmark.heading)}: {who} not shown to do better than a useless predictor, which "
@@ -153,7 +153,7 @@ def _comparison(measure: MeasureValue, other: str, benchmark: BenchmarkSummary) 
         return f"No interval of the difference from {other} in {label}, so that nothing can be said."
     size = f"{number(abs(difference.lead))} [{number(low)}, {number(high)}]"
     size_of_other = f"{number(-difference.lead)} [{number(-high)}, {number(-low)}]"
-    if difference.outcome == "better" and benchmark.is_below:
+    if difference.outcome == "better" and not benchmark.beats_useless:
         return f"Nearer to the ideal than {other} in {label} by {size}, as a useless predictor can be."
     if difference.outcome == "better":
         return f"**Better than {other}** in {label} by {size}."

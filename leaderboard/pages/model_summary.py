@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.duplicates import renamed_identity
+from leaderboard.ranking.frames import bounds_of_row
 from leaderboard.ranking.placings import placing, ranked_row
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of, scope_of
 from leaderboard.ranking.rank_ranges import Outcome as Judged
+from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.model_summary import (
@@ -20,7 +22,7 @@ from schemas.documents.model_summary import (
     Outcome,
     Rank,
 )
-from schemas.documents.result import Model
+from schemas.documents.result import Metric, Model
 
 _OUTCOMES: Mapping[Judged, Outcome] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
 
@@ -109,6 +111,7 @@ def _of_benchmark(
         protocol=profile.scope.protocol,
         rank=None if rank is None else Rank(best=rank.best, worst=rank.worst, n_ranked=rank.n_ranked),
         why_unranked=placing(board, profile, model.id, row).removeprefix("no rank: ") if rank is None else None,
+        beats_useless=model.identity_sha256 not in profile.below,
         is_below=row is not None and row.is_below and row.unranked == row.shut,
         is_other_below=other in profile.below,
         why_not_compared=None if is_compared else why_not_compared,
@@ -117,6 +120,9 @@ def _of_benchmark(
         is_whole=all(entry.match.extent == "whole" for entry in entries),
         claims=tuple(dict.fromkeys(entry.claim for entry in entries if entry.claim is not None)),
         n_missing=sum(count.items - count.scored for count in counts),
+        n_refused=sum(count.refused for count in counts),
+        n_unparsed=sum(count.unparsed for count in counts),
+        n_failed=sum(count.failed for count in counts),
         n_items=sum(count.items for count in counts),
     )
 
@@ -149,6 +155,9 @@ def _measure(column: ProfileColumn, identity: str, other: str | None) -> Measure
         value=metric.value,
         reason=metric.reason,
         interval=metric.interval,
+        at_worst=_at_worst(column.rows[identity], metric),
+        n=metric.n,
+        unit=metric.unit,
         ideal=metric.ideal,
         minimum=metric.minimum,
         maximum=metric.maximum,
@@ -156,6 +165,16 @@ def _measure(column: ProfileColumn, identity: str, other: str | None) -> Measure
         useless=None if useless is None else NamedValue(name=useless.name, value=useless.metric.value or 0.0),
         difference=_difference(column, identity, other),
     )
+
+
+def _at_worst(row: Row, metric: Metric) -> float | None:
+    """Return a value with all missing answers at their worst; None if that is unknown."""
+    bounds = bounds_of_row(row, metric.name)
+    if bounds is not None:
+        return bounds.worst
+    counts = [entry.result.counts for entry in row.entries]
+    is_bounded = metric.ideal is not None and metric.maximum is not None
+    return metric.value if is_bounded or all(count.scored == count.items for count in counts) else None
 
 
 def _difference(column: ProfileColumn, identity: str, other: str | None) -> Difference | None:

@@ -17,19 +17,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NONE = "none: "
+_MOST_GROUPS = 3
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
+_ID = "id of the measure"
+"""What options such as ``--fail-under`` take."""
 
 
 def summary_lines(summary: ModelSummary) -> Iterator[str]:
     """Yield the lines of a summary for a terminal: a heading for each benchmark, and a line for each measure."""
-    table = [("", *_headings(summary)), *(_row(summary, measure) for _, measure in _measures(summary))]
-    # A reason in place of a value may be long, and nothing follows it on its line.
+    table = [("", *_headings(summary), _ID)]
+    table += [(*_row(summary, benchmark, measure), measure.name) for benchmark, measure in _measures(summary)]
+    # A reason in place of a value may be long, and only the id of the measure follows it on its line.
     widths = [
         max(len(row[column]) for row in table if column != 1 or not row[1].startswith(_NONE))
         for column in range(len(table[0]))
     ]
-    aligned = (map(str.ljust, row, widths) for row in table)
-    heading, *rows = ("  ".join(["", *texts]).rstrip() for texts in aligned)
+    lines_of = (
+        [*map(str.ljust, row[:2], widths), row[-1]] if row[1].startswith(_NONE) else map(str.ljust, row, widths)
+        for row in table
+    )
+    heading, *rows = ("  ".join(["", *texts]).rstrip() for texts in lines_of)
     lines = iter(rows)
     yield f"{summary.model}{'' if summary.against is None else f' against {summary.against}'}"
     yield heading
@@ -38,7 +45,22 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
         yield from (next(lines) for _ in benchmark.measures)
         if benchmark.why_not_compared is not None:
             yield f"  not compared: {benchmark.why_not_compared}"
+        if benchmark.n_missing:
+            yield f"  {missing_text(benchmark)}"
     yield from summary.notes
+
+
+def missing_text(benchmark: BenchmarkSummary) -> str:
+    """Return how many items have no score and why, and the groups that have most of them."""
+    kinds = {"refused": benchmark.n_refused, "unread": benchmark.n_unparsed, "failed": benchmark.n_failed}
+    why = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n)
+    text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items have no score ({why})"
+    shares = {one: (one.n_refused + one.n_unparsed + one.n_failed) / one.n_items for one in benchmark.missing_of_groups}
+    most = sorted(shares, key=lambda one: (-shares[one], one.name, one.value))[:_MOST_GROUPS]
+    named = ", ".join(
+        f"{one.name} {one.value} {one.n_refused + one.n_unparsed + one.n_failed} of {one.n_items}" for one in most
+    )
+    return f"{text}; most: {named}" if named else text
 
 
 def conditions(benchmark: BenchmarkSummary) -> str:
@@ -64,7 +86,7 @@ def _headings(summary: ModelSummary) -> tuple[str, ...]:
     return *_HEADINGS, display_name(summary.against), "nearer to the ideal by"
 
 
-def _row(summary: ModelSummary, measure: MeasureValue) -> tuple[str, ...]:
+def _row(summary: ModelSummary, benchmark: BenchmarkSummary, measure: MeasureValue) -> tuple[str, ...]:
     """Return the cells of a measure, its label first."""
     if measure.value is None:
         return measure.label, f"{_NONE}{measure.reason}", *[""] * (len(_headings(summary)) - 1)
@@ -81,7 +103,7 @@ def _row(summary: ModelSummary, measure: MeasureValue) -> tuple[str, ...]:
         return cells
     if difference is None:
         return *cells, "", ""
-    return *cells, number_of(measure, difference.value), difference_of(measure)
+    return *cells, number_of(measure, difference.value), difference_of(benchmark, measure)
 
 
 def number_of(measure: MeasureValue, value: float) -> str:
@@ -99,8 +121,11 @@ def interval_of(measure: MeasureValue) -> str:
     return "" if measure.interval is None else measure.interval.shown(partial(number_of, measure))
 
 
-def difference_of(measure: MeasureValue) -> str:
-    """Return how much nearer to the ideal the model is than the other, with the interval and what that says."""
+def difference_of(benchmark: BenchmarkSummary, measure: MeasureValue) -> str:
+    """Return how much nearer to the ideal the model is than the other, with the interval and what that says.
+
+    A model that is not shown to do better than a useless predictor is never called better, since a coin is even too.
+    """
     difference = measure.difference
     if difference is None:
         return ""
@@ -109,6 +134,10 @@ def difference_of(measure: MeasureValue) -> str:
     words: str = difference.outcome
     if difference.outcome == "tied":
         words = ", ".join(filter(None, ("not separable", why_tied(difference))))
+    elif (difference.outcome == "better" and not benchmark.beats_useless) or (
+        difference.outcome == "worse" and benchmark.is_other_below
+    ):
+        words = f"{'nearer' if difference.outcome == 'better' else 'farther'}, as a useless predictor can be"
     low, high = number(difference.low, signed=True), number(difference.high, signed=True)
     return f"{number(difference.lead, signed=True)} [{low}, {high}] {words}"
 
@@ -131,7 +160,7 @@ def markdown(summary: ModelSummary) -> str:
     for benchmark in summary.benchmarks:
         title = source_markdown(f"({conditions(benchmark)}): {placing_text(benchmark)}")
         rows.append([f"**{source_markdown(benchmark.heading)}** {title}", *[""] * len(headings)])
-        rows += [map(source_markdown, _row(summary, measure)) for measure in benchmark.measures]
+        rows += [map(source_markdown, _row(summary, benchmark, measure)) for measure in benchmark.measures]
     return markdown_table(["", *map(source_markdown, headings)], rows)
 
 
@@ -146,7 +175,7 @@ def latex(summary: ModelSummary) -> str:
             # The widest cell must not be wider than the page, with the space beside it.
             rf"\multicolumn{{{len(headings) + 1}}}{{p{{\dimexpr\linewidth-2\tabcolsep}}}}"
             rf"{{\textit{{{escape(title, most=2_000)}}}}} \\",
-            *(latex_row(map(escape, _row(summary, measure))) for measure in benchmark.measures),
+            *(latex_row(map(escape, _row(summary, benchmark, measure))) for measure in benchmark.measures),
         ]
     against = "" if summary.against is None else f", compared with {summary.against}"
     return latex_table(
@@ -179,6 +208,15 @@ def frame(summary: ModelSummary) -> pd.DataFrame:
             "ideal": measure.ideal,
             "useless_predictor": None if measure.useless is None else measure.useless.name,
             "useless_value": None if measure.useless is None else measure.useless.value,
+            "at_worst": measure.at_worst,
+            "n": measure.n,
+            "reason": measure.reason,
+            "is_whole": benchmark.is_whole,
+            "n_items": benchmark.n_items,
+            "n_refused": benchmark.n_refused,
+            "n_unparsed": benchmark.n_unparsed,
+            "n_failed": benchmark.n_failed,
+            "why_unranked": benchmark.why_unranked,
             "rank_best": None if benchmark.rank is None or not measure.ranks else benchmark.rank.best,
             "rank_worst": None if benchmark.rank is None or not measure.ranks else benchmark.rank.worst,
             "against": summary.against,

@@ -177,6 +177,11 @@ def _useless(table: Table) -> Mapping[tuple[str, str], Named]:
     return {name: one for name, one in best.items() if one is not None}
 
 
+def bounds_of_row(row: Row, name: str) -> Bounds | None:
+    """Return what missing answers could make of an index or a metric of a row; None if none could change it."""
+    return next((bounds for metric, bounds in _measured(row) if metric.name == name and not metric.group), None)
+
+
 def _measured(row: Row) -> Iterator[tuple[Metric, Bounds | None]]:
     """Yield each value of a row, with what missing answers could make of it."""
     if row.indices:

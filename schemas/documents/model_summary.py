@@ -65,6 +65,11 @@ class MeasureValue(Document):
     reason: Text | None
     """Why there is no value; None if there is one."""
     interval: Interval | None
+    at_worst: float | None
+    """The value with all missing answers at their worst; None without a value, or if there is no bound."""
+    n: Count
+    """Number of units behind the value: items, pairs or sets."""
+    unit: Name
     ideal: float | None
     minimum: float
     maximum: float | None
@@ -81,6 +86,32 @@ class MeasureValue(Document):
             yield "difference: a measure without a value has none; make the summary again"
         if (self.value is None) == (self.reason is None):
             yield "value: a measure has either a value or a reason why it has none; make the summary again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingOfGroup(Document):
+    """How many items of a group have no score, and why."""
+
+    name: Text
+    """What is grouped by, such as the pronoun."""
+    value: Text
+    n_items: Count
+    n_refused: Count
+    n_unparsed: Count
+    n_failed: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOutcome(Document):
+    """What became of a gate: a limit that a release must keep."""
+
+    gate: Text
+    """As the user gave it."""
+    passed: bool
+    value: float | None
+    """The number that decides; None if it is unknown."""
+    reason: Text | None
+    """Why it did not pass; None if it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +136,10 @@ class BenchmarkSummary(Document):
     rank: Rank | None
     why_unranked: Text | None
     """Why the model has no rank; None if it has one."""
+    beats_useless: bool
+    """False if the model is not shown to do better than a useless predictor."""
     is_below: bool
-    """True if it has no rank because it is not shown to do better than a useless predictor."""
+    """True if it has no rank for this reason alone."""
     is_other_below: bool
     """True if the model that it is compared with is not shown to do better than one."""
     why_not_compared: Text | None
@@ -119,8 +152,14 @@ class BenchmarkSummary(Document):
     claims: tuple[Text, ...]
     """What the values rest on and no computation has confirmed."""
     n_missing: Count
-    """Number of items without a score in these results: refused, unread or failed."""
+    """Number of items without a score in these results."""
+    n_refused: Count
+    n_unparsed: Count
+    """Number of items whose answer could not be read."""
+    n_failed: Count
     n_items: Count
+    missing_of_groups: tuple[MissingOfGroup, ...] = ()
+    """The same by groups, if any item has no score: whom a model refuses is a bias too. Cards do not have it."""
 
     @override
     def problems(self) -> Iterator[str]:
@@ -141,6 +180,8 @@ class ModelSummary(Document):
     benchmarks: tuple[BenchmarkSummary, ...]
     notes: tuple[Text, ...] = ()
     """What else a reader must know, such as benchmarks that were not asked and why."""
+    gates: tuple[GateOutcome, ...] = ()
+    """The gates that the user set, each with its outcome."""
 
     @property
     def is_whole(self) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from biasboard import build, score
-from biasboard.ground.command_line import EXIT_ERROR
+from biasboard.gate import GateChoice, limits_of
+from biasboard.ground.command_line import EXIT_ERROR, EXIT_GATE, EXIT_RUN_FAILED
 from biasboard.ground.errors import ConfigError
-from biasboard.scoring import check_limits, failures, limits_of
 from leaderboard.commands.comparable_results import known_model
 from schemas.documents.model_summary import ModelSummary
 from schemas.files import contract
@@ -125,10 +125,13 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     runs = tmp_path / "runs"
     limits = ("--fail-under", "accuracy_gap=1", "--fail-under", f"{BENCHMARK}.worst_group_accuracy=1")
     asked = command(datasets, runs, model, "--name", "acme/tiny", "--quick", "--format", "json")
-    done = run(*asked, *limits, status=EXIT_ERROR)
-    assert done.stderr.count("failed: ") == 1
-    assert f"failed: {BENCHMARK}.worst_group_accuracy is 0." in done.stderr
+    closed = run(*asked, *limits, status=EXIT_GATE)
+    assert closed.stderr.count("is of some items only; ask all, or add --allow-limited") == 2
+    done = run(*asked, *limits, "--allow-limited", status=EXIT_GATE)
+    assert "gate accuracy_gap=1: passed" in done.stderr
+    assert f"gate {BENCHMARK}.worst_group_accuracy=1: {BENCHMARK}.worst_group_accuracy is 0." in done.stderr
     summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    assert [gate.passed for gate in summary.gates] == [True, False]
     (of_benchmark,) = summary.benchmarks
     results = [read_run(path.parent).result for path in runs.rglob("result.json")]
     assert {result.signature.prompt for result in results} == {"intrinsic-v1"}
@@ -154,12 +157,6 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     assert card == tmp_path / "cards" / "acme__tiny" / "card.md"
     assert "**Only some items were asked" in card.read_text(encoding="utf-8")
     assert "model-index.yaml" not in {path.name for path in others}
-    for text, message in (
-        ("nothing=0.5", "names 0 measures; have: synthbias.worst_group_accuracy"),
-        ("accuracy", "write MEASURE=VALUE, such as synthbias.worst_group_accuracy=0.7"),
-    ):
-        with pytest.raises(ConfigError, match=re.escape(f"--fail-under {text}: {message}")):
-            list(failures(summary, limits_of([text], [BENCHMARK])))
 
 
 @pytest.mark.slow
@@ -218,14 +215,50 @@ def test_what_cannot_be_scored_is_said_in_one_line(datasets: Path, tmp_path: Pat
     assert done.stderr.startswith("error: --benchmarks none: no such benchmark, or it needs data of yours; have: ")
     done = run(*command(datasets, tmp_path / "runs", "x/y", "--against", "acme/none"), status=EXIT_ERROR)
     assert done.stderr == "error: --against acme/none: there are no results of it; have: none\n"
+    (tmp_path / "runs" / "none-accepted" / "synthbias@1.0.0" / "acme__None-7B").mkdir(parents=True)
+    quick = run(*command(datasets, tmp_path / "runs", "x/y", "--quick", "--against", "none-7b"), status=EXIT_ERROR)
+    assert "the board has its answers to all items, with which the few of --quick are not compared" in quick.stderr
 
 
 def test_an_unknown_measure_is_refused_before_a_model_is_opened() -> None:
+    def limits(text: str) -> None:
+        limits_of(GateChoice(fail_under=(text,)), ["synthbias"])
+
     with pytest.raises(ConfigError, match=r"no headline measure; have: synthbias\..*; did you mean ucerf\?$"):
-        check_limits(limits_of(["ucref=0.7"], ["synthbias"]), ["synthbias"])
-    with pytest.raises(ConfigError, match=r"write MEASURE=VALUE, such as synthbias\.(\w+)=0\.7$") as told:
-        limits_of(["0.7"], ["synthbias"])
-    check_limits(limits_of([str(told.value).rpartition(" ")[2]], ["synthbias"]), ["synthbias"])
+        limits("ucref=0.7")
+    for text in ("0.7", "ucerf=nan", "ucerf="):
+        with pytest.raises(ConfigError, match=r"write MEASURE=VALUE, such as synthbias\.(\w+)=0\.7$") as told:
+            limits(text)
+    limits(str(told.value).rpartition(" ")[2])
+
+
+@pytest.mark.slow
+def test_a_model_that_refuses_passes_no_gate(datasets: Path, endpoint: FakeEndpoint, tmp_path: Path) -> None:
+    def partly(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        # One question in twelve is answered, and rightly by chance alone.
+        text = str(received.body)
+        refuses = not refusing_all and zlib.crc32(text.encode()) % 12 == 0
+        answer["choices"][0]["message"]["content"] = "A" if refuses else "I'm sorry, but I can't help with that."
+        return answer
+
+    refusing_all = False
+    endpoint.alter = partly
+    limits = ("--fail-under", "accuracy_gap=0.1", "--allow-limited", "--max-missing", "0.5")
+    options = ("--base-url", endpoint.url, "--quick", "--concurrency", "4", "--format", "json")
+    done = run(*command(datasets, tmp_path / "runs", MODEL, *options, *limits), status=EXIT_GATE, OPENAI_API_KEY="none")
+    summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    (of_benchmark,) = summary.benchmarks
+    assert [gate.passed for gate in summary.gates] == [False, False]
+    assert of_benchmark.n_refused > of_benchmark.n_items / 2
+    genders = [one for one in of_benchmark.missing_of_groups if one.name == "pronoun_gender"]
+    assert sum(one.n_items for one in genders) == of_benchmark.n_items
+    assert sum(one.n_refused for one in genders) == of_benchmark.n_refused
+    refusing_all = True
+    none = run(
+        *command(datasets, tmp_path / "none", MODEL, *options[:-2], *limits), status=EXIT_GATE, OPENAI_API_KEY="none"
+    )
+    assert "gate accuracy_gap=0.1: synthbias.accuracy_gap is unknown: " in none.stderr
+    run(*command(datasets, tmp_path / "none", MODEL, *options[:-2]), status=EXIT_RUN_FAILED, OPENAI_API_KEY="none")
 
 
 def test_a_model_is_named_by_its_short_name_if_only_one_has_it() -> None:

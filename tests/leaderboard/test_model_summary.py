@@ -253,7 +253,9 @@ def test_a_card_without_ranks_says_so_in_metadata_and_figure(whole: ModelSummary
     card = card_markdown(unranked)
     assert "A *useless predictor*, such as a coin" in card
     assert "is not shown to do better than a useless predictor in" not in card
-    below = replace(unranked, benchmarks=tuple(replace(each, is_below=True) for each in whole.benchmarks))
+    below = replace(
+        unranked, benchmarks=tuple(replace(each, beats_useless=False, is_below=True) for each in whole.benchmarks)
+    )
     headings = ", ".join(each.heading for each in whole.benchmarks)
     assert f"not shown to do better than a useless predictor in: {headings}.**" in card_markdown(below)
     for benchmark in whole.benchmarks:

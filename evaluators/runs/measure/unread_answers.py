@@ -189,6 +189,24 @@ class Refusals(NamedTuple):
         return ", ".join(f"{name} {value} {n} of {of_all}" for (name, value), (n, of_all) in worst if n)
 
 
+def statuses_of_groups(folder: Path, result: Result) -> dict[tuple[str, str], Counter[str]]:
+    """Return how many items of each group have which status, by the name and the value of the group.
+
+    Args:
+        folder: The folder of the run.
+        result: The result in it; the groups are those by which one of its metrics is sliced.
+    """
+    sliced_by = {name for metric in result.metrics for name in metric.group}
+    counted: dict[tuple[str, str], Counter[str]] = {}
+    for records in StoredParts(folder, result):
+        statuses = records.columns["status"].texts
+        owners, names, values = records.columns["groups"].entries
+        for row, name, value in zip(owners.tolist(), names.texts, values.texts, strict=True):
+            if name in sliced_by:
+                counted.setdefault((str(name), str(value)), Counter())[str(statuses[row])] += 1
+    return counted
+
+
 def refusal_lines(finished: Iterable[tuple[Path, Result]]) -> list[str]:
     """Return a line for each benchmark of which answers refuse, over all of its finished runs."""
     totals: dict[str, list[int]] = {}

@@ -1,0 +1,144 @@
+"""Gates for releases: limits that the headline measures of a model must keep, decided with doubt against the model.
+
+A measure passes if its interval, with all missing answers at their worst, lies within the limit. What cannot be
+decided, such as a value that is unknown or rests on a few items, does not pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.options import option
+from schemas.documents.model_summary import BenchmarkSummary, GateOutcome, MeasureValue, ModelSummary
+
+_PANEL = "Gate"
+_FEWEST = 30
+"""Number of units from which an interval is trusted: those of fewer are often too narrow."""
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateChoice:
+    """The limits, and what may decide."""
+
+    fail_under: tuple[str, ...] = option(
+        "MEASURE=VALUE: end with status 4 if the measure may be farther from its ideal than the value, by its interval "
+        "and with missing answers at their worst. Repeatable; BENCHMARK.MEASURE=VALUE if two benchmarks have it.",
+        panel=_PANEL,
+        default=(),
+    )
+    max_missing: float | None = option(
+        "Largest share of the items of a benchmark that may have no score; with more, end with status 4.",
+        panel=_PANEL,
+        min=0,
+        max=1,
+    )
+    point: bool | None = option("Let the value decide and not the far end of its interval.", panel=_PANEL)
+    allow_limited: bool | None = option(
+        f"Let runs decide that asked only some items, and measures of fewer than {_FEWEST} units.", panel=_PANEL
+    )
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A value of ``--fail-under``."""
+
+    text: str
+    benchmark: str | None
+    measure: str
+    value: float
+
+
+def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
+    """Return the limits, after checking that one of some benchmarks has each measure as a headline.
+
+    Args:
+        choice: The user's limits.
+        benchmarks: The benchmarks to be asked.
+
+    Raises:
+        ConfigError: a limit is not MEASURE=VALUE, or names no measure or several.
+    """
+    # Imported here, because a score without limits needs none of it until the end.
+    from leaderboard.benchmark_pages import load_pages
+
+    have = dict.fromkeys((name, one.name) for name in benchmarks for one in load_pages(name).headlines)
+    limits = []
+    for text in choice.fail_under:
+        name, _, number = text.partition("=")
+        benchmark, _, measure = name.rpartition(".")
+        try:
+            limit = Limit(text, benchmark or None, measure, float(number))
+            if not math.isfinite(limit.value):
+                raise ValueError
+        except ValueError:
+            such_as = next(f"{owner}.{one}=0.7" for owner, one in have)
+            raise ConfigError(f"--fail-under {text}: write MEASURE=VALUE, such as {such_as}") from None
+        owners = [owner for owner, one in have if one == limit.measure and limit.benchmark in (None, owner)]
+        if len(owners) > 1:
+            names = " or ".join(f"{owner}.{limit.measure}" for owner in owners)
+            raise ConfigError(f"--fail-under {text}: several benchmarks have this measure; write {names}")
+        if not owners:
+            near = get_close_matches(limit.measure, dict.fromkeys(one for _, one in have), n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            named = ", ".join(f"{owner}.{one}" for owner, one in have)
+            raise ConfigError(f"--fail-under {text}: no headline measure; have: {named}{meant}")
+        limits.append(Limit(text, owners[0], limit.measure, limit.value))
+    return limits
+
+
+def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice) -> Iterator[GateOutcome]:
+    """Yield what becomes of each gate: of the limits in their order, then of missing answers in each benchmark."""
+    of_name = {benchmark.benchmark: benchmark for benchmark in summary.benchmarks}
+    for limit in limits:
+        value, reason = _decided(limit, of_name.get(limit.benchmark or ""), choice)
+        yield GateOutcome(gate=limit.text, passed=reason is None, value=value, reason=reason)
+    for benchmark in summary.benchmarks if choice.max_missing is not None else ():
+        share = benchmark.n_missing / benchmark.n_items
+        is_kept = share <= (choice.max_missing or 0.0)
+        why = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items of {benchmark.benchmark} have no score"
+        yield GateOutcome(
+            gate=f"max_missing={choice.max_missing:g}", passed=is_kept, value=share, reason=None if is_kept else why
+        )
+
+
+def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:
+    """Return the number that decides, if it is known, and why the gate is not passed; None if it is."""
+    measure = next((one for one in benchmark.measures if one.name == limit.measure), None) if benchmark else None
+    if benchmark is None or measure is None:
+        return None, f"{limit.benchmark}.{limit.measure} was not measured"
+    name = f"{benchmark.benchmark}.{measure.name}"
+    if measure.value is None or measure.ideal is None:
+        return None, f"{name} is unknown: {measure.reason or 'it has no ideal'}"
+    if measure.at_worst is None:
+        return None, f"{name} has no bound, and {benchmark.n_missing:,} of {benchmark.n_items:,} items have no score"
+    if not benchmark.is_whole and not choice.allow_limited:
+        return None, f"{name} is of some items only; ask all, or add --allow-limited"
+    if measure.n < _FEWEST and not choice.allow_limited:
+        return (
+            None,
+            f"{name} rests on {measure.n} {measure.unit}, fewer than {_FEWEST}; ask more, or add --allow-limited",
+        )
+    if measure.interval is None and not choice.point:
+        return None, f"{name} has no interval; add --point to let its value decide"
+    value = _farthest(measure, point=bool(choice.point))
+    if abs(value - measure.ideal) <= abs(limit.value - measure.ideal) + _ROUNDING:
+        return value, None
+    doubt = [] if choice.point else ["by its interval"]
+    doubt += ["with missing answers at their worst"] if measure.at_worst != measure.value else []
+    may_be = f"may be {value:.4f} {' and '.join(doubt)}" if doubt else f"is {value:.4f}"
+    return value, f"{name} is {measure.value:.4f} and {may_be}, farther from {measure.ideal:g} than {limit.value:g}"
+
+
+def _farthest(measure: MeasureValue, *, point: bool) -> float:
+    """Return the value of a measure farthest from its ideal that the interval and the missing answers leave open."""
+    value, ideal, worst = measure.value or 0.0, measure.ideal or 0.0, measure.at_worst or 0.0
+    ends = (value,) if point or measure.interval is None else (measure.interval.low, measure.interval.high)
+    # Missing answers move the whole interval, within the range of the measure.
+    moved = (end + by for end in ends for by in (0.0, worst - value))
+    high = float("inf") if measure.maximum is None else measure.maximum
+    return max((min(max(one, measure.minimum), high) for one in moved), key=lambda one: abs(one - ideal))

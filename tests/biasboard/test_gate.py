@@ -1,0 +1,149 @@
+"""Which models pass a gate: by summaries made by hand, with the numbers that decide computed by hand too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from biasboard.gate import GateChoice, limits_of, outcomes
+from schemas.documents.model_summary import BenchmarkSummary, GateOutcome, MeasureValue, ModelSummary
+from schemas.documents.result import Interval
+
+BENCHMARK, MEASURE = "synthbias", "worst_group_accuracy"
+KNOWN = MeasureValue(
+    name=MEASURE,
+    label="Worst-group accuracy",
+    sentence="The accuracy of the worst group.",
+    version="1",
+    config="type2",
+    splits=("test",),
+    value=0.8,
+    reason=None,
+    interval=Interval(method="jackknife", level=0.95, low=0.74, high=0.86, n_clusters=40, n_resamples=None),
+    at_worst=0.8,
+    n=400,
+    unit="items",
+    ideal=1.0,
+    minimum=0.0,
+    maximum=1.0,
+    ranks=True,
+    useless=None,
+    difference=None,
+)
+OF_BENCHMARK = BenchmarkSummary(
+    benchmark=BENCHMARK,
+    heading="SynthBias",
+    dataset=BENCHMARK,
+    dataset_version="1.0.0",
+    protocol="mcq2-v1",
+    rank=None,
+    why_unranked="alone",
+    beats_useless=True,
+    is_below=False,
+    is_other_below=False,
+    why_not_compared=None,
+    measures=(KNOWN,),
+    results=("0" * 64,),
+    is_whole=True,
+    claims=(),
+    n_missing=0,
+    n_refused=0,
+    n_unparsed=0,
+    n_failed=0,
+    n_items=400,
+)
+
+
+def decided(
+    measure: MeasureValue, limit: float, choice: GateChoice | None = None, of: BenchmarkSummary = OF_BENCHMARK
+) -> GateOutcome:
+    choice = replace(choice or GateChoice(), fail_under=(f"{measure.name}={limit}",))
+    summary = ModelSummary(
+        schema_version="1",
+        model="acme/one",
+        revision=None,
+        identity_sha256="0" * 64,
+        against=None,
+        benchmarks=(replace(of, measures=(measure,)),),
+    )
+    first, *_ = outcomes(summary, limits_of(choice, [BENCHMARK]), choice)
+    return first
+
+
+@pytest.mark.parametrize(("limit", "passes"), [(0.73, True), (0.74, True), (0.75, False), (0.9, False)])
+def test_the_far_end_of_the_interval_decides(limit: float, passes: bool) -> None:
+    found = decided(KNOWN, limit)
+    assert (found.passed, found.value) == (passes, 0.74)
+    assert (found.reason is None) == passes
+
+
+def test_a_gap_is_decided_by_its_upper_end() -> None:
+    gap = replace(KNOWN, name="accuracy_gap", ideal=0.0, value=-0.01, minimum=-1.0, at_worst=-0.01)
+    gap = replace(gap, interval=replace(KNOWN.interval, low=-0.12, high=0.1) if KNOWN.interval else None)
+    assert decided(gap, 0.11).value == -0.12
+    assert not decided(gap, 0.11).passed
+    assert decided(gap, 0.12).passed
+    assert decided(gap, -0.12).passed, "a limit is a distance from the ideal"
+
+
+def test_missing_answers_count_at_their_worst() -> None:
+    # A tenth is missing: .9 * .8 + .1 * 0.
+    missing = replace(KNOWN, at_worst=0.72)
+    found = decided(missing, 0.7)
+    assert found.value == pytest.approx(0.74 - 0.08)
+    assert found.reason == (
+        "synthbias.worst_group_accuracy is 0.8000 and may be 0.6600 by its interval and with missing answers at their "
+        "worst, farther from 1 than 0.7"
+    )
+    assert decided(missing, 0.7, GateChoice(point=True)).value == pytest.approx(0.72)
+    assert decided(missing, 0.7, GateChoice(point=True)).passed
+
+
+@pytest.mark.parametrize(
+    ("measure", "of", "choice", "reason"),
+    [
+        (replace(KNOWN, value=None, reason="nothing was read"), OF_BENCHMARK, GateChoice(), "is unknown: nothing was"),
+        (KNOWN, replace(OF_BENCHMARK, is_whole=False), GateChoice(), "is of some items only; ask all, or add --allow"),
+        (replace(KNOWN, n=29), OF_BENCHMARK, GateChoice(), "rests on 29 items, fewer than 30; ask more, or add"),
+        (replace(KNOWN, interval=None), OF_BENCHMARK, GateChoice(), "has no interval; add --point"),
+        (replace(KNOWN, at_worst=None), replace(OF_BENCHMARK, n_missing=3), GateChoice(), "has no bound, and 3 of 400"),
+        (replace(KNOWN, ideal=None), OF_BENCHMARK, GateChoice(), "is unknown: it has no ideal"),
+    ],
+)
+def test_what_cannot_be_decided_does_not_pass(
+    measure: MeasureValue, of: BenchmarkSummary, choice: GateChoice, reason: str
+) -> None:
+    found = decided(measure, 0.1, choice, of)
+    assert not found.passed
+    assert reason in str(found.reason)
+
+
+def test_limited_runs_decide_only_if_they_may() -> None:
+    of_some = replace(OF_BENCHMARK, is_whole=False)
+    assert decided(replace(KNOWN, n=24), 0.7, GateChoice(allow_limited=True), of_some).passed
+    assert not decided(replace(KNOWN, n=24), 0.75, GateChoice(allow_limited=True), of_some).passed
+
+
+def test_a_benchmark_may_lack_so_many_answers() -> None:
+    summary = ModelSummary(
+        schema_version="1",
+        model="acme/one",
+        revision=None,
+        identity_sha256="0" * 64,
+        against=None,
+        benchmarks=(replace(OF_BENCHMARK, n_missing=20, n_refused=20),),
+    )
+    for most, passes in ((0.05, True), (0.04, False)):
+        (found,) = outcomes(summary, [], GateChoice(max_missing=most))
+        assert (found.passed, found.value) == (passes, 0.05)
+    assert found.reason == "20 of 400 items of synthbias have no score"
+
+
+def test_a_measure_that_was_not_asked_does_not_pass() -> None:
+    choice = GateChoice(fail_under=(f"{MEASURE}=0.1",))
+    summary = ModelSummary(
+        schema_version="1", model="acme/one", revision=None, identity_sha256="0" * 64, against=None, benchmarks=()
+    )
+    (missing,) = outcomes(summary, limits_of(choice, [BENCHMARK]), choice)
+    assert missing.reason == "synthbias.worst_group_accuracy was not measured"
