@@ -101,9 +101,8 @@ def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice)
         share = benchmark.n_missing / benchmark.n_items
         is_kept = share <= (choice.max_missing or 0.0)
         why = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items of {benchmark.benchmark} have no score"
-        yield GateOutcome(
-            gate=f"max_missing={choice.max_missing:g}", passed=is_kept, value=share, reason=None if is_kept else why
-        )
+        gate = f"{benchmark.benchmark}.max_missing={choice.max_missing:g}"
+        yield GateOutcome(gate=gate, passed=is_kept, value=share, reason=None if is_kept else why)
 
 
 def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -84,21 +84,6 @@ class ReproduceChoice:
     )
 
 
-class Size(NamedTuple):
-    """What a run asks of each model; None for what is unknown."""
-
-    run: PaperRun
-    is_built: bool
-    n_requests: int | None
-    n_prompt_tokens: int | None
-    n_completion_tokens: int | None
-
-    @property
-    def reason(self) -> str | None:
-        """Why nothing is known; None if it is."""
-        return self.run.uncounted if self.n_requests is None else None
-
-
 @one_line_errors(ANSWERS_KEPT)
 @with_format(PaperReport, PrintedLines)
 @with_options
@@ -127,7 +112,7 @@ def reproduce(
         folders = _built(runs, _inputs(found, choice), choice)
         sizes = [_sized(run, folders.get(run.dataset)) for run in runs if run.answers is None]
     print(f"{found.title}\n")
-    print("\n".join(_size_lines(sizes, choice)))
+    print("\n".join(_size_lines(sizes, {run.dataset: run.input for run in runs})))
     costs = _costs(found, sizes, choice.gpu_hour)
     if dry_run:
         print("\n".join(["", *_cost_lines(costs, choice.gpu_hour), "", "nothing was asked"]))
@@ -206,10 +191,11 @@ def _study(run: PaperRun, folder: Path) -> Study:
     return Study(datasets=(folder,), configs=run.configs, prompts=run.prompts)
 
 
-def _sized(run: PaperRun, folder: Path | None) -> Size:
+def _sized(run: PaperRun, folder: Path | None) -> PaperRunSize:
     """Count what a run asks; of a dataset that is not here, take what the paper's file knows."""
     if folder is None:
-        return Size(run, False, run.n_requests, run.n_prompt_tokens, run.n_completion_tokens)
+        counts = (run.n_requests, run.n_prompt_tokens, run.n_completion_tokens)
+        return _size(run, *counts, is_built=False)
     n_requests = n_prompt = n_completion = 0
     with working(f"counting the tokens of {run.name}"):
         for plan in _study(run, folder).usual_plans:
@@ -226,7 +212,21 @@ def _sized(run: PaperRun, folder: Path | None) -> Size:
                     follow_ups = [plan.prompt.following(request, "") for request in texts]
                     n_prompt += sum(_prompt_tokens(request, len(head)) for request in follow_ups)
                     n_prompt += sum(request.max_tokens for request in texts)
-    return Size(run, True, n_requests, n_prompt, n_completion)
+    return _size(run, n_requests, n_prompt, n_completion, is_built=True)
+
+
+def _size(
+    run: PaperRun, n_requests: int | None, n_prompt: int | None, n_completion: int | None, *, is_built: bool
+) -> PaperRunSize:
+    return PaperRunSize(
+        name=run.name,
+        dataset=run.dataset,
+        is_built=is_built,
+        n_requests=n_requests,
+        n_prompt_tokens=n_prompt,
+        n_completion_tokens=n_completion,
+        reason=run.uncounted if n_requests is None else None,
+    )
 
 
 def _rough_tokens(text: str) -> int:
@@ -238,7 +238,7 @@ def _prompt_tokens(request: Request, n_head: int) -> int:
     return _rough_tokens(request.prompt[n_head:]) + sum(map(_rough_tokens, options))
 
 
-def _costs(paper: Reproduction, sizes: Sequence[Size], gpu_hour: float) -> tuple[PaperModelCost, ...]:
+def _costs(paper: Reproduction, sizes: Sequence[PaperRunSize], gpu_hour: float) -> tuple[PaperModelCost, ...]:
     tokens = [(size.n_prompt_tokens, size.n_completion_tokens) for size in sizes]
     known = [
         (n_prompt, n_completion)
@@ -262,18 +262,19 @@ def _costs(paper: Reproduction, sizes: Sequence[Size], gpu_hour: float) -> tuple
     )
 
 
-def _size_lines(sizes: Sequence[Size], choice: ReproduceChoice) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [("run", "dataset", "requests", "prompt tokens", "generated tokens at most")]
+def _size_lines(sizes: Sequence[PaperRunSize], inputs: Mapping[str, str | None]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [
+        ("run", "dataset", "requests", "prompt tokens (bytes / 4)", "generated tokens at most")
+    ]
     for size in sizes:
         numbers = (size.n_requests, size.n_prompt_tokens, size.n_completion_tokens)
-        shown = ["unknown" if number is None else f"{number:,}" for number in numbers]
-        rows.append((size.run.name, size.run.dataset, *shown))
+        rows.append((size.name, size.dataset, *("unknown" if one is None else f"{one:,}" for one in numbers)))
     yield from _aligned(rows)
-    for run in {size.run.dataset: size.run for size in sizes if not size.is_built}.values():
-        yield f"{run.dataset} is not built: give --input {run.dataset}=PATH, {run.input}"
+    for dataset in dict.fromkeys(size.dataset for size in sizes if not size.is_built):
+        yield f"{dataset} is not built: give --input {dataset}=PATH, {inputs[dataset]}"
     for size in sizes:
         if size.reason is not None:
-            yield f"{size.run.name}: not counted, {size.reason}"
+            yield f"{size.name}: not counted, {size.reason}"
 
 
 def _cost_lines(costs: Sequence[PaperModelCost], gpu_hour: float) -> Iterator[str]:
@@ -376,7 +377,7 @@ def _compared_lines(compared: ReproducedPaper) -> Iterator[str]:
 
 
 def _report(
-    name: str, sizes: Sequence[Size], costs: tuple[PaperModelCost, ...], compared: ReproducedPaper | None
+    name: str, sizes: Sequence[PaperRunSize], costs: tuple[PaperModelCost, ...], compared: ReproducedPaper | None
 ) -> PaperReport:
     return PaperReport(
         paper=name,
@@ -393,17 +394,6 @@ def _report(
             PaperTable(number=part.part.number, status=part.status, models=part.models)
             for part in (compared.parts if compared else ())
         ),
-        runs=tuple(
-            PaperRunSize(
-                name=size.run.name,
-                dataset=size.run.dataset,
-                is_built=size.is_built,
-                n_requests=size.n_requests,
-                n_prompt_tokens=size.n_prompt_tokens,
-                n_completion_tokens=size.n_completion_tokens,
-                reason=size.reason,
-            )
-            for size in sizes
-        ),
+        runs=tuple(sizes),
         models=costs,
     )

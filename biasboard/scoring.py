@@ -29,9 +29,8 @@ from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_bu
 from evaluators.backend import Backend, open_backend, open_outline
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.ask.prompt_choice import group_name
 from evaluators.runs.ask.study import Plans, Study, scorers_of
-from evaluators.runs.plan.estimate import Estimate, estimates_document, price_line, time_lines
+from evaluators.runs.plan.estimate import estimates_document, print_estimates
 from evaluators.runs.plan.plan import prompts_of_runs
 from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, keys_folder, results_folder
@@ -148,7 +147,7 @@ def score_command(
         with redirect_stdout(sys.stderr):
             planned = plans_of(model, choice, options, outline=True)
             estimates = planned.estimate(root=choice.out)
-        print("\n".join(_estimate_lines(planned, estimates)))
+        print_estimates(estimates, planned.notes, pilot="--quick")
         return estimates_document(estimates, planned.notes)
     # Imported here, because planning needs none of it.
     from leaderboard.pages.summary_forms import summary_lines
@@ -278,8 +277,8 @@ def _against(choice: ScoreChoice) -> str | None:
         short = choice.against.casefold().rpartition("/")[2]
         if any(short in one.casefold() for one in have) and not any(short in one.casefold() for one in own):
             raise ConfigError(
-                f"--against {choice.against}: the board has its answers to all items, with which the few of --quick are "
-                "not compared; leave out --quick, or score it with --quick first"
+                f"--against {choice.against}: the board has its answers to all items, with which the few of --quick "
+                "are not compared; leave out --quick, or score it with --quick first"
             )
     return known_model("--against", choice.against, own)
 
@@ -376,45 +375,3 @@ def _next(choice: ScoreChoice, report: ModelSummary) -> Iterator[str]:
         f"the runs are in {choice.out}; biasboard board --runs {choice.out} shows them, and "
         f"biasboard card {choice.out} --model {report.model} writes what a model card needs"
     )
-
-
-def _estimate_lines(planned: Plans, estimates: Sequence[Estimate]) -> Iterator[str]:
-    yield f"what scoring {estimates[0].model} takes, estimated from some items of each config"
-    configs = dict.fromkeys((one.dataset, one.config) for one in estimates)
-    rows = [("", "prompt", "requests", "prompt tokens", "answer tokens at most")]
-    for dataset, config in configs:
-        own = [
-            (plan, one)
-            for plan, one in zip(planned.plans, estimates, strict=True)
-            if (one.dataset, one.config) == (dataset, config)
-        ]
-        of_config = [one for _, one in own]
-        name = group_name([plan.prompt for plan, _ in own])
-        rows.append((f"{dataset} {config}", name, *_counts(of_config)))
-    rows.append(("in all", "", *_counts(estimates)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for first, second, *numbers in rows:
-        cells = (number.rjust(width) for number, width in zip(numbers, widths[2:], strict=True))
-        yield "  ".join([first.ljust(widths[0]), second.ljust(widths[1]), *cells]).rstrip()
-    yield (
-        f"{sum(one.n_items for one in estimates):,} items in all; an item can take several requests, such as one for "
-        "each order of its options"
-    )
-    yield from planned.notes
-    if any(one.is_priced for one in estimates):
-        yield price_line(estimates)
-    yield from time_lines(estimates, pilot="--quick")
-    yield "nothing was asked; answers of earlier runs are not asked again, and are counted here"
-
-
-def _counts(estimates: Sequence[Estimate]) -> tuple[str, str, str]:
-    n_requests = sum(one.n_requests for one in estimates)
-    n_prompt = [one.n_prompt_tokens for one in estimates]
-    most = [one.n_prompt_tokens_at_most if one.n_prompt_tokens is None else one.n_prompt_tokens for one in estimates]
-    answers = [one.n_completion_tokens for one in estimates]
-    prompt = _sum(n_prompt) if None not in n_prompt else "at most " + _sum(most) if None not in most else "unknown"
-    return f"{n_requests:,}", prompt, "unknown" if None in answers else _sum(answers)
-
-
-def _sum(numbers: Sequence[int | None]) -> str:
-    return f"{sum(number or 0 for number in numbers):,}"

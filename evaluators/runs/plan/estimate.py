@@ -255,17 +255,26 @@ def estimates_document(estimates: Sequence[Estimate], notes: Sequence[str] = ())
     return RunEstimates(runs=tuple(_document(estimated) for estimated in estimates), notes=tuple(notes))
 
 
-def print_estimates(estimates: Sequence[Estimate]) -> None:
-    """Print estimates as one table per model."""
+def print_estimates(estimates: Sequence[Estimate], notes: Sequence[str] = (), *, pilot: str = "--limit 20") -> None:
+    """Print estimates as one table per model.
+
+    Args:
+        estimates: The estimates.
+        notes: Lines about the prompts, and about what is left out.
+        pilot: Option that asks a few items, whose pace tells the time.
+    """
     for model in dict.fromkeys(estimated.model for estimated in estimates):
         _print_table(model, [estimated for estimated in estimates if estimated.model == model])
-    for line in dict.fromkeys(line for estimated in estimates for line in estimated.left_out):
+    for line in (*notes, *dict.fromkeys(line for estimated in estimates for line in estimated.left_out)):
         print(line)
     if any(estimated.is_priced for estimated in estimates):
         print(price_line(estimates))
-        print("the endpoint was not probed and stored answers were not looked up, so every request is counted")
-    for line in time_lines(estimates):
+    for line in time_lines(estimates, pilot=pilot):
         print(line)
+    if any(estimated.n_answered is None for estimated in estimates):
+        # Estimates from a sample probe the endpoint: which prompts fit depends on what it can do.
+        unprobed = "" if estimates[0].store_bytes is None else "the endpoint was not probed and "
+        print(f"{unprobed}stored answers were not looked up, so every request is counted")
     print("nothing was asked and nothing was written; leave out --dry-run to start")
 
 
@@ -315,40 +324,56 @@ def rough_duration(seconds: float) -> str:
 
 
 def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
-    table = Table(
-        title=f"what would be asked of {model}", title_justify="left", box=None, pad_edge=False, collapse_padding=True
+    # Two-line headings keep the table narrow; a column that tells nothing is left out.
+    headings = (
+        *("dataset", "config", "prompt", "items", "requests", "distinct", "answered", "prompt\ntokens"),
+        *("answer tokens\nat most", "US$", "store\nMB"),
     )
-    table.add_column("config", overflow="fold")
-    # Without this column, the rows of several prompts of one config would look alike.
-    has_prompts = len({estimated.config for estimated in estimates}) < len(estimates)
-    if has_prompts:
-        table.add_column("prompt", overflow="fold")
-    # Two-line headings keep the table narrow.
-    counts = ("items", "requests", "distinct", "answered", "prompt\ntokens", "answer tokens\nat most")
-    for column in (*counts, "US$", "store\nMB"):
-        table.add_column(column, justify="right")
-    for estimated in estimates:
-        numbers = (
-            estimated.n_items,
-            estimated.n_requests,
-            estimated.n_distinct_requests,
-            estimated.n_answered,
-            estimated.n_prompt_tokens,
-            estimated.n_completion_tokens,
-        )
-        shown = ["unknown" if number is None else f"{number:,}" for number in numbers]
-        price = (
-            "none"
-            if not estimated.is_priced
-            else "unknown"
-            if estimated.cost_usd is None
-            else f"{estimated.cost_usd:.4f}"
-        )
-        if estimated.n_prompt_tokens_at_most is not None:
-            shown[4] = f"≤ {estimated.n_prompt_tokens_at_most:,}"
-        names = (estimated.config, estimated.prompt) if has_prompts else (estimated.config,)
-        table.add_row(*names, *shown, price, f"{(estimated.store_bytes or 0) / 1e6:.2f}")
+    several = estimates if len(estimates) == 1 else [*estimates, _in_all(estimates)]
+    rows = [_cells(estimated) for estimated in several]
+    columns = [{*column} - {"", "unknown", "none"} for column in zip(*rows, strict=True)]
+    told = [number for number, cells in enumerate(columns) if number == 1 or len(cells) > (number in (0, 2))]
+    by = "" if 2 in told else f", by prompt {rows[0][2]}"
+    table = Table(
+        title=f"what would be asked of {model}{by}",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for number in told:
+        table.add_column(headings[number], justify="left" if number < 3 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(row[number] for number in told))
     Console().print(table)
+
+
+def _in_all(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the sums of estimates, each unknown if one of them is."""
+    names = ("n_items", "n_requests", "n_distinct_requests", "n_answered", "n_prompt_tokens", "n_completion_tokens")
+    sums: Any = {"dataset": "", "config": "in all", "prompt": ""}
+    for name in (*names, "cost_usd", "store_bytes"):
+        values = [getattr(estimated, name) for estimated in estimates]
+        sums[name] = None if None in values else sum(values)
+    most = [estimated.n_prompt_tokens_at_most or estimated.n_prompt_tokens for estimated in estimates]
+    if sums["n_prompt_tokens"] is None and None not in most:
+        sums["n_prompt_tokens_at_most"] = sum(filter(None, most))
+    return replace(estimates[0], **sums)
+
+
+def _cells(estimated: Estimate) -> tuple[str, ...]:
+    """Return the cells of an estimate, in the order of the headings."""
+    counts = (
+        *(estimated.n_items, estimated.n_requests, estimated.n_distinct_requests, estimated.n_answered),
+        *(estimated.n_prompt_tokens, estimated.n_completion_tokens),
+    )
+    shown = ["unknown" if count is None else f"{count:,}" for count in counts]
+    if estimated.n_prompt_tokens_at_most is not None:
+        shown[4] = f"≤ {estimated.n_prompt_tokens_at_most:,}"
+    price = "unknown" if estimated.cost_usd is None else f"{estimated.cost_usd:.4f}"
+    store = "unknown" if estimated.store_bytes is None else f"{estimated.store_bytes / 1e6:.2f}"
+    named = (estimated.dataset, estimated.config, estimated.prompt)
+    return *named, *shown, price if estimated.is_priced else "none", store
 
 
 def _document(estimated: Estimate) -> RunEstimate:
