@@ -8,7 +8,8 @@ CONSTRAINTS ?= constraints.txt
 
 VENV := .venv
 RUN := $(VENV)/bin/python
-INSTALL := $(VENV)/bin/uv pip install --quiet --python $(RUN) $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+# Beside a clone called biasboard, its folder would otherwise hide the package, which a finder of setuptools adds last.
+INSTALL := $(VENV)/bin/uv pip install --quiet --config-setting editable_mode=compat --python $(RUN) $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 # A stamp is older than pyproject.toml or the constraints when the dependencies may have changed; nothing else installs anything.
 VENV_STAMP := $(VENV)/.made
 CORE_STAMP := $(VENV)/.core-installed
