@@ -455,36 +455,6 @@ class FittedRules(Document):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedMethod(Document):
-    """A correction on rows that it was not fitted on."""
-
-    name: Text
-    equals_uncorrected: bool
-    """True if it predicts what the uncorrected probabilities predict, in every row."""
-    mean_class_accuracy: Share
-    accuracy: Share
-    gini: float | None
-    """None where nothing is right."""
-    sen_welfare: Share
-    smallest_class_accuracy: Share
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedMethods(Document):
-    """The outcome of ``reweight compare``."""
-
-    source: Text
-    judged: Text
-    """Which rows the figures are of."""
-    n_rows: Count
-    methods: tuple[ComparedMethod, ...]
-    """The uncorrected probabilities, the corrections of one line, and the presets."""
-    leads: tuple[str, ...]
-    """A sentence for each preset and each simpler method that is ahead of it in Sen welfare."""
-    plots: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceFinding(Document):
     """A defect or peculiarity of a sentence."""
 
@@ -738,7 +708,6 @@ OUTPUTS: tuple[type[Document], ...] = (
     RankedRows,
     MeasuredClasses,
     FittedRules,
-    ComparedMethods,
     SentenceFindings,
     AnnotationReport,
     Verdicts,

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.comparison import METHODS, ONE_LINERS, held_out_by
 from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, Settings, fit_rules
 from evaluators.calibration.reweighting.problem import PAPER_RULES, Annealing, Objective, ObjectiveName
 from evaluators.calibration.reweighting.rules import ClassRules, RuleSet, prepared
 from evaluators.calibration.reweighting.solvers import anneal as solve
 from evaluators.calibration.reweighting.top_two import TopTwo
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
+from tests.bench.reweighting_comparison import METHODS, ONE_LINERS, held_out_by
 from tests.bench.reweighting_rivals import (
     FIRST_COMMIT,
     LAST_COMMIT,

@@ -15,7 +15,6 @@ From rows with known classes to such weights::
     fitting         the presets; takes the candidate with the best objective that keeps the floor
     rules           weights and membership functions, and their application to probabilities
     rules_file      a JSON file that ten lines of NumPy can apply
-    comparison      the presets beside two corrections of one line, on rows that none was fitted on
 
 A user chooses a preset: ``default``, ``balanced`` as a reference, or ``paper``. *gini_calibration* fits weights of
 labels to the answers of a run, with two solvers of its own, whose values stored results hold. *command* does so for any

@@ -33,15 +33,6 @@ def test_a_fit_draws_classes_and_lorenz_curves(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_comparison_draws_its_methods(tmp_path: Path) -> None:
-    path, other = (write_csv(tmp_path / f"{seed}.csv", made(80, seed=seed)) for seed in (0, 1))
-    told = said("compare", path, "--test", other, "--plots", tmp_path / "plots")
-    assert f"chart {tmp_path / 'plots' / 'trade.svg'}" in told.splitlines()
-    shown = {*texts(tmp_path / "plots" / "trade.svg")}
-    assert {"uncorrected", "divided by the mean", "divided by the prior", "default", "balanced", "paper"} <= shown
-
-
-@pytest.mark.slow
 def test_many_classes_with_long_names_have_a_row_each_within_the_picture(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     n_classes = 100

@@ -1,25 +1,21 @@
-"""Draws class accuracies, their Lorenz curves and compared corrections, as SVG files."""
+"""Draws class accuracies, and their Lorenz curves, as SVG files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import cycle
 from pathlib import Path
 
-from biasboard.ground.charts.drawing import DASHED, FIRST, MUTED, SECOND, SERIES, SHAPES, Chart, Drawing, width_of
+from biasboard.ground.charts.drawing import DASHED, FIRST, MUTED, SECOND, Chart, Drawing, width_of
 from biasboard.ground.charts.labels import row_names
 from biasboard.ground.charts.planes import Dot, Kind, Plane, legend, ticks
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from evaluators.calibration.reweighting.command.class_report import Measured
-from schemas.outputs.documents import ComparedMethods
 
 # Height of a class in pixels, and the smaller one in charts with more than _MANY classes.
 _STEP, _SMALL_STEP, _MANY = 22, 14, 30
 # Distance of a mark from the middle of its class, as a share of the height, so that before and after do not overlap.
 _SHIFT = 0.17
 _WIDTH, _PLANE = 420, 360
-_MARGIN = 0.12
 _STATES = {"before": SECOND, "after": FIRST}
 
 
@@ -44,11 +40,6 @@ def draw_measured(folder: Path, report: Measured) -> list[Path]:
         Paths of the files.
     """
     return [_written(folder / "classes.svg", _classes(report)), _written(folder / "lorenz.svg", _lorenz(report))]
-
-
-def draw_methods(folder: Path, report: ComparedMethods) -> Path:
-    """Draw the mean class accuracy of compared methods against their Gini index."""
-    return _written(folder / "trade.svg", _methods(report))
 
 
 def _written(path: Path, chart: Chart) -> Path:
@@ -116,26 +107,3 @@ def _lorenz(report: Measured) -> Chart:
                 plane.dots([Dot(share, part, _STATES[state]) for share, part in summary.lorenz], size=2.8)
     legend(drawing, kinds)
     return _finished(drawing, report.title, 0)
-
-
-def _methods(report: ComparedMethods) -> Chart:
-    """Chart the mean class accuracy of methods against their Gini index, where it is defined."""
-    known = [(method, method.gini) for method in report.methods if method.gini is not None]
-    x, y = _around([gini for _, gini in known]), _around([method.mean_class_accuracy for method, _ in known])
-    drawing = Drawing()
-    plane = Plane(drawing, _WIDTH, _PLANE, x=x, y=y)
-    plane.axis_below(ticks(*x, 6), "Gini index of the class accuracies (0 is even)")
-    plane.axis_beside(ticks(*y, 6), "mean class accuracy")
-    for number, ((method, gini), colour, shape) in enumerate(zip(known, cycle(SERIES), cycle(SHAPES), strict=False)):
-        plane.dots([Dot(gini, method.mean_class_accuracy, colour, shape=shape, is_hollow=True)], size=4.5)
-        legend(drawing, [Kind(method.name, colour, shape, is_hollow=True)], left=_WIDTH + 20, y=10 + 20 * number)
-    return _finished(drawing, report.judged, 0)
-
-
-def _around(values: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of an axis with room around the values."""
-    if not values:
-        return 0.0, 1.0
-    low, high = min(values), max(values)
-    room = max(_MARGIN * (high - low), 0.005)
-    return low - room, high + room

@@ -1,4 +1,4 @@
-"""The commands of ``python -m evaluators reweight`` (evaluate, fit, compare and apply), with their options."""
+"""The commands of ``python -m evaluators reweight`` (evaluate, fit and apply), with their options."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
-from evaluators.calibration.reweighting.command.class_charts import check_folder, draw_measured, draw_methods
+from evaluators.calibration.reweighting.command.class_charts import check_folder, draw_measured
 from evaluators.calibration.reweighting.command.class_report import measured, print_measured, print_notes
-from evaluators.calibration.reweighting.command.comparison_report import compared, print_compared
 from evaluators.calibration.reweighting.command.prediction_files import WRITERS
 from evaluators.calibration.reweighting.command.readers import read_rows
 from evaluators.calibration.reweighting.command.rows import InputChoice, are_numbers
 from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
-from schemas.outputs.documents import ComparedMethods, FittedRules, MeasuredClasses, RulesCandidate
+from schemas.outputs.documents import FittedRules, MeasuredClasses, RulesCandidate
 from schemas.printed import with_format
 
 Input: TypeAlias = Annotated[
@@ -151,42 +150,6 @@ def fit_command(
         test=None if tested is None else tested.document,
         plots=tuple(map(str, charts)),
     )
-
-
-@one_line_errors()
-@with_format(ComparedMethods)
-@with_options
-def compare_command(
-    path: Input,
-    choice: InputChoice,
-    test: Test = None,
-    test_split: TestSplits = None,
-    seed: Annotated[int, typer.Option(help="Seed of the halves and of the search of preset paper.", min=0)] = 0,
-    plots: Annotated[
-        Path | None,
-        typer.Option(help="Folder to draw a chart into, as SVG: mean class accuracy against the Gini index (trade)."),
-    ] = None,
-) -> ComparedMethods:
-    """Fit each preset and two corrections of one line, and compare them on rows that none was fitted on.
-
-    The rows are those of --test, or without it all rows: each half is fitted on once, and measured on once.
-    """
-    choice = replace(choice, path=path)
-    of_test = _test_choice(choice, test, tuple(test_split or ()))
-    check_folder(plots)
-    with working(f"reading {path}"):
-        rows = read_rows(choice)
-        test_rows = None if of_test is None else read_rows(of_test, rows.classes)
-    with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
-        report = compared(rows, test_rows, seed)
-    charts = [] if plots is None else [draw_methods(plots, report)]
-    print_notes(rows)
-    if test_rows is not None:
-        print_notes(test_rows)
-    print_compared(report)
-    for chart in charts:
-        print(f"chart {chart}")
-    return replace(report, plots=tuple(map(str, charts)))
 
 
 @one_line_errors()

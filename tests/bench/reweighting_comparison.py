@@ -1,22 +1,17 @@
-"""Compares the presets with two corrections of one line, on rows that none of them was fitted on.
+"""Predicts by the presets and by two corrections of one line, for rows that none of them was fitted on.
 
-A correction that loses to a division by a column's mean is not worth its fit, so that both divisions are measured
-beside the presets wherever these are.
+A correction that loses to a division by a column's mean is not worth its fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import ClassRules, prepared
-from evaluators.statistics.class_accuracies import sen_welfare
-
-_N_RESAMPLES = 1000
 
 
 def mean_division(probabilities: FloatArray, targets: IntArray) -> ClassRules:
@@ -103,41 +98,3 @@ def random_half(targets: IntArray, seed: int) -> BoolArray:
         rows = rng.permutation(np.flatnonzero(targets == of_class))
         mask[rows[: len(rows) // 2]] = True
     return mask
-
-
-class Lead(NamedTuple):
-    """How far the Sen welfare of one method is above that of another on the same rows, with a 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-def sen_lead(targets: IntArray, leading: IntArray, other: IntArray, n_classes: int) -> Lead:
-    """Return the lead of some predictions over others in Sen welfare.
-
-    The interval comes from resampling the rows of each class, with both predictions of a row kept together.
-
-    Args:
-        targets: Index of the right class of each row, shape (n,).
-        leading: The predictions of one method, shape (n,).
-        other: Those of the other method, shape (n,).
-        n_classes: Number of classes.
-    """
-    supports = np.bincount(targets, minlength=n_classes)
-    occurs = supports > 0
-    # Of each class, the rows where neither, only the other, only the leading one, and both are right.
-    cells = np.bincount(4 * targets + 2 * (leading == targets) + (other == targets), minlength=4 * n_classes)
-    cells = cells.reshape(n_classes, 4)[occurs]
-    supports = supports[occurs]
-    rng = np.random.default_rng(0)
-    drawn = rng.multinomial(supports, cells / supports[:, None], size=(_N_RESAMPLES, len(supports)))
-
-    def lead(counts: IntArray) -> FloatArray:
-        shares = [(counts[..., place] + counts[..., 3]) / supports for place in (2, 1)]
-        ahead: FloatArray = sen_welfare(shares[0]) - sen_welfare(shares[1])
-        return ahead
-
-    value, resampled = float(lead(cells)), lead(drawn)
-    low, high = np.quantile(resampled, (0.025, 0.975)) - resampled.mean() + value
-    return Lead(value, float(low), float(high))
