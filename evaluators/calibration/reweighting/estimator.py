@@ -92,7 +92,7 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.classes_, targets = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
         self.fit_ = fit_rules(probabilities, targets, settings, self.classes_.tolist())
         self.rules_ = StoredRules.of(self.fit_, settings, self.classes_.tolist())
-        for note in self.fit_.notes:
+        for note in self.fit_.report.notes:
             warnings.warn(note, UserWarning, stacklevel=2)
         return self
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.problem import ROUNDING, Candidate, Problem, Score, Solution
+from evaluators.calibration.reweighting.problem import ROUNDING, NamedRules, Problem, RulesScore, Solution
 from evaluators.calibration.reweighting.rules import ClassRules
 from evaluators.calibration.reweighting.top_two import TopTwo
 
@@ -175,7 +175,7 @@ class _Logistic(NamedTuple):
 def convex(problem: Problem) -> Solution:
     """Return the weights of the balanced logistic model, whatever the objective."""
     weights = ClassRules.of_weights(np.exp(balanced_log_weights(problem)))
-    return Solution((Candidate("convex", weights),), 1)
+    return Solution((NamedRules("convex", weights),), 1)
 
 
 def path(problem: Problem) -> Solution:
@@ -183,7 +183,7 @@ def path(problem: Problem) -> Solution:
     balanced = balanced_log_weights(problem)
     even = equalising_steps(problem)[-1].log_weights
     points = [
-        Candidate(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
+        NamedRules(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
         for name, start, end in (
             ("to convex", np.zeros_like(balanced), balanced),
             ("to equal accuracies", balanced, even),
@@ -202,7 +202,7 @@ def coordinate(problem: Problem) -> Solution:
         start = ClassRules.of_weights(np.exp(log_weights))
         weights, n_tried = _improved(problem, start.weights)
         n_evaluations += n_tried
-        candidates += [Candidate(name, start), Candidate(f"from {name}", ClassRules.of_weights(weights))]
+        candidates += [NamedRules(name, start), NamedRules(f"from {name}", ClassRules.of_weights(weights))]
     return Solution(tuple(candidates), n_evaluations)
 
 
@@ -221,7 +221,9 @@ def shrunk(problem: Problem) -> Solution:
     searched = problem.centred(np.log(best.rules.weights))
     log_weights = trust * searched + (1 - trust) * balanced_log_weights(problem)
     rules = ClassRules.of_weights(np.exp(log_weights))
-    return Solution((Candidate(f"{trust:.0%} of the way from convex to the best search", rules),), search.n_evaluations)
+    return Solution(
+        (NamedRules(f"{trust:.0%} of the way from convex to the best search", rules),), search.n_evaluations
+    )
 
 
 def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
@@ -250,7 +252,7 @@ def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
     return weights, n_tried
 
 
-class _Line(NamedTuple):
+class _Breakpoints(NamedTuple):
     """The right rows at all weights of a class that can be optimal."""
 
     weights: FloatArray
@@ -259,7 +261,7 @@ class _Line(NamedTuple):
     """Number of right rows of each class at each weight, shape (n_points, n_classes)."""
 
 
-def _line(top: TopTwo, class_index: int, is_monotone: bool) -> _Line | None:
+def _line(top: TopTwo, class_index: int, is_monotone: bool) -> _Breakpoints | None:
     """Return the line of a class; None if its weight changes nothing.
 
     A class wins a row when its weight exceeds the row's threshold: the best other value divided by its own probability.
@@ -299,7 +301,7 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> _Line | None:
     lost = np.bincount(won_at[was_right] * n_classes + targets[was_right], minlength=n_stops * n_classes)
     changes = -lost.reshape(n_stops, n_classes).astype(np.float64)
     changes[:, class_index] += np.bincount(won_at[targets == class_index], minlength=n_stops)
-    return _Line(weights, np.cumsum(np.vstack([lowest, changes]), axis=0))
+    return _Breakpoints(weights, np.cumsum(np.vstack([lowest, changes]), axis=0))
 
 
 def anneal(problem: Problem) -> Solution:
@@ -318,7 +320,7 @@ def anneal(problem: Problem) -> Solution:
         search = _Annealing(problem)
         search.anneal(np.random.default_rng(problem.seed + restart))
         search.improve()
-        candidates.append(Candidate(f"restart {restart}", problem.rule_set.rules(search.best)))
+        candidates.append(NamedRules(f"restart {restart}", problem.rule_set.rules(search.best)))
         n_evaluations += search.n_evaluations
     return Solution(tuple(candidates), n_evaluations)
 
@@ -388,7 +390,7 @@ class _Annealing:
         worse_by = new - self._score.objective if new > self._score.objective else 0.0
         if worse_by > 0 and (temperature <= 0 or chance >= math.exp(-worse_by / temperature)):
             return
-        score = Score(new, -float(objective.mean(n_right)))
+        score = RulesScore(new, -float(objective.mean(n_right)))
         if temperature <= 0 and not score < self._score:
             return
         self._top.accept(class_index, values)

@@ -15,7 +15,17 @@ import typer
 from evaluators.calibration.reweighting.command import COMMANDS, HELP, app
 from evaluators.calibration.reweighting.rules_file import StoredRules
 from tests.commands import run
-from tests.evaluators.commands.made_shares import NAMES, Made, error, made, read_csv, reweight, said, write_csv
+from tests.evaluators.commands.made_shares import (
+    NAMES,
+    Made,
+    error,
+    made,
+    measured,
+    read_csv,
+    reweight,
+    said,
+    write_csv,
+)
 
 
 @pytest.fixture
@@ -26,10 +36,6 @@ def shares(tmp_path: Path) -> Path:
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "other.csv", made(400, seed=1))
-
-
-def value(summary: Any, name: str) -> float:
-    return float(next(one["value"] for one in summary["measures"] if one["name"] == name))
 
 
 def accuracies(rows: Made, predicted: np.ndarray) -> list[float]:
@@ -61,17 +67,22 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     shares: Path, other: Path, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.json"
-    told = json.loads(said("fit", shares, "--test", other, "--out", rules, "--format", "json"))
+    found = measured(tmp_path, "fit", shares, "--test", other, "--out", rules)
     document = json.loads(rules.read_text(encoding="utf-8"))
     assert document["classes"] == [*NAMES]
-    for name, rows in (("fitted", made()), ("test", made(400, seed=1))):
+    titles = {"fitted on shares.csv": made(), "measured on other.csv": made(400, seed=1)}
+    assert [*found] == [f"{title}, {state}" for title in titles for state in ("before", "after")]
+    for title, rows in titles.items():
         for state, weights in (("before", np.ones(4)), ("after", np.array(document["weights"]))):
+            report = found[f"{title}, {state}"]
             expected = accuracies(rows, (rows.shares * weights).argmax(axis=1))
-            assert [one["value"] for one in told[name][state]["classes"]] == pytest.approx(expected)
-            assert value(told[name][state], "gini") == pytest.approx(gini(expected))
-            assert value(told[name][state], "mean_class_accuracy") == pytest.approx(sum(expected) / 4)
-    assert value(told["fitted"]["after"], "sen_welfare") > value(told["fitted"]["before"], "sen_welfare")
-    assert [one["is_chosen"] for one in told["candidates"]].count(True) == 1
+            assert report.accuracies == pytest.approx(expected)
+            assert float(report.measures["gini"]) == pytest.approx(gini(expected))
+            assert float(report.measures["mean_class_accuracy"]) == pytest.approx(sum(expected) / 4)
+    before, after = (
+        float(found[f"fitted on shares.csv, {one}"].measures["sen_welfare"]) for one in ("before", "after")
+    )
+    assert after > before
 
 
 @pytest.mark.slow
@@ -89,7 +100,7 @@ def test_what_is_traded_and_doubted_is_said(shares: Path, other: Path, tmp_path:
     assert "traded: mean class accuracy" in alone
     assert "warning: these rows were fitted on" in alone
     assert "give other rows with --test" in alone
-    assert "most 'fox'" in alone, "the class that loses is named"
+    assert "'fox' loses most" in alone, "the class that loses is named"
     tested = said(*asked, "--test", other)
     assert "read those of the other rows below" in tested
     assert "measured on other.csv" in tested
@@ -141,11 +152,10 @@ def test_corrected_rows_keep_their_ids_and_can_be_read_again(shares: Path, tmp_p
         assert [row["label"] for row in read] == rows.labels
         first = [float(read[0][f"p_{name}"]) for name in NAMES]
         assert first == pytest.approx((values[0] / values[0].sum()).tolist())
-    before = json.loads(said("evaluate", out, "--format", "json"))["before"]
-    assert (
-        before["classes"]
-        == json.loads(said("evaluate", shares, "--rules", rules, "--format", "json"))["after"]["classes"]
-    )
+    (again,) = measured(tmp_path, "evaluate", out).values()
+    *_, after = measured(tmp_path, "evaluate", shares, "--rules", rules).values()
+    assert again.accuracies == after.accuracies
+    assert again.measures == after.measures
     assert "has a column 'predicted' already" in error("apply", out, "--rules", rules, "--out", tmp_path / "b.csv")
     assert "has a column 'predicted' already" in error("evaluate", out, "--rules", rules)
 
@@ -174,6 +184,8 @@ def test_no_input_and_no_other_file_is_overwritten(shares: Path, other: Path, tm
     rules, before = tmp_path / "rules.json", shares.read_bytes()
     assert "is an input of this command" in error("fit", shares, "--out", shares)
     assert "is an input of this command" in error("fit", shares, "--test", other, "--out", other)
+    assert "is an input of this command" in error("evaluate", shares, "--measures", shares)
+    assert "does not end with .csv" in error("evaluate", shares, "--measures", tmp_path / "measures.json")
     note = tmp_path / "note.txt"
     note.write_text("mine", encoding="utf-8")
     assert "exists and holds no rules; choose another name" in error("fit", shares, "--out", note)
@@ -229,6 +241,31 @@ def test_the_command_needs_no_scikit_learn(shares: Path, tmp_path: Path) -> None
     program = "import sys\nsys.modules['sklearn'] = None\nfrom evaluators.__main__ import app\napp()\n"
     run("-c", program, "reweight", "fit", shares, "--out", tmp_path / "rules.json", fresh=True, status=0)
     assert StoredRules.read(tmp_path / "rules.json").document.solver == "shrunk"
+
+
+def test_many_classes_are_shown_in_part_and_written_whole(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"={number}" for number in range(100)]
+    labels = np.repeat(names, 3)
+    np.savez(tmp_path / "many.npz", probabilities=rng.dirichlet(np.ones(100), 300), labels=labels, classes=names)
+    assert "100 classes; --measures FILE.csv writes all of them" in said("evaluate", tmp_path / "many.npz")
+    (report,) = measured(tmp_path, "evaluate", tmp_path / "many.npz").values()
+    assert [row["name"] for row in report.classes] == [f"'{name}" for name in names], "no cell is a formula"
+    assert {row["n_rows"] for row in report.classes} == {"3"}
+
+
+def test_a_value_that_is_unknown_has_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.csv"
+    path.write_text("a,b,c,label\n0.1,0.9,0,a\n0.9,0.1,0,b\n", encoding="utf-8")
+    assert "without a value: Gini index (nothing is right" in said("evaluate", path)
+    (report,) = measured(tmp_path, "evaluate", path).values()
+    assert (report.measures["gini"], report.measures["sen_welfare"]) == ("", "0.0")
+    assert [(row["value"], row["reason"]) for row in report.classes] == [
+        *[("0.0", "")] * 2,
+        ("", "no row is of this class"),
+    ]
+    reasons = {row["name"]: row["reason"] for row in read_csv(tmp_path / "measures.csv")}
+    assert reasons["gini"].startswith("nothing is right")
 
 
 def test_help_is_printed_without_arguments() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,24 +16,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.evaluators.commands.made_shares import NAMES, error, made, said, write_csv
+from tests.evaluators.commands.made_shares import NAMES, ReadReport, error, made, measured, said, write_csv
 
 HEADER = "id,a,b,label\n"
 ROWS = "1,0.6,0.4,a\n2,0.3,0.7,b\n"
 
 
-def figures(*arguments: object) -> Any:
-    return json.loads(said("evaluate", *arguments, "--format", "json"))["before"]
+def report(*arguments: object) -> ReadReport:
+    with tempfile.TemporaryDirectory() as folder:
+        (found,) = measured(Path(folder), "evaluate", *arguments).values()
+        return found
+
+
+def classes(*arguments: object) -> list[tuple[str, int]]:
+    return [(row["name"], int(row["n_rows"])) for row in report(*arguments).classes]
 
 
 def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
     rows = made()
-    expected = figures(write_csv(tmp_path / "a.csv", rows))
+    expected = report(write_csv(tmp_path / "a.csv", rows))
     right = rows.shares.argmax(axis=1) == rows.targets
-    for place, one in enumerate(expected["classes"]):
+    for place, one in enumerate(expected.classes):
         of_class = rows.targets == place
-        assert (one["label"], one["n_rows"]) == (NAMES[place], int(of_class.sum()))
-        assert one["value"] == pytest.approx(right[of_class].mean())
+        assert (one["name"], one["n_rows"]) == (NAMES[place], str(of_class.sum()))
+        assert float(one["value"]) == pytest.approx(right[of_class].mean())
     columns = {name: rows.shares[:, place] for place, name in enumerate(NAMES)}
     pq.write_table(pa.table(columns | {"label": rows.labels}), tmp_path / "a.parquet")
     np.savez(tmp_path / "a.npz", probabilities=rows.shares, labels=rows.labels, classes=NAMES)
@@ -43,11 +50,12 @@ def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
     ]
     (tmp_path / "vectors").write_text("".join(lines), encoding="utf-8")
     for name in ("a.parquet", "a.npz", "sorted.npz"):
-        assert figures(tmp_path / name) == expected, name
-    assert figures(tmp_path / "vectors", "--classes", ",".join(NAMES)) == expected
-    by_number = figures(tmp_path / "vectors")
-    assert [one["label"] for one in by_number["classes"]] == ["0", "1", "2", "3"]
-    assert by_number["measures"] == expected["measures"]
+        assert report(tmp_path / name).measures == expected.measures, name
+        assert classes(tmp_path / name) == classes(tmp_path / "a.csv"), name
+    assert report(tmp_path / "vectors", "--classes", ",".join(NAMES)).measures == expected.measures
+    assert classes(tmp_path / "vectors", "--classes", ",".join(NAMES)) == classes(tmp_path / "a.csv")
+    assert [name for name, _ in classes(tmp_path / "vectors")] == ["0", "1", "2", "3"]
+    assert report(tmp_path / "vectors").measures == expected.measures
 
 
 @pytest.mark.parametrize(
@@ -65,10 +73,8 @@ def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
 def test_the_columns_of_classes_are_found(tmp_path: Path, text: str, options: tuple[str, ...]) -> None:
     path = tmp_path / "shares.csv"
     path.write_bytes(text.encode())
-    assert [(one["label"], one["n_rows"], one["value"]) for one in figures(path, *options)["classes"]] == [
-        ("a", 1, 1.0),
-        ("b", 1, 1.0),
-    ]
+    assert classes(path, *options) == [("a", 1), ("b", 1)]
+    assert report(path, *options).accuracies == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -231,8 +237,7 @@ def test_no_written_cell_is_a_formula_and_each_is_read_as_it_was(tmp_path: Path)
         written = list(csv.DictReader(file))
     assert [row["id"] for row in written] == [f"'{name}" for name in ids[:5]] + ["-3", "7" * 5000, "plain"]
     assert {row["label"] for row in written} == {"'=a", "-1"}, "a number is no formula"
-    before, after = (figures(name)["classes"] for name in (path, out))
-    assert [(one["label"], one["n_rows"]) for one in after] == [(one["label"], one["n_rows"]) for one in before]
+    assert classes(out) == classes(path)
 
 
 def test_weights_that_are_all_zero_are_no_rules(tmp_path: Path) -> None:
@@ -295,4 +300,4 @@ def test_options_that_do_not_fit_the_input_are_refused(tmp_path: Path, options: 
 def test_a_language_may_be_called_id(tmp_path: Path) -> None:
     path = tmp_path / "languages.csv"
     path.write_text("id,de,label\n0.6,0.4,id\n0.3,0.7,de\n", encoding="utf-8")
-    assert [one["label"] for one in figures(path)["classes"]] == ["id", "de"]
+    assert [name for name, _ in classes(path)] == ["id", "de"]

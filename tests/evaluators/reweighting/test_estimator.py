@@ -105,7 +105,7 @@ def test_a_class_may_have_no_rows(tmp_path: Path) -> None:
     probabilities = np.column_stack([made.probabilities[:, :1], np.full(200, 1e-3), made.probabilities[:, 1:]])
     names = np.array(["a", "c", "d"])[made.targets]
     fitted = Reweighter(classes=list("abcd")).fit(probabilities, names)
-    assert fitted.fit_.accuracies.supports[1] == 0
+    assert fitted.fit_.report.supports[1] == 0
     fitted.save(tmp_path / "rules.json")
     assert json.loads((tmp_path / "rules.json").read_text())["fit_report"]["class_accuracies_after"][1] is None
     assert (
@@ -213,8 +213,8 @@ def test_fitting_and_files_need_no_scikit_learn(tmp_path: Path) -> None:
         "from evaluators.calibration.reweighting import fitting, rules_file\n"
         "import numpy as np\n"
         "rows, targets = np.array([[.9, .1], [.8, .2], [.3, .7]]), np.array([0, 1, 1])\n"
-        "fit = fitting.fit_rules(rows, targets, fitting.Settings())\n"
-        "rules_file.StoredRules.of(fit, fitting.Settings(), ['a', 'b']).write(Path(sys.argv[1]))\n"
+        "fit = fitting.fit_rules(rows, targets, fitting.FitSettings())\n"
+        "rules_file.StoredRules.of(fit, fitting.FitSettings(), ['a', 'b']).write(Path(sys.argv[1]))\n"
     )
     path = tmp_path / "rules.json"
     run("-c", program, path, fresh=True, status=0)

@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.calibration.reweighting.array_checks import checked_probabilities, coded_targets
 from evaluators.calibration.reweighting.estimator import Reweighter
-from evaluators.calibration.reweighting.fitting import Settings, fit_rules
+from evaluators.calibration.reweighting.fitting import FitSettings, fit_rules
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, unequal
 
@@ -107,7 +107,7 @@ def test_choices_that_mean_nothing_are_refused(choices: dict[str, Any], said: st
 
 
 def notes(made: Made, **choices: Any) -> str:
-    return " / ".join(fit_rules(made.probabilities, made.targets, Settings(**choices)).notes)
+    return " / ".join(fit_rules(made.probabilities, made.targets, FitSettings(**choices)).report.notes)
 
 
 @pytest.mark.parametrize(("n_rows", "is_few"), [(98, True), (100, False)])
@@ -123,34 +123,37 @@ def test_falls_of_accuracies_are_told_with_their_numbers() -> None:
     base = biased(3, 2000, 4, skew=0.9, bias=0.0)
     # A classifier that knows how frequent classes are: even accuracies cost it accuracy over all rows.
     made = Made(base.probabilities * np.bincount(base.targets), base.targets)
-    fit = fit_rules(made.probabilities, made.targets, Settings(solver="coordinate", objective="gini", has_floor=False))
+    fit = fit_rules(
+        made.probabilities, made.targets, FitSettings(solver="coordinate", objective="gini", has_floor=False)
+    )
     targets = made.targets.tolist()
     before = made.probabilities.argmax(axis=1).tolist()
     after = fit.rules.predict(made.probabilities).tolist()
     one, other = (oracle.accuracies(targets, guesses, 4) for guesses in (before, after))
-    np.testing.assert_array_equal(fit.accuracies.before, one)
-    np.testing.assert_array_equal(fit.accuracies.after, other)
+    assert fit.report.class_accuracies_before == tuple(one)
+    assert fit.report.class_accuracies_after == tuple(other)
     micro = [np.mean([a == b for a, b in zip(targets, guesses, strict=True)]) for guesses in (before, after)]
     assert micro[1] < micro[0]
-    said = " / ".join(fit.notes)
-    assert f"the accuracy over all fitted rows falls from {micro[0]:.4f} to {micro[1]:.4f}" in said
+    said = " / ".join(fit.report.notes)
+    assert (
+        f"on the fitted rows the accuracy over all rows falls by {micro[0] - micro[1]:.4f}, from {micro[0]:.4f}" in said
+    )
     n_falling = sum(b < a for a, b in zip(one, other, strict=True))
     worst = max(range(4), key=lambda place: one[place] - other[place])
     assert n_falling > 0
-    assert f"{n_falling} of 4 classes get less accurate on the fitted rows" in said
-    assert f"{one[worst]:.4f} to {other[worst]:.4f}" in said
+    assert f"{n_falling} of 4 classes lose" in said
+    assert f"from {one[worst]:.4f} to {other[worst]:.4f}" in said
 
 
 def test_a_fall_of_the_mean_is_told_where_no_floor_holds_it() -> None:
     made = unequal(0)
     targets = made.targets
-    free = fit_rules(made.probabilities, targets, Settings(solver="coordinate", objective="gini", has_floor=False))
+    free = fit_rules(made.probabilities, targets, FitSettings(solver="coordinate", objective="gini", has_floor=False))
     before = oracle.mean(oracle.accuracies(targets.tolist(), made.probabilities.argmax(axis=1).tolist(), 4))
     after = oracle.mean(oracle.accuracies(targets.tolist(), free.rules.predict(made.probabilities).tolist(), 4))
     assert after < before - 0.02
-    assert f"the mean class accuracy on the fitted rows falls from {before:.4f} to {after:.4f}" in " / ".join(
-        free.notes
-    )
+    told = f"the mean class accuracy falls by {before - after:.4f}, from {before:.4f} to {after:.4f}"
+    assert told in " / ".join(free.report.notes)
     assert "mean class accuracy" not in notes(made, solver="coordinate", objective="gini")
 
 
@@ -161,9 +164,9 @@ def test_a_fit_without_doubts_says_nothing() -> None:
 
 def test_the_estimator_warns_what_the_fit_notes() -> None:
     made = biased(0, 60, 3)
-    with pytest.warns(UserWarning, match="get less accurate") as caught:
+    with pytest.warns(UserWarning, match="classes lose") as caught:
         fitted = Reweighter().fit(made.probabilities, made.targets)
-    assert tuple(str(one.message) for one in caught) == fitted.fit_.notes
+    assert tuple(str(one.message) for one in caught) == fitted.fit_.report.notes
 
 
 def test_notes_of_a_fit_name_the_class_that_loses() -> None:
@@ -172,5 +175,5 @@ def test_notes_of_a_fit_name_the_class_that_loses() -> None:
     scores = rng.normal(0, 1, (300, 3)) + np.array([0.0, 0.0, 1.5])
     scores[np.arange(300), targets] += 1.5
     odds = np.exp(scores)
-    fit = fit_rules(odds / odds.sum(axis=1, keepdims=True), targets, Settings(), ["red", "green", "blue"])
-    assert any("most 'blue': " in note for note in fit.notes)
+    fit = fit_rules(odds / odds.sum(axis=1, keepdims=True), targets, FitSettings(), ["red", "green", "blue"])
+    assert any("'blue' loses most, from " in note for note in fit.report.notes)

@@ -1,8 +1,8 @@
 """The commands ``python -m evaluators reweight evaluate|fit|apply``: *commands*.
 
 *readers* recognises the input: a file of class probabilities (*tables*) or a finished run (*run_rows*), either of which
-becomes *rows*. *class_report* measures and prints them before and after a correction,
-*class_charts* draws charts, and *prediction_files* writes the predictions.
+becomes *rows*. *report_tables* prints accuracies before and after a correction, and *prediction_files* writes the
+predictions.
 """
 
 from __future__ import annotations
