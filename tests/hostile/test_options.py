@@ -72,9 +72,6 @@ TABLE: dict[str, Row] = {
     **values(
         ["reweight", "evaluate", "INPUT"], "--classes", {"long": LONG, "none": "", "a quote": '"a', "one": "a"}, ""
     ),
-    **values(
-        ["reweight", "evaluate", "INPUT"], "--file-format", {"a word": "x", "none": "", "long": LONG}, "--file-format"
-    ),
     **values(["ranks", "INPUT"], "--item", {"missing": "x", "none": "", "long": LONG}, ""),
     **values(
         ["build", "superni", "--out", "OUT"], "--tasks", {"missing": "x", "long": LONG, "none": "", "a comma": ","}, ""

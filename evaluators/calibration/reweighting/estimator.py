@@ -12,18 +12,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import assert_all_finite, get_tags, indexable
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from biasboard.ground.columns import FloatArray
-from evaluators.calibration.reweighting.array_checks import (
-    check_known,
-    check_rows,
-    checked_probabilities,
-    coded_targets,
-)
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
-from evaluators.calibration.reweighting.rules import prepared
+from evaluators.calibration.reweighting.problem import LEAST_CLASSES
+from evaluators.calibration.reweighting.rules import first_fault, prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
 
 CrossValidation: TypeAlias = int | Literal["prefit"] | Any
@@ -87,9 +82,8 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             UserWarning: the accuracy over all rows or that of a class falls, or a class has few rows.
         """
         settings = preset_settings(self.preset, self.random_state)
-        X, y = self._validated(X, y)  # noqa: N806
-        probabilities = checked_probabilities(X)
-        self.classes_, targets = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
+        probabilities, y = self._checked(X, y)
+        self.classes_, targets = self._coded(y, probabilities.shape[1])
         self.fit_ = fit_rules(probabilities, targets, settings, self.classes_.tolist())
         self.rules_ = StoredRules.of(self.fit_, settings, self.classes_.tolist())
         for note in self.fit_.report.notes:
@@ -98,7 +92,7 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def transform(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
         """Return the corrected value of each class in each row, shape (n, n_classes); rows need not sum to 1."""
-        probabilities = self._checked(X)
+        probabilities = self._prepared(X)
         return self.rules_.rules.transform(probabilities)
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
@@ -106,12 +100,12 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
         They rank the classes of a row but are not calibrated probabilities, least of all with membership functions.
         """
-        probabilities = self._checked(X)
+        probabilities = self._prepared(X)
         return self.rules_.rules.shares(probabilities)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
         """Return the class with the largest corrected value in each row, shape (n,); the first in a tie."""
-        probabilities = self._checked(X)
+        probabilities = self._prepared(X)
         predicted: npt.NDArray[Any] = self.classes_[self.rules_.rules.predict(probabilities)]
         return predicted
 
@@ -138,21 +132,45 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         loaded.n_features_in_ = len(document.classes)
         return loaded
 
-    def _validated(self, X: npt.ArrayLike, *y: npt.ArrayLike, reset: bool = True) -> Any:  # noqa: N803
-        try:
-            return validate_data(self, X, *y, reset=reset, ensure_all_finite=False, dtype="numeric")
-        except ValueError:
-            # scikit-learn's errors name no row; those of these checks do.
-            check_rows(X)
-            for targets in y:
-                if targets is not None:
-                    check_known(targets)
-            raise
+    def _checked(self, X: npt.ArrayLike, *y: npt.ArrayLike, reset: bool = True) -> Any:  # noqa: N803
+        # Values are checked below, since the errors of scikit-learn name no row.
+        checked = validate_data(
+            self, X, *y, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_features=LEAST_CLASSES
+        )
+        probabilities = checked[0] if y else checked
+        if (fault := first_fault(probabilities)) is not None:
+            place = f"row {fault.row}" + ("" if fault.column is None else f", column {fault.column}")
+            kind = "Negative values in data: " if (probabilities < 0).any() else ""
+            raise ValueError(f"{kind}{place} {fault.problem}")
+        return checked
 
-    def _checked(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
+    def _prepared(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
         check_is_fitted(self)
-        X = self._validated(X, reset=False)  # noqa: N806
-        return prepared(checked_probabilities(X, len(self.classes_)), self.rules_.document.map)
+        return prepared(self._checked(X, reset=False), self.rules_.document.map)
+
+    def _coded(self, y: npt.ArrayLike, n_columns: int) -> tuple[npt.NDArray[Any], IntArray]:
+        """Return the classes in the order of the columns, and the index of the right class of each row."""
+        assert_all_finite(y, input_name="y")
+        try:
+            check_classification_targets(y)
+            occurring = unique_labels(y)
+        except TypeError as error:
+            raise ValueError(
+                "y mixes texts with others, or has None; give all classes as texts or as integers"
+            ) from error
+        if len(occurring) < LEAST_CLASSES:
+            raise ValueError(f"all rows are of one class, {occurring.tolist()[0]!r}; give rows of at least two classes")
+        columns = occurring if self.classes is None else np.asarray(list(self.classes))
+        if columns.shape != (n_columns,) or len({*columns.tolist()}) < n_columns:
+            have = f"{len(occurring)} classes occur" if self.classes is None else f"'classes' is {columns.tolist()}"
+            raise ValueError(f"the probabilities have {n_columns} columns, and {have}; name each column by 'classes'")
+        index_of = {name: index for index, name in enumerate(columns.tolist())}
+        names = np.asarray(y).tolist()
+        for row, name in enumerate(names):
+            if name not in index_of:
+                have = ", ".join(map(repr, index_of))
+                raise ValueError(f"the class of row {row} is {name!r}, which is no column; have: {have}")
+        return columns, np.array([index_of[name] for name in names], dtype=np.int64)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rules_")

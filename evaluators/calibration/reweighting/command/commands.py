@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,17 +10,24 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
 from biasboard.ground.options import Only, with_options
-from biasboard.ground.plain_text import visible
+from biasboard.ground.plain_text import protected, visible
 from biasboard.ground.progress import working
 from evaluators.calibration.reweighting.accuracy_report import AccuracyReport, accuracy_report, write_reports
-from evaluators.calibration.reweighting.command.prediction_files import WRITERS
-from evaluators.calibration.reweighting.command.readers import read_rows
+from evaluators.calibration.reweighting.command.inputs import read_rows
 from evaluators.calibration.reweighting.command.report_tables import print_reports
-from evaluators.calibration.reweighting.command.rows import InputChoice, Rows, are_numbers, listed
+from evaluators.calibration.reweighting.command.rows import (
+    PREDICTED,
+    InputChoice,
+    LabelledRows,
+    are_numbers,
+    listed,
+    share_names,
+)
 from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
@@ -143,17 +151,17 @@ def fit_command(
 def apply_command(
     path: Input,
     # The rules name the classes.
-    choice: Annotated[InputChoice, Only({"kind", "label_column", "prefix", "ignored", "config", "splits"})],
+    choice: Annotated[InputChoice, Only({"label_column", "prefix", "ignored", "config", "splits"})],
     rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
-    out: Annotated[Path, typer.Option(help="File to write: .csv, .parquet or .npz.")],
+    out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
 ) -> None:
     """Apply rules to rows, with or without known classes, and write the predicted class and the corrected shares.
 
     Beside the columns of the input stand the predicted class (predicted) and the corrected share of each class
     (p_CLASS). Rows that were corrected before are refused.
     """
-    if out.suffix not in WRITERS:
-        raise ConfigError(f"--out {out}: ends with none of {', '.join(WRITERS)}; name the file with one of them")
+    if out.suffix not in (".csv", ".parquet"):
+        raise ConfigError(f"--out {out}: ends with neither .csv nor .parquet; name the file with one of them")
     _check_out(out, path, rules)
     stored = _rules(rules)
     choice = replace(choice, path=path)
@@ -162,9 +170,7 @@ def apply_command(
     with working(f"writing {out}"):
         probabilities = prepared(rows.probabilities, stored.document.map)
         indices = stored.rules.predict(probabilities)
-        predicted = [rows.classes[index] for index in indices.tolist()]
-        with replacing(out) as temporary:
-            WRITERS[out.suffix](temporary, rows, predicted, stored.rules.shares(probabilities))
+        _write_predictions(out, rows, indices, stored.rules.shares(probabilities))
     _print_notes(rows)
     n_changed = int((indices != rows.probabilities.argmax(axis=1)).sum())
     print(f"{n_changed:,} of {len(rows):,} predictions changed")
@@ -177,8 +183,7 @@ def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]
     """Return the input to measure on, which shares no rows with the fit; None if none is named."""
     if test is None and not splits:
         return None
-    # Another file may be of another kind, which is recognised anew.
-    of_test = replace(choice, splits=splits) if test is None else replace(choice, path=test, kind=None, splits=splits)
+    of_test = replace(choice, path=choice.path if test is None else test, splits=splits)
     if of_test.path.exists() and choice.path.exists() and of_test.path.samefile(choice.path):
         common = [name for name in splits if name in choice.splits]
         if common or not (splits and choice.splits):
@@ -213,7 +218,7 @@ def _check_measures(path: Path | None, *inputs: Path | None) -> None:
         _check_out(path, *inputs)
 
 
-def _reports(rows: Rows, stored: StoredRules | None) -> dict[str, AccuracyReport]:
+def _reports(rows: LabelledRows, stored: StoredRules | None) -> dict[str, AccuracyReport]:
     """Measure the predictions on some rows before and, if there are rules, after the correction."""
     predictions = {"before": rows.probabilities.argmax(axis=1)}
     if stored is not None:
@@ -227,7 +232,26 @@ def _write_measures(path: Path | None, reports: Mapping[str, Mapping[str, Accura
         print(f"measures {path}")
 
 
-def _print_notes(rows: Rows) -> None:
+def _write_predictions(path: Path, rows: LabelledRows, predicted: IntArray, shares: FloatArray) -> None:
+    """Write the columns of an input with the predicted class and the corrected share of each class in each row."""
+    import pandas as pd
+
+    added = {PREDICTED: [rows.classes[index] for index in predicted.tolist()]}
+    added |= dict(zip(share_names(rows.classes), shares.T, strict=True))
+    frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
+    with replacing(path) as temporary:
+        if path.suffix == ".parquet":
+            frame.to_parquet(temporary, index=False)
+        else:
+            frame.map(_cell).rename(columns=_cell).to_csv(temporary, index=False, lineterminator="\n")
+
+
+def _cell(value: object) -> object:
+    """Return a value as a cell that is no formula; classes are often called -1 and 1, which are none."""
+    return protected(value) if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value) else value
+
+
+def _print_notes(rows: LabelledRows) -> None:
     """Print the number of rows and classes of an input, and notes about rows that were left out."""
     print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
     for note in rows.notes:
