@@ -18,7 +18,7 @@ From rows with known classes to such weights::
 
 A user chooses a preset: ``default``, ``balanced`` as a reference, or ``paper``. *gini_calibration* fits weights of
 labels to the answers of a run, with two solvers of its own, whose values stored results hold. *command* does so for any
-file of probabilities, and *estimator* has two scikit-learn estimators. The other modules use NumPy alone and know no
+file of probabilities, and *estimator* is a scikit-learn estimator. The other modules use NumPy alone and know no
 records or models; the classifier is never asked again.
 
 References:

@@ -30,12 +30,6 @@ class Triangle(NamedTuple):
     level: int
     position: int
 
-    @property
-    def corners(self) -> tuple[float, float, float]:
-        """The probabilities at its left foot, peak and right foot, clipped to [0, 1]."""
-        low, peak, high = (self.position + step for step in (-1, 0, 1))
-        return max(low, 0) / self.level, peak / self.level, min(high, self.level) / self.level
-
     def __call__(self, probabilities: FloatArray) -> FloatArray:
         """Return the membership of each probability, of the same shape, in [0, 1]."""
         scaled = probabilities * self.level
