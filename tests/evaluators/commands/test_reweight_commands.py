@@ -26,6 +26,7 @@ from tests.evaluators.commands.made_shares import (
     said,
     write_csv,
 )
+from tests.evaluators.reweighting import oracle
 
 
 @pytest.fixture
@@ -38,18 +39,9 @@ def other(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "other.csv", made(400, seed=1))
 
 
-def accuracies(rows: Made, predicted: np.ndarray) -> list[float]:
-    """Plain loops over the rows of each class."""
-    found = []
-    for one in range(len(NAMES)):
-        of_class = [p == t for p, t in zip(predicted.tolist(), rows.targets.tolist(), strict=True) if t == one]
-        found.append(sum(of_class) / len(of_class))
-    return found
-
-
-def gini(values: list[float]) -> float:
-    n, mean = len(values), sum(values) / len(values)
-    return sum(abs(a - b) for a in values for b in values) / (2 * n * n * mean)
+def accuracies(rows: Made, values: np.ndarray) -> list[float]:
+    predicted = [oracle.first_largest(row) for row in values.tolist()]
+    return oracle.accuracies(rows.targets.tolist(), predicted, len(NAMES))
 
 
 def test_every_command_says_of_itself_what_the_list_says() -> None:
@@ -75,9 +67,9 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     for title, rows in titles.items():
         for state, weights in (("before", np.ones(4)), ("after", np.array(document["weights"]))):
             report = found[f"{title}, {state}"]
-            expected = accuracies(rows, (rows.shares * weights).argmax(axis=1))
+            expected = accuracies(rows, rows.shares * weights)
             assert report.accuracies == pytest.approx(expected)
-            assert float(report.measures["gini"]) == pytest.approx(gini(expected))
+            assert float(report.measures["gini"]) == pytest.approx(oracle.gini(expected))
             assert float(report.measures["mean_class_accuracy"]) == pytest.approx(sum(expected) / 4)
     before, after = (
         float(found[f"fitted on shares.csv, {one}"].measures["sen_welfare"]) for one in ("before", "after")

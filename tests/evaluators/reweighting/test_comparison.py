@@ -7,7 +7,7 @@ import statistics
 import numpy as np
 import pytest
 
-from tests.bench.reweighting_comparison import (
+from tests.bench.reweighting_rivals import (
     METHODS,
     ONE_LINERS,
     held_out_by,

@@ -240,7 +240,13 @@ def _dcs_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels:
     path = choice.path
     try:
         words = pd.read_csv(
-            path, sep=r"\s+", header=None, dtype=object, keep_default_na=False, quoting=csv.QUOTE_NONE, encoding="utf-8"
+            path,
+            sep=r"\s+",
+            header=None,
+            dtype=object,
+            keep_default_na=False,
+            quoting=csv.QUOTE_NONE,
+            encoding="utf-8-sig",
         )
     except ValueError as error:
         reason = plain_text.one_line(error)
