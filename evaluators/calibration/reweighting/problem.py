@@ -18,6 +18,7 @@ from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
 ObjectiveName: TypeAlias = Literal["sen", "gini"]
 OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini")
 LEAST_CLASSES = 2
+"""Smallest number of classes that can be more or less even."""
 ROUNDING = 1e-12
 """Difference between accuracies or objectives that rounding can cause."""
 # Larger than any gain of an objective per unit of mean accuracy, so that going below the floor never pays.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -42,6 +43,7 @@ def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
         assert float(one["value"]) == pytest.approx(right[of_class].mean())
     columns = {name: rows.shares[:, place] for place, name in enumerate(NAMES)}
     pq.write_table(pa.table(columns | {"label": rows.labels}), tmp_path / "a.parquet")
+    pd.DataFrame(columns | {"label": rows.labels}).set_index("label").to_parquet(tmp_path / "indexed.parquet")
     np.savez(tmp_path / "a.npz", probabilities=rows.shares, labels=rows.labels, classes=NAMES)
     np.savez(tmp_path / "sorted.npz", probabilities=rows.shares, labels=rows.labels)
     lines = [
@@ -49,7 +51,7 @@ def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
         for number, (shares, target) in enumerate(zip(rows.shares, rows.targets, strict=True))
     ]
     (tmp_path / "vectors").write_text("".join(lines), encoding="utf-8")
-    for name in ("a.parquet", "a.npz", "sorted.npz"):
+    for name in ("a.parquet", "indexed.parquet", "a.npz", "sorted.npz"):
         assert report(tmp_path / name).measures == expected.measures, name
         assert classes(tmp_path / name) == classes(tmp_path / "a.csv"), name
     assert report(tmp_path / "vectors", "--classes", ",".join(NAMES)).measures == expected.measures
@@ -62,6 +64,7 @@ def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
     ("text", "options"),
     [
         ("id;a;b;label\n1;0.6;0.4;a\n2;0.3;0.7;b\n", ()),
+        ("sep=;\nid;a;b;label\n1;0.6;0.4;a\n2;0.3;0.7;b\n", ()),
         ("\ufeffa\tb\tlabel\r\n0.6\t0.4\ta\r\n0.3\t0.7\tb\r\n\r\n", ()),
         ("p_a,p_b,age,label\n0.6,0.4,30,a\n0.3,0.7,40,b\n", ()),
         ("q_a,q_b,kind,label\n0.6,0.4,x,a\n0.3,0.7,y,b\n", ("--prefix", "q_")),
@@ -254,6 +257,14 @@ def test_damaged_files_and_folders_are_refused(tmp_path: Path, cut: int) -> None
     assert "is neither text in UTF-8 nor Parquet" in error("evaluate", tmp_path / "noise")
     assert "no such file" in error("evaluate", tmp_path / "nothing.csv")
     assert "no result.json here" in error("evaluate", tmp_path)
+
+
+def test_cells_that_are_lists_are_no_numbers_and_no_labels(tmp_path: Path) -> None:
+    path, lists = tmp_path / "a.parquet", [["x", "y"], ["z"]]
+    pq.write_table(pa.table({"a": lists, "b": [0.1, 0.2], "label": ["a", "b"]}), path)
+    assert error("evaluate", path).startswith(f"{path}: row 1 (the first row is row 1): column 'a' is \"['x' 'y']\"")
+    pq.write_table(pa.table({"a": [0.9, 0.8], "b": [0.1, 0.2], "label": lists}), path)
+    assert "label '['x' 'y']' is no class; have: a, b" in error("evaluate", path)
 
 
 def test_a_missing_value_of_a_parquet_file_is_told_with_its_row(tmp_path: Path) -> None:

@@ -207,23 +207,6 @@ def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch() -> None
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
 
 
-@pytest.mark.slow
-def test_fitting_and_files_need_no_scikit_learn(tmp_path: Path) -> None:
-    program = (
-        "import sys\n"
-        "sys.modules['sklearn'] = None\n"
-        "from pathlib import Path\n"
-        "from evaluators.calibration.reweighting import fitting, rules_file\n"
-        "import numpy as np\n"
-        "rows, targets = np.array([[.9, .1], [.8, .2], [.3, .7]]), np.array([0, 1, 1])\n"
-        "fit = fitting.fit_rules(rows, targets, fitting.FitSettings())\n"
-        "rules_file.StoredRules.of(fit, fitting.FitSettings(), ['a', 'b']).write(Path(sys.argv[1]))\n"
-    )
-    path = tmp_path / "rules.json"
-    run("-c", program, path, fresh=True, status=0)
-    assert Reweighter.load(path).predict([[0.9, 0.1], [0.3, 0.7]]).tolist() == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     ("change", "preset"),
     [

@@ -310,27 +310,23 @@ def _as_numbers(choice: InputChoice, columns: Mapping[str, Sequence[object]]) ->
     Raises:
         DataError: a cell is not a number.
     """
-    numbers = []
-    for name, cells in columns.items():
-        try:
-            values = np.array(cells, dtype=np.float64)
-            is_number = values.ndim == 1
-        except (TypeError, ValueError):
-            is_number = False
-        if not is_number:
-            row = next(row for row, cell in enumerate(cells) if _number(cell) is None)
-            problem = f"is {str(cells[row])[:_N_SHOWN]!r}, which is no number"
+    numbers = [[*map(_number, cells)] for cells in columns.values()]
+    for (name, cells), of_column in zip(columns.items(), numbers, strict=True):
+        if None in of_column:
+            row = of_column.index(None)
+            shown = "" if cells[row] is None else str(cells[row])[:_N_SHOWN]
+            problem = f"is {shown!r}, which is no number" if shown else "is empty"
             raise DataError(
-                f"{choice.path}: {row_from_1(row)}: {name} {'is empty' if cells[row] in ('', None) else problem}; give "
-                "the probability of the class, or leave the row out"
+                f"{choice.path}: {row_from_1(row)}: {name} {problem}; give the probability of the class, or leave the "
+                "row out"
             )
-        numbers.append(values)
-    return np.stack(numbers, axis=1)
+    return np.array(numbers, dtype=np.float64).T.copy()
 
 
 def _label(value: object) -> str | None:
     """Return the name of a class as a text; None for a missing one."""
-    if value is None or value == "" or value != value:
+    # Cells of Parquet files can be arrays, which cannot be compared with a text.
+    if value is None or (isinstance(value, str) and not value) or (isinstance(value, float) and np.isnan(value)):
         return None
     if isinstance(value, float) and value.is_integer():
         return str(int(value))  # Some programs turn a column of whole numbers with a missing value into floats.
