@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import one_line
 from biasboard.ground.strict_json import JsonValue, loads
-from schemas.files.csv_records import CsvRecord, records_of, wrong_bytes_of
+from schemas.files.csv_records import CsvRecord, fault_of, records_of, wrong_bytes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,27 +118,20 @@ def read_frame(path: Path) -> pd.DataFrame:
             names = arrow_files.foreign_schema(path).names
             stored: pd.DataFrame = arrow_files.foreign_table(path, names).to_pandas()
             return stored
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: is neither text in UTF-8 nor Parquet; export it again") from error
     # Errors of Arrow are the first three; pandas raises the others for metadata of its own that are none.
     except (ValueError, OSError, NotImplementedError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path}: is no readable Parquet file ({one_line(error)}); export it again") from error
-    # pandas would rename columns with the same name, pad short lines, and not say on which line a faulty one is.
     separator, has_line = _separator(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    # pandas would rename columns with the same name, pad short lines, and not say on which line a faulty one is.
     rows: list[list[str]] = []
-    try:
-        if has_line:
-            next(reader)
-        for row in filter(None, reader):
-            if rows and len(row) != len(rows[0]):
-                raise DataError(
-                    f"{path}: line {reader.line_num} has {len(row)} cells, and the header {len(rows[0])}; correct it"
-                )
-            rows.append(row)
-    except csv.Error as error:
-        raise DataError(f"{path}: line {reader.line_num}: {one_line(error)}; correct the line") from error
+    for record in islice(records_of(text, separator), int(has_line), None):
+        fault = record.fault or (fault_of(record, len(rows[0]), {}) if rows else None)
+        if fault is not None:
+            raise DataError(f"{path}: line {record.line} {fault}; correct it")
+        rows.append(record.fields)
     if not rows:
         raise DataError(f"{path}: is empty; give a header that names the columns, and rows")
     return pd.DataFrame(rows[1:], columns=rows[0], dtype=object)
