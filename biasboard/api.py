@@ -261,7 +261,8 @@ def ranks(
         DataError: the scores cannot be used.
     """
     from leaderboard.ranking.score_ranks import rank_scores
-    from leaderboard.ranking.scores import Columns, read_frame
+    from leaderboard.ranking.scores import Columns
+    from schemas.files.user_tables import read_frame
 
     frame = read_frame(Path(scores)) if isinstance(scores, str | os.PathLike) else scores
     columns = Columns(

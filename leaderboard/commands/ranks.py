@@ -20,8 +20,9 @@ from biasboard.ground.strict_json import JsonValue
 from leaderboard.pages.exports import to_csv
 from leaderboard.ranking.fields import Scalar
 from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
-from leaderboard.ranking.scores import Columns, Layout, read_frame
+from leaderboard.ranking.scores import Columns, Layout
 from schemas.documents.base import from_values
+from schemas.files.user_tables import read_frame
 from schemas.outputs.documents import RankedRow, RankedRows
 from schemas.printed import with_format
 

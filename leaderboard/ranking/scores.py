@@ -12,8 +12,6 @@ Scores are converted one by one, since pandas would silently take a column with 
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
 import re
@@ -21,15 +19,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.files import check_readable
-from biasboard.ground.plain_text import listed, one_line, printable
+from biasboard.ground.plain_text import listed, printable
 from schemas.documents.base import repeated
 
 if TYPE_CHECKING:
@@ -94,52 +90,6 @@ class Columns:
     """Columns, items and models to leave out."""
     models_in: Layout | None = None
     """Layout of a wide table; None to recognise it."""
-
-
-def read_frame(path: Path) -> pd.DataFrame:
-    """Read a CSV or Parquet file; the cells of a CSV file stay texts.
-
-    The separator of a CSV file is a comma, a semicolon or a tab.
-
-    Raises:
-        DataError: there is no such file, or it cannot be read.
-    """
-    if not path.exists():
-        raise DataError(f"{path}: no such file; name a CSV or Parquet file of scores")
-    check_readable(path)
-    # Imported here because they take longer to load than most commands take in all.
-    import pandas as pd
-
-    from schemas.files import arrow_files
-
-    with path.open("rb") as file:
-        is_parquet = file.read(4) == b"PAR1"
-    try:
-        if is_parquet:
-            names = arrow_files.foreign_schema(path).names
-            stored: pd.DataFrame = arrow_files.foreign_table(path, names).to_pandas()
-            return stored
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is neither text in UTF-8 nor Parquet; export it again") from error
-    # Errors of Arrow are the first three; pandas raises the others for metadata of its own that are none.
-    except (ValueError, OSError, NotImplementedError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path}: is no readable Parquet file ({one_line(error)}); export it again") from error
-    # pandas would rename columns with the same name, pad short lines, and not say on which line a faulty one is.
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=text.partition("\n")[0].count))
-    rows: list[list[str]] = []
-    try:
-        for row in filter(None, reader):
-            if rows and len(row) != len(rows[0]):
-                raise DataError(
-                    f"{path}: line {reader.line_num} has {len(row)} cells, and the header {len(rows[0])}; correct it"
-                )
-            rows.append(row)
-    except csv.Error as error:
-        raise DataError(f"{path}: line {reader.line_num}: {one_line(error)}; correct the line") from error
-    if not rows:
-        raise DataError(f"{path}: is empty; give a header and a row for each score or each model")
-    return pd.DataFrame(rows[1:], columns=rows[0], dtype=object)
 
 
 def scores_of(frame: pd.DataFrame, columns: Columns) -> Scores:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from biasboard.ground.errors import DataError
+from biasboard.ground.files import check_readable
+from biasboard.ground.plain_text import one_line
 from biasboard.ground.strict_json import JsonValue, loads
-from schemas.files.csv_records import CsvRecord, records_of, wrong_bytes_of
+from schemas.files.csv_records import CsvRecord, fault_of, records_of, wrong_bytes_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 SAVE_AS = "save it as CSV UTF-8"
@@ -89,6 +95,46 @@ def _separator(text: str) -> tuple[str, bool]:
         return named[1], True
     header = _QUOTED.sub("", next((line for line in text.splitlines() if line.strip()), ""))
     return max(SEPARATORS, key=header.count), False
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """Return the table in a CSV or Parquet file; the cells of a CSV file stay texts.
+
+    Raises:
+        DataError: there is no such file, or it cannot be read.
+    """
+    if not path.exists():
+        raise DataError(f"{path}: no such file; name a CSV or Parquet file")
+    check_readable(path)
+    # Imported here because pandas takes longer to load than most commands take in all.
+    import pandas as pd
+
+    from schemas.files import arrow_files
+
+    with path.open("rb") as file:
+        is_parquet = file.read(4) == _PARQUET
+    try:
+        if is_parquet:
+            names = arrow_files.foreign_schema(path).names
+            stored: pd.DataFrame = arrow_files.foreign_table(path, names).to_pandas()
+            return stored
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is neither text in UTF-8 nor Parquet; export it again") from error
+    # Errors of Arrow are the first three; pandas raises the others for metadata of its own that are none.
+    except (ValueError, OSError, NotImplementedError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path}: is no readable Parquet file ({one_line(error)}); export it again") from error
+    separator, has_line = _separator(text)
+    # pandas would rename columns with the same name, pad short lines, and not say on which line a faulty one is.
+    rows: list[list[str]] = []
+    for record in islice(records_of(text, separator), int(has_line), None):
+        fault = record.fault or (fault_of(record, len(rows[0]), {}) if rows else None)
+        if fault is not None:
+            raise DataError(f"{path}: line {record.line} {fault}; correct it")
+        rows.append(record.fields)
+    if not rows:
+        raise DataError(f"{path}: is empty; give a header that names the columns, and rows")
+    return pd.DataFrame(rows[1:], columns=rows[0], dtype=object)
 
 
 def json_lines(raw: bytes) -> Iterator[tuple[int, JsonValue, str | None]]:

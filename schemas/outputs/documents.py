@@ -378,113 +378,6 @@ class RankedRows(Document):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassAccuracy(Document):
-    """The accuracy of one class."""
-
-    label: str
-    n_rows: Count
-    n_predicted: Count
-    value: Share | None
-    """None without rows."""
-    low: Share | None
-    """Lower end of the 95 % interval."""
-    high: Share | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassMeasure(Document):
-    """A measure of all classes."""
-
-    name: Name
-    value: float | None
-    reason: Text | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassSummary(Document):
-    """The accuracy of some predictions by class, and how even it is."""
-
-    classes: tuple[ClassAccuracy, ...]
-    measures: tuple[ClassMeasure, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredClasses(Document):
-    """The predictions on some rows, before and after a correction."""
-
-    source: Text
-    n_rows: Count
-    before: ClassSummary
-    after: ClassSummary | None
-    """None if no rules were applied."""
-    warnings: tuple[str, ...]
-    """What the correction costs."""
-    plots: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RulesCandidate(Document):
-    """Rules among which a fit chose."""
-
-    name: Text
-    objective: float | None
-    """Value of the objective, smaller is better; None where nothing is right."""
-    mean_class_accuracy: Share
-    gini: float | None
-    sen_welfare: float
-    is_allowed: bool
-    """True if the mean accuracy is not below the floor."""
-    is_chosen: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedRules(Document):
-    """The outcome of ``reweight fit``."""
-
-    rules: Text
-    """File of the rules."""
-    notes: tuple[str, ...]
-    candidates: tuple[RulesCandidate, ...]
-    n_evaluations: Count
-    fitted: MeasuredClasses
-    """Figures on the rows that the rules were fitted on, which are too good."""
-    test: MeasuredClasses | None
-    plots: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedMethod(Document):
-    """A correction on rows that it was not fitted on."""
-
-    name: Text
-    equals_uncorrected: bool
-    """True if it predicts what the uncorrected probabilities predict, in every row."""
-    mean_class_accuracy: Share
-    accuracy: Share
-    gini: float | None
-    """None where nothing is right."""
-    sen_welfare: Share
-    smallest_class_accuracy: Share
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedMethods(Document):
-    """The outcome of ``reweight compare``."""
-
-    source: Text
-    judged: Text
-    """Which rows the figures are of."""
-    n_rows: Count
-    methods: tuple[ComparedMethod, ...]
-    """The uncorrected probabilities, the corrections of one line, and the presets."""
-    leads: tuple[str, ...]
-    """A sentence for each preset and each simpler method that is ahead of it in Sen welfare."""
-    plots: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceFinding(Document):
     """A defect or peculiarity of a sentence."""
 
@@ -736,9 +629,6 @@ OUTPUTS: tuple[type[Document], ...] = (
     StoredAnswers,
     ScoringRequests,
     RankedRows,
-    MeasuredClasses,
-    FittedRules,
-    ComparedMethods,
     SentenceFindings,
     AnnotationReport,
     Verdicts,

@@ -47,7 +47,6 @@ TABLE: dict[str, Row] = {
     **rows(["index", "INPUT"], *ANY),
     **rows(["reweight", "evaluate", "INPUT"], *ANY, NO_JSON, NO_CSV),
     **rows(["reweight", "fit", "INPUT", *OUT], *ANY, NO_JSON, NO_CSV),
-    **rows(["reweight", "compare", "INPUT"], *ANY, NO_JSON, NO_CSV),
     **rows(["reweight", "apply", "INPUT", "--rules", "INPUT", *OUT], *ANY, NO_JSON, NO_CSV),
     **rows(["questions", "lm-eval", "INPUT", *OUT], *ANY),
     **rows(["cache", "info", "INPUT"], *ANY),

@@ -67,14 +67,10 @@ TABLE: dict[str, Row] = {
     **values(["queue", "next", "--queue", "OUT"], "--memory-gb", NO_FINITE, "'--memory-gb'"),
     **values(FIT, "--seed", NO_NUMBERS | {"negative": "-1"}, "'--seed'"),
     **values(FIT, "--preset", {"a word": "x", "none": "", "long": LONG, "in capitals": "PAPER"}, "preset '"),
-    **values(["reweight", "compare", "INPUT"], "--seed", NO_NUMBERS | {"negative": "-1"}, "'--seed'"),
-    **values(["reweight", "compare", "INPUT"], "--test", {"the same rows": "INPUT", "missing": "x"}, ""),
-    **values(["reweight", "compare", "INPUT"], "--test-split", {"of the same file": "test"}, "all rows would be"),
+    **values(FIT, "--test", {"the same rows": "INPUT", "missing": "x"}, ""),
+    **values(FIT, "--test-split", {"of the same file": "test"}, "all rows would be"),
     **values(
         ["reweight", "evaluate", "INPUT"], "--classes", {"long": LONG, "none": "", "a quote": '"a', "one": "a"}, ""
-    ),
-    **values(
-        ["reweight", "evaluate", "INPUT"], "--file-format", {"a word": "x", "none": "", "long": LONG}, "--file-format"
     ),
     **values(["ranks", "INPUT"], "--item", {"missing": "x", "none": "", "long": LONG}, ""),
     **values(

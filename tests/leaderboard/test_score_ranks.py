@@ -245,8 +245,8 @@ UNUSABLE: list[tuple[str, str | None, tuple[str, ...], str]] = [
     ("one column", "model\na\nb\n", (), "no column of scores beside 'model'"),
     ("binary", "PAR1 and no more", (), "not a readable parquet file"),
     ("not UTF-8", "mod\udcffel,task\na,1\n", (), "is neither text in UTF-8 nor Parquet; export it again"),
-    ("short line", "model,task,score\na,t1,1\na,t2\n", (), "line 3 has 2 cells, and the header 3; correct"),
-    ("long line", "model,task,score\na,t1,1,7\n", (), "line 2 has 4 cells, and the header 3; correct"),
+    ("short line", "model,task,score\na,t1,1\na,t2\n", (), "line 3 has 2 fields, the header 3; correct"),
+    ("long line", "model,task,score\na,t1,1,7\n", (), "line 2 has 4 fields, the header 3; correct"),
     ("one model", wide(1).to_csv(index=False), (), "ranks compare at least two models; the table has 1"),
     ("a score twice", LONG + FIRST_ROW + "\n", (), "model 'm0' has several scores for item 'task 0'; average them"),
     (

@@ -9,17 +9,16 @@ A correction is one weight (or membership function) per class, and the largest c
 
 From rows with known classes to such weights::
 
-    array_checks    refuses what cannot be a probability or a class, by row and column
+    accuracy_report accuracies by class, how even they are, and what a correction gains and costs
     problem         rows + objective (how even the class accuracies are), with a floor under their mean
     solvers         candidates: a balanced logistic model, searches, and what lies between; top_two speeds these up
     fitting         the presets; takes the candidate with the best objective that keeps the floor
     rules           weights and membership functions, and their application to probabilities
     rules_file      a JSON file that ten lines of NumPy can apply
-    comparison      the presets beside two corrections of one line, on rows that none was fitted on
 
 A user chooses a preset: ``default``, ``balanced`` as a reference, or ``paper``. *gini_calibration* fits weights of
 labels to the answers of a run, with two solvers of its own, whose values stored results hold. *command* does so for any
-file of probabilities, and *estimator* has two scikit-learn estimators. The other modules use NumPy alone and know no
+file of probabilities, and *estimator* is a scikit-learn estimator. The other modules use NumPy alone and know no
 records or models; the classifier is never asked again.
 
 References:

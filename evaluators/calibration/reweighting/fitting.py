@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
+from evaluators.calibration.reweighting.accuracy_report import accuracy_report, losses
 from evaluators.calibration.reweighting.problem import (
     DEFAULT_SCHEDULE,
     Annealing,
-    Candidate,
+    NamedRules,
     Objective,
     ObjectiveName,
     Problem,
-    Score,
 )
 from evaluators.calibration.reweighting.rules import ClassRules, MapKind, prepared
 from evaluators.calibration.reweighting.solvers import SOLVERS
-from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
+from schemas.documents.reweighting import FitReport
 
 # With 10 rows in each of 14 classes, a search reached a Gini index of .027 on them and .083 on other rows; balanced
 # weights, which overfit least, .064 and .053. From 200 rows on a search was safe.
@@ -35,7 +33,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class FitSettings:
     """The settings of a fit."""
 
     solver: str = "shrunk"
@@ -54,9 +52,9 @@ class Settings:
 
 
 PRESETS = {
-    "default": Settings(),
-    "balanced": Settings(solver="convex"),
-    "paper": Settings(solver="anneal", objective="gini", has_floor=False),
+    "default": FitSettings(),
+    "balanced": FitSettings(solver="convex"),
+    "paper": FitSettings(solver="anneal", objective="gini", has_floor=False),
 }
 """What a user chooses among.
 
@@ -66,7 +64,7 @@ The paper tells neither the schedule nor the number of searches, which are ours 
 """
 
 
-def preset_settings(name: str, seed: int = 0) -> Settings:
+def preset_settings(name: str, seed: int = 0) -> FitSettings:
     """Return the settings of a preset.
 
     Raises:
@@ -80,26 +78,19 @@ def preset_settings(name: str, seed: int = 0) -> Settings:
 
 
 class FittedCandidate(NamedTuple):
-    """A candidate of the solver, with its measures on the fitted rows."""
+    """What the rules of a candidate reach on the fitted rows."""
 
     name: str
-    objective: float | None
-    """Value of the objective, smaller is better; None where nothing is right."""
+    objective: float
+    """Value of the objective, smaller is better; infinity where nothing is right."""
     mean_class_accuracy: float
-    gini: float | None
-    sen_welfare: float
     is_allowed: bool
     """True if the mean accuracy is not below the floor."""
 
-
-class FittedAccuracies(NamedTuple):
-    """Class accuracies on the fitted rows before and after the correction, each of shape (n_classes,)."""
-
-    before: FloatArray
-    after: FloatArray
-    supports: IntArray
-    micro_before: float
-    micro_after: float
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        """The sort key: candidates that keep the floor come first, then those with the best objective."""
+        return not self.is_allowed, round(self.objective, _DIGITS), round(-self.mean_class_accuracy, _DIGITS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,24 +98,17 @@ class Fit:
     """A fitted correction."""
 
     rules: ClassRules
-    counted: tuple[tuple[Candidate, FloatArray], ...]
-    """All candidates, the uncorrected probabilities first, and the right rows of each class among the fitted ones."""
-    objective: Objective
     chosen: str
     """Name of the chosen candidate."""
+    candidates: tuple[FittedCandidate, ...]
+    """All candidates, the uncorrected probabilities first."""
     n_evaluations: int
-    accuracies: FittedAccuracies
-    notes: tuple[str, ...]
-    """Warnings about losses and overfitting."""
-
-    @cached_property
-    def candidates(self) -> tuple[FittedCandidate, ...]:
-        """All candidates with their measures, which calibrations never look at."""
-        return tuple(_fitted(*counted, self.objective) for counted in self.counted)
+    report: FitReport
+    """The class accuracies on the fitted rows before and after the correction, and warnings about the correction."""
 
 
 def fit_rules(
-    probabilities: FloatArray, targets: IntArray, settings: Settings, labels: Sequence[object] | None = None
+    probabilities: FloatArray, targets: IntArray, settings: FitSettings, labels: Sequence[object] | None = None
 ) -> Fit:
     """Fit the rules of all classes.
 
@@ -136,53 +120,41 @@ def fit_rules(
     """
     probabilities = prepared(np.ascontiguousarray(probabilities, dtype=np.float64), settings.map)
     supports = np.bincount(targets, minlength=probabilities.shape[1])
-    unchanged = Candidate(UNCORRECTED, ClassRules.of_weights(np.ones(len(supports))))
+    unchanged = NamedRules(UNCORRECTED, ClassRules.of_weights(np.ones(len(supports))))
     free = Problem(probabilities, targets, Objective(settings.objective, supports))
     floor = float(free.objective.mean(free.n_right(unchanged.rules))) if settings.has_floor else None
     problem = replace(
         free, objective=replace(free.objective, floor=floor), annealing=settings.annealing, seed=settings.seed
     )
     solution = SOLVERS[settings.solver].solve(problem)
-    counted = tuple((tried, problem.n_right(tried.rules)) for tried in (unchanged, *solution.candidates))
-
-    def rank(n_right: FloatArray) -> tuple[bool, Score]:
-        """Return the sort key of a candidate: those that keep the floor first, then by the objective."""
-        score = problem.score(n_right)
-        return not problem.objective.is_met(n_right), Score(*(round(number, _DIGITS) for number in score))
-
-    chosen, _ = min(counted, key=lambda pair: rank(pair[1]))
-    before, after = probabilities.argmax(axis=1), chosen.rules.predict(probabilities)
-    of_before, of_after = (class_accuracies(targets, predicted, len(supports)) for predicted in (before, after))
-    accuracies = FittedAccuracies(
-        of_before.accuracies,
-        of_after.accuracies,
-        of_before.supports,
-        float((before == targets).mean()),
-        float((after == targets).mean()),
+    tried = (unchanged, *solution.candidates)
+    candidates = tuple(_fitted(each, problem) for each in tried)
+    best = min(range(len(tried)), key=lambda index: candidates[index].rank)
+    chosen = tried[best]
+    before, after = (
+        accuracy_report(targets, predicted, labels or range(len(supports)), n_resamples=0)
+        for predicted in (probabilities.argmax(axis=1), chosen.rules.predict(probabilities))
     )
-    names = [str(label) for label in (range(len(supports)) if labels is None else labels)]
-    notes = tuple(_notes(accuracies, settings, names))
-    return Fit(chosen.rules, counted, problem.objective, chosen.name, solution.n_evaluations, accuracies, notes)
-
-
-def _fitted(candidate: Candidate, n_right: FloatArray, objective: Objective) -> FittedCandidate:
-    value = float(objective(n_right))
-    occurs = objective.supports > 0
-    accuracies = n_right[occurs] / objective.supports[occurs]
-    gini = float(gini_index(accuracies))
-    return FittedCandidate(
-        candidate.name,
-        value if math.isfinite(value) else None,
-        float(mean_accuracy(accuracies)),
-        None if math.isnan(gini) else gini,
-        float(sen_welfare(accuracies)),
-        objective.is_met(n_right),
+    report = FitReport(
+        n_rows=len(targets),
+        supports=tuple(supports.tolist()),
+        class_accuracies_before=tuple(each.value for each in before.classes),
+        class_accuracies_after=tuple(each.value for each in after.classes),
+        accuracy_before=float(before.value("accuracy") or 0.0),
+        accuracy_after=float(after.value("accuracy") or 0.0),
+        notes=(*_doubts(supports, settings), *(f"on the fitted rows {loss}" for loss in losses(before, after))),
     )
+    return Fit(chosen.rules, chosen.name, candidates, solution.n_evaluations, report)
 
 
-def _notes(accuracies: FittedAccuracies, settings: Settings, labels: Sequence[str]) -> Iterator[str]:
-    """Yield what a user should know before using the correction."""
-    supports = accuracies.supports
+def _fitted(tried: NamedRules, problem: Problem) -> FittedCandidate:
+    n_right = problem.n_right(tried.rules)
+    score = problem.score(n_right)
+    return FittedCandidate(tried.name, score.objective, -score.negative_mean, problem.objective.is_met(n_right))
+
+
+def _doubts(supports: IntArray, settings: FitSettings) -> Iterator[str]:
+    """Yield why the correction may not hold on other rows."""
     smallest = int(supports[supports > 0].min())
     if (supports == 0).any():
         yield (
@@ -193,22 +165,4 @@ def _notes(accuracies: FittedAccuracies, settings: Settings, labels: Sequence[st
         yield (
             f"the smallest class has {smallest} rows, fewer than {FEW_ROWS}: a search that follows single rows "
             "overfits here; take another preset, or more rows"
-        )
-    if accuracies.micro_after < accuracies.micro_before:
-        yield (
-            f"the accuracy over all fitted rows falls from {accuracies.micro_before:.4f} to "
-            f"{accuracies.micro_after:.4f}; classes that are frequent pay for rare ones"
-        )
-    before, after = float(mean_accuracy(accuracies.before)), float(mean_accuracy(accuracies.after))
-    if after < before:
-        yield (
-            f"the mean class accuracy on the fitted rows falls from {before:.4f} to {after:.4f}; take another preset"
-        )
-    falls = np.flatnonzero(accuracies.after < accuracies.before)
-    if len(falls):
-        drops = accuracies.before[falls] - accuracies.after[falls]
-        worst = falls[int(drops.argmax())]
-        yield (
-            f"{len(falls)} of {len(supports)} classes get less accurate on the fitted rows, most '{labels[worst]}': "
-            f"{accuracies.before[worst]:.4f} to {accuracies.after[worst]:.4f}"
         )

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES
-from evaluators.calibration.reweighting.fitting import FEW_ROWS, Settings, fit_rules
+from evaluators.calibration.reweighting.fitting import FEW_ROWS, FitSettings, fit_rules
+from evaluators.calibration.reweighting.problem import LEAST_CLASSES
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
@@ -57,7 +57,7 @@ class GiniReweighting(StoredCalibration):
         # The fit gives a tie to the first label, so labels are sorted by probability, not by name.
         order = np.argsort(-probabilities.mean(axis=0), kind="stable")
         rank_of = np.argsort(order)
-        settings = Settings(solver="path" if few else "coordinate")
+        settings = FitSettings(solver="path" if few else "coordinate")
         fitted = fit_rules(probabilities[:, order], rank_of[targets], settings)
         weights = fitted.rules.weights[rank_of]
         # Metrics split the credit of a tie, so a gain in the fit may be none in them.

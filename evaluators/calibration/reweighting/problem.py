@@ -17,6 +17,8 @@ from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
 
 ObjectiveName: TypeAlias = Literal["sen", "gini"]
 OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini")
+LEAST_CLASSES = 2
+"""Smallest number of classes that can be more or less even."""
 ROUNDING = 1e-12
 """Difference between accuracies or objectives that rounding can cause."""
 # Larger than any gain of an objective per unit of mean accuracy, so that going below the floor never pays.
@@ -109,7 +111,7 @@ def _pair_weights(n: int) -> FloatArray:
     return weights
 
 
-class Score(NamedTuple):
+class RulesScore(NamedTuple):
     """The score of a candidate: smaller is better, and the objective counts before the mean accuracy."""
 
     objective: float
@@ -117,7 +119,7 @@ class Score(NamedTuple):
     """The negated mean accuracy of the classes."""
 
 
-class Candidate(NamedTuple):
+class NamedRules(NamedTuple):
     """Rules that a solver proposes."""
 
     name: str
@@ -128,7 +130,7 @@ class Candidate(NamedTuple):
 class Solution(NamedTuple):
     """The candidates of a solver; the caller takes the best."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[NamedRules, ...]
     n_evaluations: int
     """Number of times that the objective was computed."""
 
@@ -170,9 +172,9 @@ class Problem:
         """Return how many rows of each class are right among predictions, which have the shape (n,)."""
         return np.bincount(self.targets[predicted == self.targets], minlength=self.n_classes).astype(np.float64)
 
-    def score(self, n_right: FloatArray) -> Score:
+    def score(self, n_right: FloatArray) -> RulesScore:
         """Return the score of some numbers of right rows."""
-        return Score(float(self.objective(n_right)), -float(self.objective.mean(n_right)))
+        return RulesScore(float(self.objective(n_right)), -float(self.objective.mean(n_right)))
 
     def centred(self, log_weights: FloatArray) -> FloatArray:
         """Return logarithms of weights, shape (n_classes,), centred at 0, with 0 for classes without rows.

@@ -30,12 +30,6 @@ class Triangle(NamedTuple):
     level: int
     position: int
 
-    @property
-    def corners(self) -> tuple[float, float, float]:
-        """The probabilities at its left foot, peak and right foot, clipped to [0, 1]."""
-        low, peak, high = (self.position + step for step in (-1, 0, 1))
-        return max(low, 0) / self.level, peak / self.level, min(high, self.level) / self.level
-
     def __call__(self, probabilities: FloatArray) -> FloatArray:
         """Return the membership of each probability, of the same shape, in [0, 1]."""
         scaled = probabilities * self.level
@@ -153,3 +147,40 @@ def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     is_off = (np.abs(sums - 1) > _SUM_TOLERANCE) & (sums > 0)
     shares: FloatArray = np.divide(probabilities, sums, out=probabilities.copy(), where=is_off)
     return shares
+
+
+class Fault(NamedTuple):
+    """A value that is not a probability, or a row that says nothing about any class."""
+
+    row: int
+    """Index of the row."""
+    column: int | None
+    """Index of the column; None if the row as a whole is at fault."""
+    problem: str
+    """What is wrong, and the remedy, such as ``is -0.5; give probabilities``."""
+
+
+def first_fault(probabilities: FloatArray) -> Fault | None:
+    """Return the first fault of a table of probabilities; None if there is none.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes).
+    """
+    for is_bad, remedy in (
+        (np.isnan(probabilities), "leave the row out, or ask the model again"),
+        (np.isinf(probabilities), "give probabilities, not odds or their logarithms"),
+        (probabilities < 0, "give probabilities; exponentiate logarithms first"),
+    ):
+        if is_bad.any():
+            row, column = np.argwhere(is_bad)[0].tolist()
+            value = probabilities[row, column]
+            return Fault(row, column, f"is {'missing (nan)' if np.isnan(value) else f'{value:g}'}; {remedy}")
+    with np.errstate(over="ignore"):
+        sums = probabilities.sum(axis=1)
+    for is_off, problem in (
+        (~probabilities.any(axis=1), "has nothing but zeros; leave it out, since it says nothing about any class"),
+        (np.isinf(sums), "has a sum that is too large for a number; give probabilities"),
+    ):
+        if is_off.any():
+            return Fault(int(is_off.argmax()), None, problem)
+    return None

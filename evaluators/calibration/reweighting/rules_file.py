@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from biasboard.ground import strict_json
-from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import DataError
-from evaluators.calibration.reweighting.fitting import Fit, Settings
+from evaluators.calibration.reweighting.fitting import Fit, FitSettings
 from evaluators.calibration.reweighting.problem import PAPER_RULES
 from evaluators.calibration.reweighting.rules import N_FUNCTIONS, ClassRules, RuleSet
 from evaluators.calibration.reweighting.solvers import SOLVERS
-from schemas.documents.reweighting import FitReport, Reweighting
+from schemas.documents.reweighting import Reweighting
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class StoredRules:
     document: Reweighting
 
     @classmethod
-    def of(cls, fit: Fit, settings: Settings, classes: Sequence[object]) -> StoredRules:
+    def of(cls, fit: Fit, settings: FitSettings, classes: Sequence[object]) -> StoredRules:
         """Return the rules of a fit.
 
         Args:
@@ -38,7 +37,6 @@ class StoredRules:
         whole = [_whole(name) for name in classes]
         has_integer_classes = None not in whole
         rule_set = PAPER_RULES if SOLVERS[settings.solver].chooses_rules else None
-        accuracies = fit.accuracies
         return cls(
             Reweighting(
                 format=1,
@@ -47,21 +45,13 @@ class StoredRules:
                 map=settings.map,
                 index_base=0,
                 rules=tuple(_numbers(fit.rules, rule_set)),
-                weights=_known(fit.rules.weights),
+                weights=tuple(None if np.isnan(weight) else weight for weight in fit.rules.weights.tolist()),
                 n_weights=None if rule_set is None else rule_set.n_weights,
                 grid=None if rule_set is None else "linear",
                 objective=settings.objective,
                 solver=settings.solver,
                 seed=int(settings.seed),
-                fit_report=FitReport(
-                    n_rows=int(accuracies.supports.sum()),
-                    supports=tuple(accuracies.supports.tolist()),
-                    class_accuracies_before=_known(accuracies.before),
-                    class_accuracies_after=_known(accuracies.after),
-                    accuracy_before=accuracies.micro_before,
-                    accuracy_after=accuracies.micro_after,
-                    notes=fit.notes,
-                ),
+                fit_report=fit.report,
             )
         )
 
@@ -116,7 +106,3 @@ def _whole(name: object) -> int | None:
     if isinstance(name, int):
         return int(name)
     return int(name) if isinstance(name, float) and name.is_integer() else None
-
-
-def _known(values: FloatArray) -> tuple[float | None, ...]:
-    return tuple(None if np.isnan(value) else float(value) for value in values)

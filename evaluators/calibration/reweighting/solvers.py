@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.problem import ROUNDING, Candidate, Problem, Score, Solution
+from evaluators.calibration.reweighting.problem import ROUNDING, NamedRules, Problem, RulesScore, Solution
 from evaluators.calibration.reweighting.rules import ClassRules
 from evaluators.calibration.reweighting.top_two import TopTwo
 
@@ -64,17 +64,11 @@ class Solver(NamedTuple):
     """True if single rows can decide, so that it fits noise in small classes."""
 
 
-class EqualisingStep(NamedTuple):
-    """A step towards equal accuracies."""
+def equalising_steps(problem: Problem) -> list[tuple[FloatArray, FloatArray]]:
+    """Return the steps towards weights that make classes about equally accurate.
 
-    log_weights: FloatArray
-    """The logarithms of the weights before the step, shape (n_classes,)."""
-    n_right: FloatArray
-    """Number of rows of each class that these weights predict right, shape (n_classes,)."""
-
-
-def equalising_steps(problem: Problem) -> list[EqualisingStep]:
-    """Return the steps towards weights that make classes about equally accurate, the last of which is not taken.
+    Of each, these are the logarithms of the weights, shape (n_classes,), and the number of rows of each class that they
+    predict right, of the same shape.
 
     In step t the logarithm of a class's weight rises by ``2 / (1 + t / 20)`` times the distance of its accuracy below
     the mean, as in multiplicative weights.
@@ -84,7 +78,7 @@ def equalising_steps(problem: Problem) -> list[EqualisingStep]:
     for step in range(_N_EQUALISING + 1):
         weights = np.exp(log_weights - log_weights.max())
         n_right = problem.n_right_of((problem.probabilities * weights).argmax(axis=1))
-        steps.append(EqualisingStep(log_weights, n_right))
+        steps.append((log_weights, n_right))
         below_mean = problem.objective.mean(n_right) - n_right / np.maximum(supports, 1)
         change = np.where(supports > 0, below_mean, 0.0)
         log_weights = problem.centred(log_weights + _FIRST_STEP / (1 + step / _SLOWING) * change)
@@ -175,15 +169,15 @@ class _Logistic(NamedTuple):
 def convex(problem: Problem) -> Solution:
     """Return the weights of the balanced logistic model, whatever the objective."""
     weights = ClassRules.of_weights(np.exp(balanced_log_weights(problem)))
-    return Solution((Candidate("convex", weights),), 1)
+    return Solution((NamedRules("convex", weights),), 1)
 
 
 def path(problem: Problem) -> Solution:
     """Return points on the way from no correction to ``convex``, and on to equal accuracies."""
     balanced = balanced_log_weights(problem)
-    even = equalising_steps(problem)[-1].log_weights
+    even, _ = equalising_steps(problem)[-1]
     points = [
-        Candidate(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
+        NamedRules(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
         for name, start, end in (
             ("to convex", np.zeros_like(balanced), balanced),
             ("to equal accuracies", balanced, even),
@@ -195,14 +189,14 @@ def path(problem: Problem) -> Solution:
 
 def coordinate(problem: Problem) -> Solution:
     """Return both starting points, and the end points of line searches over single weights from each."""
-    best = min(equalising_steps(problem)[:-1], key=lambda step: problem.score(step.n_right))
-    starts = {"equal accuracies": best.log_weights, "convex": balanced_log_weights(problem)}
+    even, _ = min(equalising_steps(problem)[:-1], key=lambda step: problem.score(step[1]))
+    starts = {"equal accuracies": even, "convex": balanced_log_weights(problem)}
     candidates, n_evaluations = [], _N_EQUALISING
     for name, log_weights in starts.items():
         start = ClassRules.of_weights(np.exp(log_weights))
         weights, n_tried = _improved(problem, start.weights)
         n_evaluations += n_tried
-        candidates += [Candidate(name, start), Candidate(f"from {name}", ClassRules.of_weights(weights))]
+        candidates += [NamedRules(name, start), NamedRules(f"from {name}", ClassRules.of_weights(weights))]
     return Solution(tuple(candidates), n_evaluations)
 
 
@@ -221,7 +215,9 @@ def shrunk(problem: Problem) -> Solution:
     searched = problem.centred(np.log(best.rules.weights))
     log_weights = trust * searched + (1 - trust) * balanced_log_weights(problem)
     rules = ClassRules.of_weights(np.exp(log_weights))
-    return Solution((Candidate(f"{trust:.0%} of the way from convex to the best search", rules),), search.n_evaluations)
+    return Solution(
+        (NamedRules(f"{trust:.0%} of the way from convex to the best search", rules),), search.n_evaluations
+    )
 
 
 def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
@@ -234,14 +230,15 @@ def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
             line = _line(top, class_index, objective.is_monotone)
             if line is None:
                 continue
-            n_tried += len(line.weights)
-            values = objective(line.n_right)
+            tried, n_right = line
+            n_tried += len(tried)
+            values = objective(n_right)
             best = np.flatnonzero(values <= values.min() + ROUNDING)
             # Of equally good weights take that with the higher mean accuracy, then the one nearest to the current.
-            means = objective.mean(line.n_right[best])
+            means = objective.mean(n_right[best])
             best = best[means >= means.max() - ROUNDING]
-            distances = np.abs(np.log(line.weights[best] / weights[class_index]))
-            weights[class_index] = line.weights[best[np.argmin(distances)]]
+            distances = np.abs(np.log(tried[best] / weights[class_index]))
+            weights[class_index] = tried[best[np.argmin(distances)]]
             top.accept(class_index, top.probabilities[class_index] * weights[class_index])
         after = float(objective(top.n_right()))
         if not after < before - ROUNDING:
@@ -250,17 +247,10 @@ def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
     return weights, n_tried
 
 
-class _Line(NamedTuple):
-    """The right rows at all weights of a class that can be optimal."""
+def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray, FloatArray] | None:
+    """Return all weights of a class that can be optimal, shape (n_points,), and the right rows of each class at each.
 
-    weights: FloatArray
-    """Weights, shape (n_points,)."""
-    n_right: FloatArray
-    """Number of right rows of each class at each weight, shape (n_points, n_classes)."""
-
-
-def _line(top: TopTwo, class_index: int, is_monotone: bool) -> _Line | None:
-    """Return the line of a class; None if its weight changes nothing.
+    It is None if the weight of the class changes nothing.
 
     A class wins a row when its weight exceeds the row's threshold: the best other value divided by its own probability.
     Between two thresholds nothing changes, so sorting them gives the counts at every weight::
@@ -299,7 +289,7 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> _Line | None:
     lost = np.bincount(won_at[was_right] * n_classes + targets[was_right], minlength=n_stops * n_classes)
     changes = -lost.reshape(n_stops, n_classes).astype(np.float64)
     changes[:, class_index] += np.bincount(won_at[targets == class_index], minlength=n_stops)
-    return _Line(weights, np.cumsum(np.vstack([lowest, changes]), axis=0))
+    return weights, np.cumsum(np.vstack([lowest, changes]), axis=0)
 
 
 def anneal(problem: Problem) -> Solution:
@@ -318,7 +308,7 @@ def anneal(problem: Problem) -> Solution:
         search = _Annealing(problem)
         search.anneal(np.random.default_rng(problem.seed + restart))
         search.improve()
-        candidates.append(Candidate(f"restart {restart}", problem.rule_set.rules(search.best)))
+        candidates.append(NamedRules(f"restart {restart}", problem.rule_set.rules(search.best)))
         n_evaluations += search.n_evaluations
     return Solution(tuple(candidates), n_evaluations)
 
@@ -388,7 +378,7 @@ class _Annealing:
         worse_by = new - self._score.objective if new > self._score.objective else 0.0
         if worse_by > 0 and (temperature <= 0 or chance >= math.exp(-worse_by / temperature)):
             return
-        score = Score(new, -float(objective.mean(n_right)))
+        score = RulesScore(new, -float(objective.mean(n_right)))
         if temperature <= 0 and not score < self._score:
             return
         self._top.accept(class_index, values)

@@ -61,6 +61,34 @@ def said(*arguments: object) -> str:
     return done.stdout
 
 
+class ReadReport(NamedTuple):
+    """What a file of measures says of some predictions."""
+
+    classes: list[dict[str, str]]
+    """The row of each class, with the texts of its cells."""
+    measures: dict[str, str]
+    """The value of each measure by its name."""
+
+    @property
+    def accuracies(self) -> list[float]:
+        """The accuracy of each class that has rows."""
+        return [float(row["value"]) for row in self.classes if row["value"]]
+
+
+def measured(folder: Path, *arguments: object) -> dict[str, ReadReport]:
+    """Return what a command measures, by the title of the rows and ``before`` or ``after``."""
+    path = folder / "measures.csv"
+    assert f"measures {path}" in said(*arguments, "--measures", path).splitlines()
+    found: dict[str, ReadReport] = {}
+    for row in read_csv(path):
+        report = found.setdefault(f"{row['rows']}, {row['correction']}", ReadReport([], {}))
+        if row["kind"] == "class":
+            report.classes.append(row)
+        else:
+            report.measures[row["name"]] = row["value"]
+    return found
+
+
 def error(*arguments: object) -> str:
     """Return the one line of a command that must end with an error."""
     done = reweight(*arguments)

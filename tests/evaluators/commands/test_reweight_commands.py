@@ -15,7 +15,18 @@ import typer
 from evaluators.calibration.reweighting.command import COMMANDS, HELP, app
 from evaluators.calibration.reweighting.rules_file import StoredRules
 from tests.commands import run
-from tests.evaluators.commands.made_shares import NAMES, Made, error, made, read_csv, reweight, said, write_csv
+from tests.evaluators.commands.made_shares import (
+    NAMES,
+    Made,
+    error,
+    made,
+    measured,
+    read_csv,
+    reweight,
+    said,
+    write_csv,
+)
+from tests.evaluators.reweighting import oracle
 
 
 @pytest.fixture
@@ -28,22 +39,9 @@ def other(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "other.csv", made(400, seed=1))
 
 
-def value(summary: Any, name: str) -> float:
-    return float(next(one["value"] for one in summary["measures"] if one["name"] == name))
-
-
-def accuracies(rows: Made, predicted: np.ndarray) -> list[float]:
-    """Plain loops over the rows of each class."""
-    found = []
-    for one in range(len(NAMES)):
-        of_class = [p == t for p, t in zip(predicted.tolist(), rows.targets.tolist(), strict=True) if t == one]
-        found.append(sum(of_class) / len(of_class))
-    return found
-
-
-def gini(values: list[float]) -> float:
-    n, mean = len(values), sum(values) / len(values)
-    return sum(abs(a - b) for a in values for b in values) / (2 * n * n * mean)
+def accuracies(rows: Made, values: np.ndarray) -> list[float]:
+    predicted = [oracle.first_largest(row) for row in values.tolist()]
+    return oracle.accuracies(rows.targets.tolist(), predicted, len(NAMES))
 
 
 def test_every_command_says_of_itself_what_the_list_says() -> None:
@@ -61,17 +59,22 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     shares: Path, other: Path, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.json"
-    told = json.loads(said("fit", shares, "--test", other, "--out", rules, "--format", "json"))
+    found = measured(tmp_path, "fit", shares, "--test", other, "--out", rules)
     document = json.loads(rules.read_text(encoding="utf-8"))
     assert document["classes"] == [*NAMES]
-    for name, rows in (("fitted", made()), ("test", made(400, seed=1))):
+    titles = {"fitted on shares.csv": made(), "measured on other.csv": made(400, seed=1)}
+    assert [*found] == [f"{title}, {state}" for title in titles for state in ("before", "after")]
+    for title, rows in titles.items():
         for state, weights in (("before", np.ones(4)), ("after", np.array(document["weights"]))):
-            expected = accuracies(rows, (rows.shares * weights).argmax(axis=1))
-            assert [one["value"] for one in told[name][state]["classes"]] == pytest.approx(expected)
-            assert value(told[name][state], "gini") == pytest.approx(gini(expected))
-            assert value(told[name][state], "mean_class_accuracy") == pytest.approx(sum(expected) / 4)
-    assert value(told["fitted"]["after"], "sen_welfare") > value(told["fitted"]["before"], "sen_welfare")
-    assert [one["is_chosen"] for one in told["candidates"]].count(True) == 1
+            report = found[f"{title}, {state}"]
+            expected = accuracies(rows, rows.shares * weights)
+            assert report.accuracies == pytest.approx(expected)
+            assert float(report.measures["gini"]) == pytest.approx(oracle.gini(expected))
+            assert float(report.measures["mean_class_accuracy"]) == pytest.approx(sum(expected) / 4)
+    before, after = (
+        float(found[f"fitted on shares.csv, {one}"].measures["sen_welfare"]) for one in ("before", "after")
+    )
+    assert after > before
 
 
 @pytest.mark.slow
@@ -89,7 +92,7 @@ def test_what_is_traded_and_doubted_is_said(shares: Path, other: Path, tmp_path:
     assert "traded: mean class accuracy" in alone
     assert "warning: these rows were fitted on" in alone
     assert "give other rows with --test" in alone
-    assert "most 'fox'" in alone, "the class that loses is named"
+    assert "'fox' loses most" in alone, "the class that loses is named"
     tested = said(*asked, "--test", other)
     assert "read those of the other rows below" in tested
     assert "measured on other.csv" in tested
@@ -105,70 +108,6 @@ def test_rules_that_change_nothing_say_so(tmp_path: Path) -> None:
     assert "these rules change nothing" in said("fit", path, "--out", tmp_path / "rules.json")
 
 
-@pytest.mark.slow
-def test_methods_are_compared_on_the_rows_of_another_file(shares: Path, other: Path) -> None:
-    told = json.loads(said("compare", shares, "--test", other, "--format", "json"))
-    fitted, judged = made(), made(400, seed=1)
-    assert told["n_rows"] == 400
-    assert [one["name"] for one in told["methods"]] == [
-        *("uncorrected", "divided by the mean", "divided by the prior", "default", "balanced", "paper")
-    ]
-    welfare = {one["name"]: one["sen_welfare"] for one in told["methods"]}
-    means = [sum(column) / 240 for column in fitted.shares.T.tolist()]
-    priors = [fitted.targets.tolist().count(one) / 240 for one in range(4)]
-    for name, divisors in (("uncorrected", [1] * 4), ("divided by the mean", means), ("divided by the prior", priors)):
-        expected = accuracies(judged, (judged.shares / np.array(divisors)).argmax(axis=1))
-        assert welfare[name] == pytest.approx(sum(min(a, b) for a in expected for b in expected) / 16)
-    ahead = [
-        (simple, preset)
-        for preset in ("default", "balanced", "paper")
-        for simple in ("uncorrected", "divided by the mean", "divided by the prior")
-        if welfare[simple] > welfare[preset]
-    ]
-    assert [re.findall("'(.*?)'", line) for line in told["leads"]] == [list(pair) for pair in ahead]
-
-
-@pytest.mark.slow
-def test_a_simple_method_that_is_ahead_is_named(tmp_path: Path) -> None:
-    # The classes of these rows are drawn without a look at the probabilities: every correction fits noise.
-    rng = np.random.default_rng(2)
-    path = tmp_path / "noise.npz"
-    np.savez(path, probabilities=rng.dirichlet(np.ones(3), 60), labels=np.arange(60) % 3)
-    told = said("compare", path)
-    assert "each half of the rows by rules fitted on the other half" in told
-    assert re.search(r"warning: '(uncorrected|divided by the \w+)' is ahead of '\w+' by 0\.\d{4} of Sen welfare", told)
-    assert "chance can explain that" in told
-
-
-@pytest.mark.slow
-def test_what_changes_nothing_is_marked_and_shows_no_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = tmp_path / "certain.csv", tmp_path / "test.csv"
-    for path, n in zip(paths, (6, 5), strict=True):
-        path.write_text("a,b,label\n" + "0.9,0.1,a\n0.1,0.9,b\n" * n, encoding="utf-8")
-    # A terminal, as rich understands these variables.
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", said("compare", paths[0], "--test", paths[1])).splitlines()
-    table = [line for line in lines if line.startswith(("│", "┃"))]
-    assert max(map(len, table)) <= 80
-    assert "…" not in "".join(table)
-    assert next(line for line in lines if "│ uncorrected" in line).count("1.0000") == 4
-    # The other methods have no figure at all, and none that is marked is missing.
-    corrected = lines[next(place for place, line in enumerate(lines) if "│ uncorrected" in line) + 1 : -1]
-    assert not re.search(r"\d", " ".join(corrected))
-    assert " ".join(corrected).count("equals") == " ".join(corrected).count("uncorrected") == 5
-    assert lines[-1] == "no simpler method is ahead of a preset in Sen welfare"
-
-
-def test_a_class_with_a_single_row_cannot_be_in_both_halves(tmp_path: Path) -> None:
-    path = tmp_path / "few.csv"
-    path.write_text("a,b,label\n0.9,0.1,a\n0.8,0.2,b\n0.7,0.3,b\n", encoding="utf-8")
-    assert "class 'a' has 1 row, and each half needs one; give more rows, or others to measure on with --test" in error(
-        "compare", path
-    )
-    assert "all rows would be fitted on and measured on" in error("compare", path, "--test", path)
-
-
 def test_names_that_are_whole_numbers_are_stored_as_such(tmp_path: Path) -> None:
     rows = made()
     names = ("7", "8", "9", "10")
@@ -181,7 +120,7 @@ def test_names_that_are_whole_numbers_are_stored_as_such(tmp_path: Path) -> None
     assert StoredRules.read(tmp_path / "rules.json").classes == [7, 8, 9, 10]
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_corrected_rows_keep_their_ids_and_can_be_read_again(shares: Path, tmp_path: Path, ending: str) -> None:
     rules, out = tmp_path / "rules.json", tmp_path / f"out.{ending}"
     said("fit", shares, "--out", rules)
@@ -192,24 +131,16 @@ def test_corrected_rows_keep_their_ids_and_can_be_read_again(shares: Path, tmp_p
     n_changed = int((values.argmax(axis=1) != rows.shares.argmax(axis=1)).sum())
     assert n_changed > 0
     assert f"{n_changed} of 240 predictions changed" in told
-    if ending == "npz":
-        with np.load(out) as file:
-            found = {name: file[name] for name in file.files}
-        assert found["predicted"].tolist() == predicted
-        assert found["id"].tolist() == [str(number) for number in range(240)]
-        assert found["probabilities"] == pytest.approx(values / values.sum(axis=1, keepdims=True))
-    else:
-        read = read_csv(out) if ending == "csv" else pq.read_table(out).to_pylist()
-        assert [row["predicted"] for row in read] == predicted
-        assert [str(row["id"]) for row in read] == [str(number) for number in range(240)]
-        assert [row["label"] for row in read] == rows.labels
-        first = [float(read[0][f"p_{name}"]) for name in NAMES]
-        assert first == pytest.approx((values[0] / values[0].sum()).tolist())
-    before = json.loads(said("evaluate", out, "--format", "json"))["before"]
-    assert (
-        before["classes"]
-        == json.loads(said("evaluate", shares, "--rules", rules, "--format", "json"))["after"]["classes"]
-    )
+    read = read_csv(out) if ending == "csv" else pq.read_table(out).to_pylist()
+    assert [row["predicted"] for row in read] == predicted
+    assert [str(row["id"]) for row in read] == [str(number) for number in range(240)]
+    assert [row["label"] for row in read] == rows.labels
+    first = [float(read[0][f"p_{name}"]) for name in NAMES]
+    assert first == pytest.approx((values[0] / values[0].sum()).tolist())
+    (again,) = measured(tmp_path, "evaluate", out).values()
+    *_, after = measured(tmp_path, "evaluate", shares, "--rules", rules).values()
+    assert again.accuracies == after.accuracies
+    assert again.measures == after.measures
     assert "has a column 'predicted' already" in error("apply", out, "--rules", rules, "--out", tmp_path / "b.csv")
     assert "has a column 'predicted' already" in error("evaluate", out, "--rules", rules)
 
@@ -238,6 +169,8 @@ def test_no_input_and_no_other_file_is_overwritten(shares: Path, other: Path, tm
     rules, before = tmp_path / "rules.json", shares.read_bytes()
     assert "is an input of this command" in error("fit", shares, "--out", shares)
     assert "is an input of this command" in error("fit", shares, "--test", other, "--out", other)
+    assert "is an input of this command" in error("evaluate", shares, "--measures", shares)
+    assert "does not end with .csv" in error("evaluate", shares, "--measures", tmp_path / "measures.json")
     note = tmp_path / "note.txt"
     note.write_text("mine", encoding="utf-8")
     assert "exists and holds no rules; choose another name" in error("fit", shares, "--out", note)
@@ -246,7 +179,7 @@ def test_no_input_and_no_other_file_is_overwritten(shares: Path, other: Path, tm
     said("fit", shares, "--out", rules, "--preset", "balanced")
     assert StoredRules.read(rules).document.solver == "convex"
     assert "is an input of this command" in error("apply", shares, "--rules", rules, "--out", shares)
-    assert "ends with none of .csv, .parquet, .npz" in error("apply", shares, "--rules", rules, "--out", note)
+    assert "ends with neither .csv nor .parquet" in error("apply", shares, "--rules", rules, "--out", note)
     assert (shares.read_bytes(), note.read_text(encoding="utf-8")) == (before, "mine")
 
 
@@ -283,7 +216,7 @@ def test_files_that_are_no_rules_of_these_classes_are_refused(shares: Path, tmp_
 def test_names_cannot_change_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "shares.csv"
     path.write_text("\x1b[31mred,[bold]b,label\n0.6,0.4,\x1b[31mred\n0.3,0.7,[bold]b\n", encoding="utf-8")
-    told = said("evaluate", path, "--file-format", "csv")
+    told = said("evaluate", path)
     assert "\x1b" not in told
     assert "[bold]b" in told
 
@@ -293,6 +226,31 @@ def test_the_command_needs_no_scikit_learn(shares: Path, tmp_path: Path) -> None
     program = "import sys\nsys.modules['sklearn'] = None\nfrom evaluators.__main__ import app\napp()\n"
     run("-c", program, "reweight", "fit", shares, "--out", tmp_path / "rules.json", fresh=True, status=0)
     assert StoredRules.read(tmp_path / "rules.json").document.solver == "shrunk"
+
+
+def test_many_classes_are_shown_in_part_and_written_whole(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"={number}" for number in range(100)]
+    labels = np.repeat(names, 3)
+    np.savez(tmp_path / "many.npz", probabilities=rng.dirichlet(np.ones(100), 300), labels=labels, classes=names)
+    assert "100 classes; --measures FILE.csv writes all of them" in said("evaluate", tmp_path / "many.npz")
+    (report,) = measured(tmp_path, "evaluate", tmp_path / "many.npz").values()
+    assert [row["name"] for row in report.classes] == [f"'{name}" for name in names], "no cell is a formula"
+    assert {row["n_rows"] for row in report.classes} == {"3"}
+
+
+def test_a_value_that_is_unknown_has_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.csv"
+    path.write_text("a,b,c,label\n0.1,0.9,0,a\n0.9,0.1,0,b\n", encoding="utf-8")
+    assert "without a value: Gini index (nothing is right" in said("evaluate", path)
+    (report,) = measured(tmp_path, "evaluate", path).values()
+    assert (report.measures["gini"], report.measures["sen_welfare"]) == ("", "0.0")
+    assert [(row["value"], row["reason"]) for row in report.classes] == [
+        *[("0.0", "")] * 2,
+        ("", "no row is of this class"),
+    ]
+    reasons = {row["name"]: row["reason"] for row in read_csv(tmp_path / "measures.csv")}
+    assert reasons["gini"].startswith("nothing is right")
 
 
 def test_help_is_printed_without_arguments() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from schemas.folders.run_folder import find_runs, read_run
-from tests.evaluators.commands.made_shares import error, read_csv, reweight, said
+from tests.evaluators.commands.made_shares import error, measured, read_csv, reweight, said
 from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.suites.commands import ask, run
@@ -24,12 +22,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return find_runs(folder / "runs")
 
 
-def figures(*arguments: object) -> Any:
-    return json.loads(said("evaluate", *arguments, "--format", "json"))["before"]
-
-
 @pytest.mark.slow
-def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Path]) -> None:
+def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Path], tmp_path: Path) -> None:
     result, records = read_run(runs[0])
     n_tested = 0
     for config in result.signature.parts:
@@ -40,10 +34,14 @@ def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Pa
                 shares = dict(zip(one.reading.outcomes, one.reading.probabilities, strict=True))
                 first = min(name for name, share in shares.items() if share == max(shares.values()))
                 right.setdefault(one.target, []).append(first == one.target)
-        found = figures(runs[0], "--config", config, "--split", "pool", "--split", "bias")["classes"]
-        assert {one["label"]: (one["n_rows"], one["value"]) for one in found if one["n_rows"]} == {
-            label: (len(each), pytest.approx(sum(each) / len(each))) for label, each in right.items()
+        choice = ("--config", config, "--split", "pool", "--split", "bias")
+        (found,) = measured(tmp_path, "evaluate", runs[0], *choice).values()
+        assert {one["name"]: int(one["n_rows"]) for one in found.classes if one["value"]} == {
+            label: len(each) for label, each in right.items()
         }
+        assert {one["name"]: float(one["value"]) for one in found.classes if one["value"]} == pytest.approx(
+            {label: sum(each) / len(each) for label, each in right.items()}
+        )
         n_tested += len(right)
     assert n_tested > 10
 
@@ -52,20 +50,17 @@ def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Pa
 def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path], tmp_path: Path) -> None:
     rules, chosen = tmp_path / "rules.json", ("--config", "three")
     splits = ("--split", "pool", "--split", "bias", "--test-split", "test")
-    told = json.loads(said("fit", runs[0], *chosen, *splits, "--out", rules, "--format", "json"))
-    assert (
-        told["test"]["after"]
-        == json.loads(said("evaluate", runs[0], *chosen, "--split", "test", "--rules", rules, "--format", "json"))[
-            "after"
-        ]
-    )
+    *_, tested_on = measured(tmp_path, "fit", runs[0], *chosen, *splits, "--out", rules).values()
+    *_, after = measured(tmp_path, "evaluate", runs[0], *chosen, "--split", "test", "--rules", rules).values()
+    assert tested_on.measures == after.measures
+    assert tested_on.accuracies == after.accuracies
     said("apply", runs[0], *chosen, "--rules", rules, "--out", tmp_path / "out.csv")
     rows = read_csv(tmp_path / "out.csv")
     assert [row["item_id"] for row in rows] == [
         one.item_id for one in read_run(runs[0]).records if one.config == "three"
     ]
     tested = [row for row in rows if row["split"] == "test"]
-    by_class = {one["label"]: one["n_predicted"] for one in told["test"]["after"]["classes"]}
+    by_class = {one["name"]: int(one["n_predicted"]) for one in tested_on.classes}
     assert by_class == {name: sum(row["predicted"] == name for row in tested) for name in by_class}
 
 
@@ -95,7 +90,6 @@ def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) 
         (("--config", "x"), "--config x: the run has no such config; have: two, three"),
         (("--config", "two", "--split", "x"), "--split x: config 'two' has no such split; have: test, bias, pool"),
         (("--config", "two", "--classes", "yes,maybe"), "outcome 'no' is no class; have: yes, maybe"),
-        (("--config", "two", "--file-format", "csv"), "--file-format csv is for a file, and "),
     ],
 )
 def test_a_choice_that_a_run_lacks_is_told(runs: list[Path], options: tuple[str, ...], message: str) -> None:
@@ -123,7 +117,7 @@ def test_a_run_of_another_task_is_read_alike(tmp_path: Path) -> None:
     run("-m", "evaluators", "run", "--dataset", dataset, *asked)
     (folder,) = find_runs(tmp_path / "runs")
     records = read_run(folder).records
-    found = figures(folder)
-    assert sum(one["n_rows"] for one in found["classes"]) == len(records)
+    (found,) = measured(tmp_path, "evaluate", folder).values()
+    assert sum(int(one["n_rows"]) for one in found.classes) == len(records)
     outcomes = {name for one in records for name in (one.reading.outcomes if one.reading else ())}
-    assert {one["label"] for one in found["classes"]} == outcomes
+    assert {one["name"] for one in found.classes} == outcomes

@@ -1,4 +1,4 @@
-"""The corrections of one line, the comparison with the presets, and that the default loses to none of them."""
+"""The corrections of one line, and that the default loses to none of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import statistics
 import numpy as np
 import pytest
 
-from evaluators.calibration.reweighting.comparison import (
+from tests.bench.reweighting_rivals import (
     METHODS,
     ONE_LINERS,
     held_out_by,
@@ -15,7 +15,6 @@ from evaluators.calibration.reweighting.comparison import (
     predicted_by,
     prior_division,
     random_half,
-    sen_lead,
 )
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.imbalanced import NAMES, imbalanced
@@ -79,26 +78,6 @@ def test_labels_of_held_out_rows_do_not_matter() -> None:
             for each in (made, wrong)
         )
         assert first.tolist() == other.tolist()
-
-
-def test_a_lead_is_the_difference_of_sen_welfare_and_turns_its_sign() -> None:
-    made = biased(6, 300, 4, skew=0.5)
-    leading, other = (predicted_by(name, *made, made.probabilities) for name in ("default", "uncorrected"))
-    lead, turned = sen_lead(made.targets, leading, other, 4), sen_lead(made.targets, other, leading, 4)
-    values = [oracle.sen(oracle.accuracies(made.targets.tolist(), each.tolist(), 4)) for each in (leading, other)]
-    assert lead.value == pytest.approx(values[0] - values[1], abs=1e-12)
-    assert turned.value == pytest.approx(-lead.value, abs=1e-12)
-    assert 0 < lead.low < lead.value < lead.high
-    assert turned.high < 0
-    assert sen_lead(made.targets, other, other, 4) == (0.0, 0.0, 0.0)
-
-
-def test_leads_of_classes_without_rows_are_those_of_the_others() -> None:
-    made = biased(7, 100, 3)
-    leading, other = made.targets, made.probabilities.argmax(axis=1)
-    assert sen_lead(made.targets, leading, other, 5).value == pytest.approx(
-        sen_lead(made.targets, leading, other, 3).value, abs=1e-12
-    )
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evaluators.calibration.reweighting.fitting import Settings, fit_rules
+from evaluators.calibration.reweighting.fitting import FitSettings, fit_rules
 from evaluators.calibration.reweighting.problem import OBJECTIVES, Annealing, ObjectiveName
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.solvers import SOLVERS
@@ -73,7 +73,7 @@ def test_fits_end_with_sound_rules_that_keep_the_floor(case: str, objective: Obj
     targets = made.targets.tolist()
     before = oracle.mean(oracle.accuracies(targets, made.probabilities.argmax(axis=1).tolist(), n_classes))
     for solver in SOLVERS:
-        settings = Settings(objective=objective, annealing=SHORT, solver=solver)
+        settings = FitSettings(objective=objective, annealing=SHORT, solver=solver)
         fit = fit_rules(made.probabilities, made.targets, settings)
         weights = fit.rules.weights[fit.rules.functions < 0]
         assert np.isfinite(weights).all(), solver
@@ -88,7 +88,7 @@ def test_numbers_of_any_size_are_corrected_as_well_as_shares() -> None:
     made = biased(2, 400, 4)
     tiny = Made(made.probabilities * 10.0 ** -np.random.default_rng(0).integers(10, 200, size=(400, 1)), made.targets)
     for solver in ("shrunk", "convex", "coordinate", "path"):
-        settings = Settings(solver=solver)
+        settings = FitSettings(solver=solver)
         one, other = (fit_rules(*some, settings).rules.predict(made.probabilities) for some in (made, tiny))
         assert (one == other).mean() > 0.99, solver
 
@@ -99,6 +99,6 @@ def test_weights_do_not_drift_apart_where_no_weight_is_enough() -> None:
     for seed in range(6):
         made = biased(seed, 300, 6, bias=6.0, sharpness=0.3)
         for objective in OBJECTIVES:
-            settings = Settings(solver="coordinate", objective=objective, has_floor=False)
+            settings = FitSettings(solver="coordinate", objective=objective, has_floor=False)
             weights = fit_rules(*made, settings).rules.weights
             assert weights.min() > 1e-13, (seed, objective)

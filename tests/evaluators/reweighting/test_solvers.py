@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.calibration.reweighting.fitting import PRESETS, Fit, Settings, fit_rules
+from evaluators.calibration.reweighting.fitting import PRESETS, Fit, FitSettings, fit_rules
 from evaluators.calibration.reweighting.problem import OBJECTIVES, Annealing, ObjectiveName
 from evaluators.calibration.reweighting.rules import RuleSet
 from evaluators.calibration.reweighting.solvers import SOLVERS, balanced_log_weights
@@ -24,7 +24,7 @@ every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
 
 def fitted(made: Made, **choices: Any) -> Fit:
     choices.setdefault("annealing", SHORT)
-    return fit_rules(made.probabilities, made.targets, Settings(**choices))
+    return fit_rules(made.probabilities, made.targets, FitSettings(**choices))
 
 
 def predicted(fit: Fit, made: Made) -> list[int]:
@@ -36,9 +36,9 @@ def mean_of(made: Made, guesses: list[int]) -> float:
 
 
 def test_the_presets_are_a_default_a_reference_and_the_paper() -> None:
-    assert PRESETS["default"] == Settings()
-    assert PRESETS["balanced"] == Settings(solver="convex")
-    assert PRESETS["paper"] == Settings(solver="anneal", objective="gini", has_floor=False)
+    assert PRESETS["default"] == FitSettings()
+    assert PRESETS["balanced"] == FitSettings(solver="convex")
+    assert PRESETS["paper"] == FitSettings(solver="anneal", objective="gini", has_floor=False)
     assert [(name, SOLVERS[of_name.solver].chooses_rules) for name, of_name in PRESETS.items()] == [
         ("default", False),
         ("balanced", False),
@@ -91,9 +91,9 @@ def test_the_floor_is_kept_among_ties(seed: int, objective: ObjectiveName, solve
 def test_what_is_chosen_is_the_best_candidate_that_keeps_the_floor(solver: str, objective: ObjectiveName) -> None:
     made = biased(8, 150, 4, sharpness=0.7)
     fit = fitted(made, solver=solver, objective=objective)
-    allowed = [one for one in fit.candidates if one.is_allowed and one.objective is not None]
+    allowed = [one for one in fit.candidates if one.is_allowed]
     chosen = next(one for one in fit.candidates if one.name == fit.chosen)
-    assert chosen.objective == min(one.objective for one in allowed if one.objective is not None)
+    assert chosen.objective == min(one.objective for one in allowed)
     reached = oracle.objective(objective, made.targets.tolist(), predicted(fit, made), 4)
     assert chosen.objective == pytest.approx(reached, abs=1e-9)
 
@@ -128,7 +128,7 @@ def test_all_wrong_is_a_trap_that_the_objectives_close(objective: ObjectiveName)
     cold = Annealing(temperature=1e-9, cooling=0.5, stop_ratio=0.1, moves_per_level=400, n_restarts=2)
     fit = fitted(made, objective=objective, solver="anneal", has_floor=False, annealing=cold)
     assert mean_of(made, predicted(fit, made)) > 0
-    assert all(one.objective is not None for one in fit.candidates)
+    assert all(math.isfinite(one.objective) for one in fit.candidates)
 
 
 @every_objective
@@ -150,8 +150,8 @@ def test_where_the_classifier_is_never_right_no_solver_settles_for_it(solver: st
     fit = fitted(made, solver=solver, objective=objective, has_floor=False)
     assert mean_of(made, winners.tolist()) == 0
     values = {one.name: one.objective for one in fit.candidates}
-    assert values["uncorrected"] is None
-    if any(value is not None for value in values.values()):
+    assert values["uncorrected"] == math.inf
+    if any(map(math.isfinite, values.values())):
         assert mean_of(made, predicted(fit, made)) > 0
 
 
@@ -194,7 +194,7 @@ def test_a_class_without_rows_is_no_obstacle(solver: str, objective: ObjectiveNa
     base = biased(2, 120, 4)
     made = Made(base.probabilities, np.where(base.targets == 2, 0, base.targets))
     fit = fitted(made, solver=solver, objective=objective)
-    assert np.isnan(fit.accuracies.after).tolist() == [False, False, True, False]
+    assert [one is None for one in fit.report.class_accuracies_after] == [False, False, True, False]
     weight = fit.rules.weights[2]
     assert np.isnan(weight) or weight > 0
-    assert any("1 of 4 classes have no row" in note for note in fit.notes)
+    assert any("1 of 4 classes have no row" in note for note in fit.report.notes)

@@ -94,7 +94,7 @@ def test_the_size_of_a_rows_numbers_does_not_matter() -> None:
 def test_a_class_without_rows_gets_the_mean_of_the_others() -> None:
     base = biased(3, 200, 4)
     problem = problem_of(Made(base.probabilities, np.where(base.targets == 1, 0, base.targets)))
-    for log_weights in (balanced_log_weights(problem), *(step.log_weights for step in equalising_steps(problem))):
+    for log_weights in (balanced_log_weights(problem), *(step[0] for step in equalising_steps(problem))):
         assert log_weights[1] == 0
         assert log_weights[[0, 2, 3]].mean() == pytest.approx(0, abs=1e-12)
 
@@ -112,7 +112,7 @@ def test_steps_to_equal_accuracies_are_those_of_plain_loops() -> None:
         ]
         logs = [log - sum(moved) / 3 for log in moved]
     problem = problem_of(made)
-    np.testing.assert_allclose(equalising_steps(problem)[-1].log_weights, logs, atol=1e-9)
+    np.testing.assert_allclose(equalising_steps(problem)[-1][0], logs, atol=1e-9)
     even = SOLVERS["coordinate"].solve(problem).candidates[0].rules
     best = oracle.accuracies(targets, oracle.weighted(rows, even.weights.tolist()), 3)
     assert (1 - oracle.sen(best), -oracle.mean(best)) == pytest.approx(min(values), abs=1e-12)
@@ -121,7 +121,7 @@ def test_steps_to_equal_accuracies_are_those_of_plain_loops() -> None:
 def test_the_path_runs_from_nothing_to_one_and_to_the_other() -> None:
     made = biased(4, 200, 4)
     problem = problem_of(made)
-    middle, end = balanced_log_weights(problem), equalising_steps(problem)[-1].log_weights
+    middle, end = balanced_log_weights(problem), equalising_steps(problem)[-1][0]
     points = [np.log(one.rules.weights) for one in SOLVERS["path"].solve(problem).candidates]
     assert len(points) == 40
     for place, point in enumerate(points, start=1):

@@ -1,8 +1,7 @@
-"""The commands ``python -m evaluators reweight evaluate|fit|compare|apply``: *commands*.
+"""The commands ``python -m evaluators reweight evaluate|fit|apply``: *commands*.
 
-*readers* recognises the input: a file of class probabilities (*tables*) or a finished run (*run_rows*), either of which
-becomes *rows*. *class_report* measures and prints them before and after a correction, *comparison_report* compares
-presets with corrections of one line, *class_charts* draws charts, and *prediction_files* writes the predictions.
+*inputs* reads a file of class probabilities, and *run_rows* a finished run, as *rows*; *report_tables* prints
+accuracies before and after a correction.
 """
 
 from __future__ import annotations
@@ -18,10 +17,6 @@ COMMANDS = {
     "fit": LazyCommand(
         "evaluators.calibration.reweighting.command.commands:fit_command",
         "Fit a correction on rows with known classes, write its rules, and print what they give and what they take.",
-    ),
-    "compare": LazyCommand(
-        "evaluators.calibration.reweighting.command.commands:compare_command",
-        "Fit each preset and two corrections of one line, and compare them on rows that none was fitted on.",
     ),
     "apply": LazyCommand(
         "evaluators.calibration.reweighting.command.commands:apply_command",

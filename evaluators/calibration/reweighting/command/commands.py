@@ -1,28 +1,36 @@
-"""The commands of ``python -m evaluators reweight`` (evaluate, fit, compare and apply), with their options."""
+"""The commands of ``python -m evaluators reweight`` (evaluate, fit and apply), with their options."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
 from biasboard.ground.options import Only, with_options
+from biasboard.ground.plain_text import protected, visible
 from biasboard.ground.progress import working
-from evaluators.calibration.reweighting.command.class_charts import check_folder, draw_measured, draw_methods
-from evaluators.calibration.reweighting.command.class_report import measured, print_measured, print_notes
-from evaluators.calibration.reweighting.command.comparison_report import compared, print_compared
-from evaluators.calibration.reweighting.command.prediction_files import WRITERS
-from evaluators.calibration.reweighting.command.readers import read_rows
-from evaluators.calibration.reweighting.command.rows import InputChoice, are_numbers
+from evaluators.calibration.reweighting.accuracy_report import AccuracyReport, accuracy_report, write_reports
+from evaluators.calibration.reweighting.command.inputs import read_rows
+from evaluators.calibration.reweighting.command.report_tables import print_reports
+from evaluators.calibration.reweighting.command.rows import (
+    PREDICTED,
+    InputChoice,
+    LabelledRows,
+    are_numbers,
+    listed,
+    share_names,
+)
 from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
-from schemas.outputs.documents import ComparedMethods, FittedRules, MeasuredClasses, RulesCandidate
 from schemas.printed import with_format
 
 Input: TypeAlias = Annotated[
@@ -32,23 +40,16 @@ Input: TypeAlias = Annotated[
         help="CSV, Parquet or NPZ file of class probabilities, vectors of DCS, or the folder of a finished run.",
     ),
 ]
-Plots: TypeAlias = Annotated[
+MeasuresFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="Folder to draw charts into, as SVG: class accuracies with intervals (classes) and Lorenz curves (lorenz)."
+        "--measures", help="CSV file to write the accuracy of each class and all measures to, with intervals."
     ),
-]
-Test: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")
-]
-TestSplits: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
 ]
 
 
 @one_line_errors()
-@with_format(MeasuredClasses)
+@with_format()
 @with_options
 def evaluate_command(
     path: Input,
@@ -57,25 +58,22 @@ def evaluate_command(
         Path | None,
         typer.Option(help="File of rules that 'fit' wrote: measure before and after. Classes are matched by name."),
     ] = None,
-    plots: Plots = None,
-) -> MeasuredClasses:
+    measures: MeasuresFile = None,
+) -> None:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     choice = replace(choice, path=path)
+    _check_measures(measures, path, rules)
     stored = None if rules is None else _rules(rules)
-    check_folder(plots)
     with working(f"reading {path}"):
         rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
-        report = measured(rows.title, rows, stored)
-    charts = [] if plots is None else draw_measured(plots, report)
-    print_notes(rows)
-    print_measured(report)
-    for chart in charts:
-        print(f"chart {chart}")
-    return replace(report.document, plots=tuple(map(str, charts)))
+        reports = _reports(rows, stored)
+    _print_notes(rows)
+    print_reports(rows.title, reports)
+    _write_measures(measures, {rows.title: reports})
 
 
 @one_line_errors()
-@with_format(FittedRules)
+@with_format()
 @with_options
 def fit_command(
     path: Input,
@@ -91,10 +89,15 @@ def fit_command(
         ),
     ] = next(iter(PRESETS)),
     seed: Annotated[int, typer.Option(help="Seed of the search of preset paper.", min=0)] = 0,
-    test: Test = None,
-    test_split: TestSplits = None,
-    plots: Plots = None,
-) -> FittedRules:
+    test: Annotated[
+        Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")
+    ] = None,
+    test_split: Annotated[
+        list[str] | None,
+        typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
+    ] = None,
+    measures: MeasuresFile = None,
+) -> None:
     """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
     try:
         settings = preset_settings(preset, seed)
@@ -102,13 +105,14 @@ def fit_command(
         raise ConfigError(f"--preset: {error}") from error
     choice = replace(choice, path=path)
     of_test = _test_choice(choice, test, tuple(test_split or ()))
-    _check_out(out, path, None if of_test is None else of_test.path)
+    inputs = (path, None if of_test is None else of_test.path)
+    _check_out(out, *inputs)
+    _check_measures(measures, *inputs)
     if out.exists():
         try:
             StoredRules.read(out)
         except DataError as error:
             raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
-    check_folder(plots)
     with working(f"reading {path}"):
         rows = read_rows(choice)
         test_rows = None if of_test is None else read_rows(of_test, rows.classes)
@@ -117,76 +121,28 @@ def fit_command(
         # Stored as numbers if all names are, so that they equal numeric labels in Python.
         names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
         stored = StoredRules.of(fit, settings, names)
-        fitted = measured(f"fitted on {rows.title}", rows, stored)
-        tested = None if test_rows is None else measured(f"measured on {test_rows.title}", test_rows, stored)
+        reports = {f"fitted on {rows.title}": _reports(rows, stored)}
+        if test_rows is not None:
+            reports[f"measured on {test_rows.title}"] = _reports(test_rows, stored)
     stored.write(out)
-    charts = [] if plots is None else draw_measured(plots, tested or fitted)
-    print_notes(rows)
+    _print_notes(rows)
     if test_rows is not None:
-        print_notes(test_rows)
-    optimism = (
+        _print_notes(test_rows)
+    doubts = [*fit.report.notes]
+    if fit.chosen == UNCORRECTED:
+        doubts.insert(0, "nothing better than the uncorrected probabilities was found; these rules change nothing")
+    doubts.append(
         "these rows were fitted on: the figures after the correction are too good, those of evenness most of all; "
-        + ("give other rows with --test" if tested is None else "read those of the other rows below")
+        + ("give other rows with --test" if test_rows is None else "read those of the other rows below")
     )
-    nothing = "nothing better than the uncorrected probabilities was found; these rules change nothing"
-    print_measured(fitted, [*([nothing] if fit.chosen == UNCORRECTED else []), *fit.notes, optimism])
-    if tested is not None:
-        print_measured(tested)
+    for title, of_rows in reports.items():
+        print_reports(title, of_rows, doubts if title.startswith("fitted on") else None)
     print(
         f"preset {preset}, {fit.n_evaluations:,} evaluations; of {len(fit.candidates)} candidates '{fit.chosen}' was "
         "taken"
     )
-    for chart in charts:
-        print(f"chart {chart}")
+    _write_measures(measures, reports)
     print(f"rules {out}")
-    return FittedRules(
-        rules=str(out),
-        notes=tuple(fit.notes),
-        candidates=tuple(
-            RulesCandidate(**candidate._asdict(), is_chosen=candidate.name == fit.chosen)
-            for candidate in fit.candidates
-        ),
-        n_evaluations=fit.n_evaluations,
-        fitted=fitted.document,
-        test=None if tested is None else tested.document,
-        plots=tuple(map(str, charts)),
-    )
-
-
-@one_line_errors()
-@with_format(ComparedMethods)
-@with_options
-def compare_command(
-    path: Input,
-    choice: InputChoice,
-    test: Test = None,
-    test_split: TestSplits = None,
-    seed: Annotated[int, typer.Option(help="Seed of the halves and of the search of preset paper.", min=0)] = 0,
-    plots: Annotated[
-        Path | None,
-        typer.Option(help="Folder to draw a chart into, as SVG: mean class accuracy against the Gini index (trade)."),
-    ] = None,
-) -> ComparedMethods:
-    """Fit each preset and two corrections of one line, and compare them on rows that none was fitted on.
-
-    The rows are those of --test, or without it all rows: each half is fitted on once, and measured on once.
-    """
-    choice = replace(choice, path=path)
-    of_test = _test_choice(choice, test, tuple(test_split or ()))
-    check_folder(plots)
-    with working(f"reading {path}"):
-        rows = read_rows(choice)
-        test_rows = None if of_test is None else read_rows(of_test, rows.classes)
-    with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
-        report = compared(rows, test_rows, seed)
-    charts = [] if plots is None else [draw_methods(plots, report)]
-    print_notes(rows)
-    if test_rows is not None:
-        print_notes(test_rows)
-    print_compared(report)
-    for chart in charts:
-        print(f"chart {chart}")
-    return replace(report, plots=tuple(map(str, charts)))
 
 
 @one_line_errors()
@@ -195,17 +151,17 @@ def compare_command(
 def apply_command(
     path: Input,
     # The rules name the classes.
-    choice: Annotated[InputChoice, Only({"kind", "label_column", "prefix", "ignored", "config", "splits"})],
+    choice: Annotated[InputChoice, Only({"label_column", "prefix", "ignored", "config", "splits"})],
     rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
-    out: Annotated[Path, typer.Option(help="File to write: .csv, .parquet or .npz.")],
+    out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
 ) -> None:
     """Apply rules to rows, with or without known classes, and write the predicted class and the corrected shares.
 
     Beside the columns of the input stand the predicted class (predicted) and the corrected share of each class
     (p_CLASS). Rows that were corrected before are refused.
     """
-    if out.suffix not in WRITERS:
-        raise ConfigError(f"--out {out}: ends with none of {', '.join(WRITERS)}; name the file with one of them")
+    if out.suffix not in (".csv", ".parquet"):
+        raise ConfigError(f"--out {out}: ends with neither .csv nor .parquet; name the file with one of them")
     _check_out(out, path, rules)
     stored = _rules(rules)
     choice = replace(choice, path=path)
@@ -214,10 +170,8 @@ def apply_command(
     with working(f"writing {out}"):
         probabilities = prepared(rows.probabilities, stored.document.map)
         indices = stored.rules.predict(probabilities)
-        predicted = [rows.classes[index] for index in indices.tolist()]
-        with replacing(out) as temporary:
-            WRITERS[out.suffix](temporary, rows, predicted, stored.rules.shares(probabilities))
-    print_notes(rows)
+        _write_predictions(out, rows, indices, stored.rules.shares(probabilities))
+    _print_notes(rows)
     n_changed = int((indices != rows.probabilities.argmax(axis=1)).sum())
     print(f"{n_changed:,} of {len(rows):,} predictions changed")
     if stored.rules.has_functions:
@@ -229,8 +183,7 @@ def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]
     """Return the input to measure on, which shares no rows with the fit; None if none is named."""
     if test is None and not splits:
         return None
-    # Another file may be of another kind, which is recognised anew.
-    of_test = replace(choice, splits=splits) if test is None else replace(choice, path=test, kind=None, splits=splits)
+    of_test = replace(choice, path=choice.path if test is None else test, splits=splits)
     if of_test.path.exists() and choice.path.exists() and of_test.path.samefile(choice.path):
         common = [name for name in splits if name in choice.splits]
         if common or not (splits and choice.splits):
@@ -255,4 +208,57 @@ def _check_out(path: Path, *inputs: Path | None) -> None:
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder; name a file")
     if any(other is not None and other.exists() and path.exists() and path.samefile(other) for other in inputs):
-        raise ConfigError(f"{path}: is an input of this command; choose another name for --out")
+        raise ConfigError(f"{path}: is an input of this command; choose another name")
+
+
+def _check_measures(path: Path | None, *inputs: Path | None) -> None:
+    if path is not None:
+        if path.suffix != ".csv":
+            raise ConfigError(f"--measures {path}: does not end with .csv; name a CSV file")
+        _check_out(path, *inputs)
+
+
+def _reports(rows: LabelledRows, stored: StoredRules | None) -> dict[str, AccuracyReport]:
+    """Measure the predictions on some rows before and, if there are rules, after the correction."""
+    predictions = {"before": rows.probabilities.argmax(axis=1)}
+    if stored is not None:
+        predictions["after"] = stored.rules.predict(prepared(rows.probabilities, stored.document.map))
+    return {name: accuracy_report(rows.targets, each, rows.classes) for name, each in predictions.items()}
+
+
+def _write_measures(path: Path | None, reports: Mapping[str, Mapping[str, AccuracyReport]]) -> None:
+    if path is not None:
+        write_reports(path, reports)
+        print(f"measures {path}")
+
+
+def _write_predictions(path: Path, rows: LabelledRows, predicted: IntArray, shares: FloatArray) -> None:
+    """Write the columns of an input with the predicted class and the corrected share of each class in each row."""
+    import pandas as pd
+
+    added = {PREDICTED: [rows.classes[index] for index in predicted.tolist()]}
+    added |= dict(zip(share_names(rows.classes), shares.T, strict=True))
+    frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
+    with replacing(path) as temporary:
+        if path.suffix == ".parquet":
+            frame.to_parquet(temporary, index=False)
+        else:
+            frame.map(_cell).rename(columns=_cell).to_csv(temporary, index=False, lineterminator="\n")
+
+
+def _cell(value: object) -> object:
+    """Return a value as a cell that is no formula; classes are often called -1 and 1, which are none."""
+    return protected(value) if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value) else value
+
+
+def _print_notes(rows: LabelledRows) -> None:
+    """Print the number of rows and classes of an input, and notes about rows that were left out."""
+    print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
+    for note in rows.notes:
+        print(f"  {note}")
+    if rows.without_rows:
+        names = listed([visible(name) for name in rows.without_rows])
+        print(
+            f"  warning: no row is of {names}; if these columns are no classes, name those that are with --classes, or "
+            "leave columns out with --ignore"
+        )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,27 +17,26 @@ from biasboard.ground import plain_text
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import option
-from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES, first_fault
+from evaluators.calibration.reweighting.problem import LEAST_CLASSES
+from evaluators.calibration.reweighting.rules import first_fault
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 PREFIX = "p_"
 """Beginning of the names of columns with probabilities, in written files and, by default, in read ones."""
 PREDICTED = "predicted"
 """Name of the column with the predicted class in written files."""
-PROBABILITIES, LABELS, CLASSES = "probabilities", "labels", "classes"
-"""Names of the arrays of an NPZ file."""
 listed = partial(plain_text.listed, most=12)
 """Function that joins names for messages, at most the first 12."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputChoice:
-    """The options of an input: its kind, its columns, and for a run its config and splits."""
+    """The options of an input: its columns, and for a run its config and splits."""
 
     path: Path = Path()
-    kind: str | None = option(
-        "csv, parquet, npz, dcs or run; by default recognised from the content.", flag="--file-format"
-    )
     label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
     prefix: str | None = option(
         "Beginning of the names of the columns of classes; the rest names the class. By default p_ where columns "
@@ -73,8 +73,13 @@ class InputChoice:
         return tuple(name for name in next(csv.reader([self.class_list], skipinitialspace=True), []) if name)
 
 
+def row_from_1(row: int) -> str:
+    """Return words that locate a row of a file by its index."""
+    return f"row {row + 1} (the first row is row 1)"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Rows:
+class LabelledRows:
     """The probabilities of the classes in some rows, and their right classes."""
 
     source: str
@@ -86,10 +91,10 @@ class Rows:
     """Probability of each class, shape (n, n_classes)."""
     labels: Sequence[str | None] | None
     """Name of the right class of each row; None for a row without one, or for an input without any."""
-    where_of: Callable[[int], str]
-    """Function from the index of a row to words that locate it, such as ``line 4``."""
-    columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    """Other values of each row, such as ids, by the name of their column."""
+    columns: pd.DataFrame
+    """Other values of each row, such as ids, and the label."""
+    where_of: Callable[[int], str] = row_from_1
+    """Function from the index of a row to words that locate it."""
     notes: tuple[str, ...] = ()
     """Sentences about which rows were taken and which were left out."""
 
@@ -126,12 +131,8 @@ class Rows:
         if (twice := first_twice(self.classes)) is not None:
             yield f"two columns are of class '{twice}'; give each class one column"
         if (fault := first_fault(self.probabilities)) is not None:
-            if fault.column is None:
-                yield f"{self.where_of(fault.row)}: the row {fault.problem}; {fault.remedy}"
-            else:
-                value, name = self.probabilities[fault.row, fault.column], self.classes[fault.column]
-                problem = "is missing or no number (NaN)" if np.isnan(value) else f"is {value:g}"
-                yield f"{self.where_of(fault.row)}: the probability of class '{name}' {problem}; {fault.remedy}"
+            of_class = "the row" if fault.column is None else f"the probability of class '{self.classes[fault.column]}'"
+            yield f"{self.where_of(fault.row)}: {of_class} {fault.problem}"
         classes = self.classes if wanted is None else wanted
         if {*classes} != {*self.classes}:
             yield (

@@ -10,18 +10,20 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.adapter_set import trained_items
-from evaluators.calibration.reweighting.command.rows import InputChoice, Rows, listed, sorted_names
+from evaluators.calibration.reweighting.command.rows import InputChoice, LabelledRows, listed, sorted_names
 from evaluators.task import load_task
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import finished_runs, read_complete_result, read_parts
 
 
-def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> Rows:
+def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
     """Read the answer distributions of one config of a run of any task.
 
     Records without a distribution are left out and, if labels are needed, those without a right answer. So are items
     whose labels the model has seen: examples of its prompts, and items that it was trained on.
     """
+    import pandas as pd
+
     folders = finished_runs(choice.path)
     if len(folders) > 1:
         raise DataError(
@@ -70,14 +72,14 @@ def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: 
         (is_read & ~is_labelled, "without a right answer are left out"),
         (is_seen, "of items that the model was shown or trained on with labels are left out"),
     )
-    return Rows(
+    return LabelledRows(
         source=source,
         title=f"{config} of {folder.name}",
         classes=names,
         probabilities=_distributions(kept, names),
         labels=columns["target"],
         where_of=lambda row: f"item '{columns['item_id'][row]}'",
-        columns={"label" if name == "target" else name: texts for name, texts in columns.items()},
+        columns=pd.DataFrame(columns).rename(columns={"target": "label"}),
         notes=tuple(_notes(kept, left_out)),
     )
 

@@ -1,0 +1,227 @@
+"""Measures how accurate predictions are in each class and how evenly, and says what a correction gains and costs."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from biasboard.ground.columns import FloatArray, IntArray
+from biasboard.ground.files import replacing
+from biasboard.ground.plain_text import protected
+from evaluators.statistics.class_accuracies import (
+    class_accuracies,
+    cobias,
+    gini_index,
+    gini_noise_floor,
+    mean_accuracy,
+    sen_welfare,
+    smallest_accuracy,
+    top_class_dominance,
+)
+
+# Quantile of the normal distribution for intervals of 95 %.
+_Z = 1.959963984540054
+_N_RESAMPLES = 1000
+
+
+class ReportedValue(NamedTuple):
+    """The accuracy of a class, or a measure of all classes."""
+
+    name: str
+    value: float | None
+    low: float | None
+    """Lower end of the 95 % interval; None without a value or resamples, and for the noise floor.
+
+    The interval of a class is Wilson's. That of a measure comes from resampled rows, and lies around the expected value
+    at this number of rows; for inequality that is above the large-sample value.
+    """
+    high: float | None
+    reason: str | None = None
+    """Reason why there is no value; None if there is one."""
+    n_rows: int | None = None
+    """Number of rows of the class; None for a measure."""
+    n_predicted: int | None = None
+    """Number of rows predicted as this class, right or wrong."""
+
+
+@dataclass(frozen=True)
+class AccuracyReport:
+    """The accuracy of some predictions, by class, and its evenness over the classes."""
+
+    n_rows: int
+    classes: tuple[ReportedValue, ...]
+    measures: tuple[ReportedValue, ...]
+
+    def value(self, name: str) -> float | None:
+        """Return the value of a measure by its name."""
+        return next(measure.value for measure in self.measures if measure.name == name)
+
+
+TITLES = {
+    "mean_class_accuracy": "mean class accuracy",
+    "accuracy": "accuracy over all rows",
+    "gini": "Gini index",
+    "gini_noise_floor": "  by chance, of equal classes",
+    "cobias": "COBias",
+    "sen_welfare": "Sen welfare",
+    "top_class_dominance": "largest over mean accuracy",
+    "smallest_class_accuracy": "smallest class accuracy",
+}
+"""Titles of the measures in tables, by name, in the order of the rows."""
+_MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "mean_class_accuracy": mean_accuracy,
+    "gini": gini_index,
+    "cobias": cobias,
+    "sen_welfare": sen_welfare,
+    "top_class_dominance": top_class_dominance,
+    "smallest_class_accuracy": smallest_accuracy,
+}
+# The measures in the line of changes. A fall is a loss, except of the Gini index, whose rise shows in the Sen welfare.
+_MAIN = ("mean_class_accuracy", "accuracy", "gini", "sen_welfare", "smallest_class_accuracy")
+
+
+def accuracy_report(
+    targets: IntArray,
+    predictions: IntArray,
+    labels: Sequence[object],
+    *,
+    n_resamples: int = _N_RESAMPLES,
+    seed: int = 0,
+) -> AccuracyReport:
+    """Measure predictions.
+
+    Args:
+        targets: Index of the right class of each row, shape (n,).
+        predictions: Index of the predicted class of each row, shape (n,).
+        labels: Name of each class.
+        n_resamples: Number of resamples of the rows for the intervals of measures; 0 for no such intervals.
+        seed: Seed of the resamples.
+    """
+    k = len(labels)
+    accuracies, supports = class_accuracies(targets, predictions, k)
+    n_right = np.bincount(targets[targets == predictions], minlength=k).tolist()
+    n_predicted = np.bincount(predictions, minlength=k).tolist()
+    classes = tuple(
+        ReportedValue(str(label), right / n, *wilson(right, n), None, n, predicted)
+        if n
+        else ReportedValue(str(label), None, None, None, "no row is of this class", n, predicted)
+        for label, n, predicted, right in zip(labels, supports.tolist(), n_predicted, n_right, strict=True)
+    )
+    resampled = _resampled(accuracies, supports, n_resamples, seed) if n_resamples else None
+    measures = {name: _measure(name, accuracies, resampled) for name in _MEASURES}
+    interval = wilson(sum(n_right), len(targets)) if n_resamples else (None, None)
+    measures["accuracy"] = ReportedValue("accuracy", sum(n_right) / len(targets), *interval)
+    floor = float(gini_noise_floor(accuracies, supports))
+    measures["gini_noise_floor"] = _without_interval("gini_noise_floor", floor, accuracies)
+    return AccuracyReport(len(targets), classes, tuple(measures[name] for name in TITLES))
+
+
+def wilson(n_right: int, n: int) -> tuple[float, float]:
+    """Return the Wilson interval of a share, at 95 %.
+
+    References:
+        Wilson 1927, "Probable inference, the law of succession, and statistical inference".
+
+    >>> round(wilson(0, 10)[1], 4)
+    0.2775
+    """
+    share = n_right / n
+    centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _resampled(accuracies: FloatArray, supports: IntArray, n_resamples: int, seed: int) -> FloatArray:
+    """Return class accuracies on resamples of the rows of each class, shape (n_resamples, n_classes)."""
+    rng = np.random.default_rng(seed)
+    # Add half a right and half a wrong row, so that a class with all or no rows right varies too.
+    shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
+    right = rng.binomial(supports, shares, size=(n_resamples, len(supports)))
+    return np.where(supports > 0, right / np.maximum(supports, 1), np.nan)
+
+
+def _measure(name: str, accuracies: FloatArray, resampled: FloatArray | None) -> ReportedValue:
+    value = float(_MEASURES[name](accuracies))
+    if resampled is not None and not math.isnan(value):
+        values = _MEASURES[name](resampled)
+        defined = np.sort(values[~np.isnan(values)])
+        if len(defined):
+            # Resampling adds chance differences between classes: with 100 classes of 40 rows, every resample has a
+            # larger Gini index than the predictions. Shift the resamples so that their mean equals the value.
+            low, high = np.quantile(defined, (0.025, 0.975)) - defined.mean() + value
+            # The largest accuracy over their mean is 1 or more; all other measures lie in [0, 1].
+            minimum, maximum = (1.0, math.inf) if name == "top_class_dominance" else (0.0, 1.0)
+            return ReportedValue(name, value, float(max(low, minimum)), float(min(high, maximum)))
+    return _without_interval(name, value, accuracies)
+
+
+def _without_interval(name: str, value: float, accuracies: FloatArray) -> ReportedValue:
+    """Return a measure without an interval, or the reason why it has no value."""
+    if not math.isnan(value):
+        return ReportedValue(name, value, None, None)
+    is_single = int((~np.isnan(accuracies)).sum()) < 2
+    reason = (
+        "there are fewer than two classes with rows"
+        if is_single
+        else "nothing is right, and the measure divides by the mean accuracy"
+    )
+    return ReportedValue(name, None, None, None, reason)
+
+
+def changes(before: AccuracyReport, after: AccuracyReport) -> str:
+    """Return how the main measures change, in one line."""
+    return ", ".join(f"{TITLES[name]} {shown(before.value(name))} to {shown(after.value(name))}" for name in _MAIN)
+
+
+def losses(before: AccuracyReport, after: AccuracyReport) -> Iterator[str]:
+    """Yield a sentence for each measure that falls, and one about classes that lose accuracy.
+
+    Args:
+        before: Report on the uncorrected predictions.
+        after: Report on the corrected predictions of the same rows.
+    """
+    for name in _MAIN:
+        old, new = before.value(name), after.value(name)
+        if name != "gini" and old is not None and new is not None and new < old:
+            yield f"the {TITLES[name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
+    with_rows = [
+        (old.name, old.value, new.value)
+        for old, new in zip(before.classes, after.classes, strict=True)
+        if old.value is not None and new.value is not None
+    ]
+    worse = [(label, old, new) for label, old, new in with_rows if new < old]
+    if worse:
+        label, old, new = max(worse, key=lambda row: row[1] - row[2])
+        n_better = sum(new > old for _, old, new in with_rows)
+        yield (
+            f"{len(worse)} of {len(with_rows)} classes lose and {n_better} gain; '{label}' loses most, from {old:.4f} "
+            f"to {new:.4f}"
+        )
+
+
+def shown(value: float | None) -> str:
+    """Format a value for tables and sentences."""
+    return "none" if value is None else f"{value:.4f}"
+
+
+def write_reports(path: Path, reports: Mapping[str, Mapping[str, AccuracyReport]]) -> None:
+    """Write reports as CSV, with a row for each class and each measure.
+
+    Args:
+        path: Path of the file.
+        reports: The reports ``before`` and ``after`` a correction, by the title of their rows.
+    """
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["rows", "correction", "kind", *ReportedValue._fields])
+        for title, of_rows in reports.items():
+            for correction, report in of_rows.items():
+                for kind, values in (("class", report.classes), ("measure", report.measures)):
+                    for name, *numbers in values:
+                        writer.writerow([protected(title), correction, kind, protected(name), *numbers])
