@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from evaluators.runs.ask.pipeline import Finished
     from leaderboard.verify.entries import Root
+    from schemas.documents.record import Record
+    from schemas.documents.result import Result
 
 _QUICK_ITEMS = 24
 """Number of items per config with ``--quick``: two sets of eleven, or twelve pairs."""
@@ -107,6 +109,25 @@ class Score:
 
         return frame(self.report)
 
+    def items(self) -> pd.DataFrame:
+        """Return a data frame with one row for each item of all runs: what was right, what was read, and the groups.
+
+        Its columns are the model, dataset, config, prompt, split, item, cluster, status and reason, the right answer
+        as ``target``, what was read of the answers as ``reading`` (a list), the first text as ``text``, the most likely
+        option and its probability as ``choice`` and ``probability``, and a column ``group_NAME`` for each group.
+        """
+        import pandas as pd
+
+        from schemas.folders.run_folder import StoredParts
+
+        rows = [
+            _item_row(finished.result, record)
+            for finished in self.runs
+            for records in StoredParts(finished.folder, finished.result)
+            for record in records
+        ]
+        return pd.DataFrame(rows)
+
     def to_markdown(self) -> str:
         """Return the table in Markdown."""
         from leaderboard.pages.summary_forms import markdown
@@ -126,6 +147,28 @@ class Score:
     def __str__(self) -> str:
         """Return the table that the command prints."""
         return self.summary()
+
+
+def _item_row(result: Result, record: Record) -> dict[str, object]:
+    reading, signature = record.reading, result.signature
+    likeliest = max(zip(reading.probabilities, reading.outcomes, strict=True), default=None) if reading else None
+    return {
+        "model": result.model.id,
+        "dataset": signature.dataset,
+        "config": record.config,
+        "prompt": signature.prompt,
+        "split": record.split,
+        "item": record.item_id,
+        "cluster": record.cluster,
+        "status": record.status,
+        "reason": record.reason,
+        "target": record.target,
+        "reading": None if reading is None else list(reading.answers),
+        "text": next((exchange.text for exchange in record.exchanges if exchange.text is not None), None),
+        "choice": None if likeliest is None else likeliest[1],
+        "probability": None if likeliest is None else likeliest[0],
+        **{f"group_{name}": value for name, value in record.groups.items()},
+    }
 
 
 @one_line_errors(ANSWERS_KEPT)

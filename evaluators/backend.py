@@ -449,9 +449,16 @@ def open_backend(name: str, model: str, options: BackendOptions) -> Backend:
 
     Raises:
         ConfigError: there is no such backend, or the backend refuses the model or an option.
+        DataError: the backend describes its model in a way that no result may have.
         MissingExtraError: the library of the backend is not installed.
     """
+    # Imported here, because listing backends needs none of it.
+    from schemas.files import contract
+
     backend: Backend = BACKENDS.get(name)(model, options)
+    # A remote one would be sent a test call for it.
+    if not backend.is_remote:
+        contract.check(backend.model, where=f"backend '{name}': its model")
     return backend
 
 

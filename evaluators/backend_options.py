@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
-from biasboard.ground.options import option
+from biasboard.ground.options import from_texts, option
 
+T = TypeVar("T")
 MODEL_PANEL = "Model"
 COST_PANEL = "Cost"
 DTYPES = ("float32", "bfloat16", "float16")
@@ -51,6 +52,9 @@ class BackendOptions:
         "LoRA adapter: a folder, or a Hub id as ID or ID@REVISION. Or a folder of finetune, with an adapter for each "
         "config and prompt.",
         panel=MODEL_PANEL,
+    )
+    backend_option: tuple[str, ...] | None = option(
+        "NAME=VALUE: an option that the backend of a plug-in declares. Repeatable.", panel=MODEL_PANEL
     )
     device: str | None = option("cpu, cuda, cuda:N or mps.", panel=_LOCAL)
     batch_tokens: int | None = option("Tokens per batch, including padding.", panel=_LOCAL, min=1)
@@ -91,6 +95,17 @@ class BackendOptions:
     )
     worker_cpus: float | None = option("CPUs per worker; by default 1.", panel=_RAY, min=0)
     worker_gpus: float | None = option("GPUs that each worker takes; left out, what it needs.", panel=_RAY, min=0)
+
+    def own(self, kind: type[T]) -> T:
+        """Return the options that a plug-in's backend declares by :func:`biasboard.ground.options.option`.
+
+        Args:
+            kind: The frozen dataclass that declares them.
+
+        Raises:
+            ConfigError: the user gave one that is not declared, or a value that it does not take.
+        """
+        return from_texts(kind, self.backend_option or (), flag="--backend-option")
 
     @property
     def usual_backend(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -119,6 +119,42 @@ def from_values(kind: type[T], values: Mapping[str, Any], *, function: str) -> T
         if value is not None:
             given[name] = _checked(name, value, hints[name], declared[name])
     return kind(**given)
+
+
+def from_texts(kind: type[T], texts: Sequence[str], *, flag: str) -> T:
+    """Return options from texts such as ``depth=3``, checked as a command line checks its own.
+
+    Args:
+        kind: Dataclass of declared options.
+        texts: Each NAME=VALUE; a name whose field is a tuple may be repeated.
+        flag: The option that takes the texts, for error messages.
+
+    Raises:
+        ConfigError: a text has another form, names no option, or has a value of another type or range.
+    """
+    hints, values = get_type_hints(kind), dict[str, Any]()
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise ConfigError(f"{flag} {text}: write NAME=VALUE")
+        types = {hints.get(name), *get_args(hints.get(name))}
+        if any(get_origin(one) is tuple for one in types):
+            values[name] = (*values.get(name, ()), value)
+            continue
+        try:
+            if bool in types:
+                values[name] = {"true": True, "false": False}[value.lower()]
+            else:
+                values[name] = next((one for one in (int, float, Path) if one in types), str)(value)
+        except (KeyError, ValueError):
+            wanted = "true or false" if bool in types else "a number"
+            raise ConfigError(f"{flag} {text}: '{value}' is not {wanted}; correct it") from None
+    try:
+        return from_values(kind, values, function=flag)
+    except TypeError as error:
+        have = ", ".join(one.name for one in fields(kind) if _DECLARED in one.metadata)  # type: ignore[arg-type]
+        raise ConfigError(f"{str(error).replace('() got an unexpected', ': there is no')}; have: {have}") from None
 
 
 def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> Any:
