@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import re
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -51,6 +50,8 @@ image, and to score texts by what a model predicts from both sides of each token
 answers imported from elsewhere."""
 OF_LANGUAGE_MODELS: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
 """Abilities of a language model whose every logit a backend sees."""
+_AT_A_TIME = 256
+"""Number of requests that a backend without batches of its own answers before the answers are stored."""
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 
 
@@ -260,7 +261,7 @@ class RunContext(NamedTuple):
     """Function that stores such a choice under a name."""
 
 
-class Backend(ABC):
+class Backend:
     """A model that can be asked. The defaults fit most backends; each backend states what differs."""
 
     if TYPE_CHECKING:
@@ -322,12 +323,15 @@ class Backend(ABC):
         """
         raise ConfigError(f"backend '{self.model.backend}' has no tokenizer; take a prompt that counts bytes")
 
-    def begin(self, context: RunContext) -> None:  # noqa: B027 - most backends keep nothing
+    def begin(self, context: RunContext) -> None:
         """Take over the state that earlier sessions of a run left, before the first request."""
 
-    @abstractmethod
+    def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """Answer some requests, in their order: all that a backend needs whose answers do not depend on each other."""
+        raise NotImplementedError("define answer or ask")
+
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer the requests that are missing an answer.
+        """Answer the requests that are missing an answer, by default in batches in their order.
 
         Args:
             requests: All requests of the run. Batches depend on all of them and never on which are answered already, so
@@ -341,6 +345,9 @@ class Backend(ABC):
         Raises:
             RunError: no further request can be answered.
         """
+        every = range(len(requests))
+        batches = [every[start : start + _AT_A_TIME] for start in every[::_AT_A_TIME]]
+        return ask_in_batches(batches, self.answer, requests, missing)
 
     def without_keys(self, text: str) -> str:
         """Return a text of an answer without the keys of this machine, which an endpoint may say back to it."""
@@ -403,6 +410,40 @@ def check_model_id(model_id: str) -> str:
 def model_identity(fields_of_model: Mapping[str, str | None]) -> str:
     """Return a hash of everything about a model that can change an answer."""
     return strict_json.sha256(dict(fields_of_model))
+
+
+def identified_model(
+    model_id: str,
+    identity: Mapping[str, str | None],
+    *,
+    endpoint: Endpoint = "local",
+    revision: str | None = None,
+    precision: str | None = None,
+    chat_template_sha256: str | None = None,
+    conditions: Mapping[str, str] | None = None,
+) -> Model:
+    """Return a model that is identified by everything about it that can change an answer.
+
+    Args:
+        model_id: The id in results: NAME or ORG/NAME.
+        identity: All that can change an answer, by name, with ``backend`` among it.
+        endpoint: Where it answers.
+        revision: Commit of its weights; None if it is unknown.
+        precision: Data type of the computation; None if it is unknown or has no meaning.
+        chat_template_sha256: SHA-256 of the chat template; None if prompts are sent as they are.
+        conditions: What answers depend on beside the model and the prompt, by name.
+    """
+    return Model(
+        id=model_id,
+        revision=revision,
+        backend=identity["backend"] or "",
+        precision=precision,
+        chat_template_sha256=chat_template_sha256,
+        endpoint=endpoint,
+        identity_sha256=model_identity(identity),
+        identity=dict(identity),
+        conditions=dict(conditions) if conditions else None,
+    )
 
 
 def identified_by(backend: str) -> Identified | None:

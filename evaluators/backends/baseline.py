@@ -22,7 +22,7 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     ask_in_batches,
-    model_identity,
+    identified_model,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.baseline import Baseline
@@ -108,14 +108,5 @@ def open_backend(model: str, options: BackendOptions) -> BaselineBackend:
     return BaselineBackend(
         baseline=baseline,
         arguments=(f"--model {name}",),
-        model=Model(
-            id=f"baseline/{name}",
-            revision=_VERSION,
-            backend="baseline",
-            precision=None,
-            chat_template_sha256=None,
-            endpoint="baseline",
-            identity_sha256=model_identity(identity),
-            identity=dict(identity),
-        ),
+        model=identified_model(f"baseline/{name}", identity, endpoint="baseline", revision=_VERSION),
     )

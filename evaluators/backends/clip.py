@@ -30,7 +30,7 @@ from evaluators.backend import (
     Runtime,
     ask_in_batches,
     check_model_id,
-    model_identity,
+    identified_model,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import (
@@ -355,14 +355,5 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
             files, options, precision, {"device": options.device, "batch-images": options.batch_images}
         ),
         settings={"threads": str(n_threads)} if device == "cpu" else {},
-        model=Model(
-            id=model_id,
-            revision=files.revision,
-            backend="clip",
-            precision=precision,
-            chat_template_sha256=None,
-            endpoint="local",
-            identity_sha256=model_identity(identity),
-            identity=dict(identity),
-        ),
+        model=identified_model(model_id, identity, revision=files.revision, precision=precision),
     )

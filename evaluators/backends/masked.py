@@ -34,7 +34,7 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
     check_model_id,
-    model_identity,
+    identified_model,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import (
@@ -236,16 +236,7 @@ def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
         context_tokens=_context_tokens(network, tokenizer.pretrained),
         arguments=opening_arguments(files, options, precision, arguments),
         settings={"threads": str(n_threads)} if device == "cpu" else {},
-        model=Model(
-            id=model_id,
-            revision=files.revision,
-            backend="masked",
-            precision=precision,
-            chat_template_sha256=None,
-            endpoint="local",
-            identity_sha256=model_identity(identity),
-            identity=dict(identity),
-        ),
+        model=identified_model(model_id, identity, revision=files.revision, precision=precision),
     )
 
 

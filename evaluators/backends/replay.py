@@ -26,15 +26,13 @@ from evaluators.backend import (
     Backend,
     Capability,
     ChoiceRequest,
-    Events,
     Identified,
     Request,
     Response,
     Runtime,
     TokenCount,
-    ask_in_batches,
     check_model_id,
-    model_identity,
+    identified_model,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.stores.read_only import read_answers
@@ -88,11 +86,7 @@ class Replay(Backend):
     capabilities: frozenset[Capability] = CAPABILITIES
 
     @override
-    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        return ask_in_batches([range(len(requests))], self.answer, requests, missing)
-
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Return the stored response to each request; a request without one fails."""
         return [self._answer(request) for request in requests]
 
     @override
@@ -144,15 +138,13 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
     return Replay(
         answers=answers,
         arguments=(f"--model {path.resolve().name}", *([f"--name {options.name}"] if options.name else [])),
-        model=Model(
-            id=name,
+        model=identified_model(
+            name,
+            identity,
+            endpoint="replay",
             revision=source.revision if source else None,
-            backend="replay",
             precision=source.precision if source else None,
             chat_template_sha256=source.chat_template_sha256 if source else None,
-            endpoint="replay",
-            identity_sha256=model_identity(identity),
-            identity=dict(identity),
         ),
     )
 

@@ -25,7 +25,7 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     ask_in_batches,
-    model_identity,
+    identified_model,
 )
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.plan import Plan
@@ -69,16 +69,7 @@ class LoggingBackend(Backend):
     def model(self) -> Model:
         """Another name is another model; results of a backend that nobody knows would be claims."""
         identity = identity_of(self.name)
-        return Model(
-            id=self.name,
-            revision="1",
-            backend="transformers",
-            precision=None,
-            chat_template_sha256=None,
-            endpoint="local",
-            identity_sha256=model_identity(identity),
-            identity=dict(identity),
-        )
+        return identified_model(self.name, identity, revision="1")
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Not in the order of the items, as a real backend would not either."""

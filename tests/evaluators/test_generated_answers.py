@@ -17,14 +17,12 @@ from biasboard.ground.memory import Memory
 from evaluators.backend import (
     Backend,
     Capability,
-    Events,
     GenerateRequest,
     Request,
     Response,
     Runtime,
     TokenCount,
-    ask_in_batches,
-    model_identity,
+    identified_model,
 )
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.rescoring import rescore
@@ -113,20 +111,7 @@ class Torn(Backend):
     def model(self) -> Model:
         """Made up."""
         identity = {"backend": "tests", "model": "acme/texts@1"}
-        return Model(
-            id="acme/texts",
-            revision="1",
-            backend="tests",
-            precision=None,
-            chat_template_sha256=None,
-            endpoint="local",
-            identity_sha256=model_identity(identity),
-            identity=dict(identity),
-        )
-
-    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """All at once."""
-        return ask_in_batches([range(len(requests))], self.answer, requests, missing)
+        return identified_model("acme/texts", identity, revision="1")
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """By what is asked."""

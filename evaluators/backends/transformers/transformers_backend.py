@@ -31,7 +31,7 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     check_model_id,
-    model_identity,
+    identified_model,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
@@ -234,16 +234,13 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         chosen=chosen,
         thinking_tokens=thinking_tokens,
         capabilities=capabilities_of(loaded.tokenizer),
-        model=Model(
-            id=check_model_id(options.name or chosen.model_id(loaded.files)),
+        model=identified_model(
+            check_model_id(options.name or chosen.model_id(loaded.files)),
+            identity,
             revision=chosen.revision(loaded.files),
-            backend="transformers",
             precision=loaded.precision,
             chat_template_sha256=loaded.tokenizer.chat_template_sha256,
-            endpoint="local",
-            identity_sha256=model_identity(identity),
-            identity=identity,
-            conditions=conditions or None,
+            conditions=conditions,
         ),
     )
 

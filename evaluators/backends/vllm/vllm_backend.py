@@ -35,7 +35,7 @@ from evaluators.backend import (
     Sent,
     TokenCount,
     check_model_id,
-    model_identity,
+    identified_model,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.engine import (
@@ -356,15 +356,12 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         chunk_texts=_CHUNK_TEXTS_CPU if specs.device_type == "cpu" else _CHUNK_TEXTS,
         arguments=opening_arguments(files, options, specs.precision, arguments),
         adapters=chosen.of_contexts,
-        model=Model(
-            id=check_model_id(options.name or chosen.model_id(files)),
+        model=identified_model(
+            check_model_id(options.name or chosen.model_id(files)),
+            identity,
             revision=chosen.revision(files),
-            backend="vllm",
             precision=specs.precision,
             chat_template_sha256=tokenizer.chat_template_sha256,
-            endpoint="local",
-            identity_sha256=model_identity(identity),
-            identity=identity,
-            conditions=conditions or None,
+            conditions=conditions,
         ),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Identified, Request, Response, Runtime, model_identity
+from evaluators.backend import ChoiceRequest, GenerateRequest, Identified, Request, Response, Runtime, identified_model
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
 from evaluators.harness import AskedRequest, CountOptionTokens, HarnessLog, LoggedAnswer, OptionTokens
 from evaluators.runs.ask.pipeline import Finished
@@ -63,16 +63,7 @@ def imported_model(
         revision: The commit of its weights; None if it is unknown.
         precision: The data type of its weights; None if it is unknown.
     """
-    return Model(
-        id=name,
-        revision=revision,
-        backend=BACKEND,
-        precision=precision,
-        chat_template_sha256=None,
-        endpoint="replay",
-        identity_sha256=model_identity(identity),
-        identity=dict(identity),
-    )
+    return identified_model(name, identity, endpoint="replay", revision=revision, precision=precision)
 
 
 def write_imported(

@@ -18,7 +18,7 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     ask_in_batches,
-    model_identity,
+    identified_model,
 )
 from evaluators.backend_options import BackendOptions
 from schemas.documents.result import Model
@@ -78,14 +78,5 @@ def open_backend(model: str, options: BackendOptions) -> LeaningBackend:
     return LeaningBackend(
         factor=float(model.rpartition("-")[2]),
         arguments=(f"--model {model}",),
-        model=Model(
-            id=model,
-            revision="1",
-            backend="leaning",
-            precision=None,
-            chat_template_sha256=None,
-            endpoint="local",
-            identity_sha256=model_identity(identity),
-            identity=dict(identity),
-        ),
+        model=identified_model(model, identity, revision="1"),
     )

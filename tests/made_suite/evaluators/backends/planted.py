@@ -20,6 +20,7 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     ask_in_batches,
+    identified_model,
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
@@ -89,14 +90,5 @@ def open_backend(model: str, options: BackendOptions) -> PlantedBackend:
     return PlantedBackend(
         share=float(model.rpartition("-")[2]),
         arguments=(f"--model {model}",),
-        model=Model(
-            id=model,
-            revision="1",
-            backend="planted",
-            precision=None,
-            chat_template_sha256=None,
-            endpoint="local",
-            identity_sha256=model_identity(identity),
-            identity=dict(identity),
-        ),
+        model=identified_model(model, identity, revision="1"),
     )
