@@ -51,13 +51,12 @@ def build(
     from biasboard.building import builder_application
     from biasboard.ground.command_line import call
     from biasboard.ground.errors import ConfigError
-    from schemas.outputs.documents import BuiltDataset
 
     options = {"out": out, "source": source, "input": input, "limit": limit, "overwrite": overwrite or None, **more}
     built = call(builder_application(benchmark), options)
-    if not isinstance(built, BuiltDataset):
-        raise ConfigError(f"builder '{benchmark}' returns no dataset; return a BuiltDataset from its command")
-    return Path(built.folder)
+    if not isinstance(built, Path):
+        raise ConfigError(f"builder '{benchmark}' returns no dataset; return its folder from the command")
+    return built
 
 
 def evaluate(

@@ -7,13 +7,10 @@ from biasboard.ground.command_line import one_line_errors
 from builders.description import all_builders
 from leaderboard.commands.build import build as build_board
 from schemas.folders.dataset_folder import read_manifest
-from schemas.outputs.documents import BuiltBoard
-from schemas.printed import with_format
 
 
 @one_line_errors("stopped; the same command continues")
-@with_format(BuiltBoard)
-def demo() -> BuiltBoard:
+def demo() -> None:
     """Build the embedded datasets and the board.
 
     Datasets that are in out/datasets are kept. The board shows the accepted results, which biasboard brings along, and
@@ -25,5 +22,4 @@ def demo() -> BuiltBoard:
             folder = source.default_out
             is_new = build_if_missing(builder, source, folder)
             print(f"{'built' if is_new else 'kept'} {folder}, version {read_manifest(folder).version}")
-    built: BuiltBoard = build_board()
-    return built
+    build_board()

@@ -38,7 +38,6 @@ from schemas.outputs.documents import (
     PaperReport,
     PaperRunSize,
     PaperTable,
-    PrintedLines,
 )
 from schemas.printed import with_format
 
@@ -85,7 +84,7 @@ class ReproduceChoice:
 
 
 @one_line_errors(ANSWERS_KEPT)
-@with_format(PaperReport, PrintedLines)
+@with_format(PaperReport)
 @with_options
 def reproduce(
     choice: ReproduceChoice,

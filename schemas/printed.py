@@ -1,21 +1,19 @@
-"""The option ``--format`` of all commands: what a command did, as text for people or as a JSON document."""
+"""The option ``--format json``: what a command did, as one document in place of lines for people."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import io
 import json
-import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from schemas.documents.base import Document
-from schemas.outputs.documents import PrintedLines, schema_file
+from schemas.outputs.documents import schema_file
 
 
 class Outcome(NamedTuple):
@@ -28,28 +26,19 @@ class Outcome(NamedTuple):
     """Raised after the document was printed."""
 
 
-class _Copied(io.StringIO):
-    """A stream that keeps what is written, and shows it on standard error too."""
-
-    def write(self, text: str, /) -> int:
-        sys.stderr.write(text)
-        return super().write(text)
-
-
 def with_format(
     *documents: type[Document], others: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the option ``--format``, whose value ``json`` prints one document and nothing else.
 
     The command prints lines for people and returns a document, or an :class:`Outcome`. As JSON, its lines go to
-    standard error, and the document to standard output; that of a command that returns none holds its lines. An error
-    is a line on standard error in both forms.
+    standard error, and the document to standard output. An error is a line on standard error in both forms.
 
     Args:
-        documents: The kinds of documents that the command returns; none if it returns none.
+        documents: The kinds of documents that the command returns.
         others: Further values of the option. A command that has them takes the value as its parameter ``output``.
     """
-    schemas = " or ".join(map(schema_file, documents or (PrintedLines,)))
+    schemas = " or ".join(map(schema_file, documents))
     choices: Any = Literal[("text", "json", *others)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,16 +47,15 @@ def with_format(
 
         @functools.wraps(command)
         def wrapped(*args: Any, output: str = "text", **values: Any) -> Document | None:
-            _check_finite(values)
             if takes_output:
                 values["output"] = output
             if output != "json":
                 return _ended(command(*args, **values))
-            stdout, lines = sys.stdout, _Copied()
-            with redirect_stdout(lines):
+            stdout = sys.stdout
+            with redirect_stdout(sys.stderr):
                 returned = command(*args, **values)
             document = returned.document if isinstance(returned, Outcome) else returned
-            print(as_json(document or _printed(lines)), end="", file=stdout, flush=True)
+            print(as_json(document), end="", file=stdout, flush=True)
             return _ended(returned)
 
         option = typer.Option("--format", help=f"Lines for people, or one JSON document ({schemas}).")
@@ -81,19 +69,6 @@ def with_format(
     return decorate
 
 
-def _check_finite(values: Mapping[str, Any]) -> None:
-    """Check that no number among the options of a command is infinite or NaN, which no range of an option excludes.
-
-    Raises:
-        typer.BadParameter: one is.
-    """
-    for name, value in values.items():
-        for number in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(number, float) and not math.isfinite(number):
-                option = f"--{name.replace('_', '-')}"
-                raise typer.BadParameter(f"{number} is no finite number; give one", param_hint=f"'{option}'")
-
-
 def _ended(returned: Document | Outcome | None) -> Document | None:
     if not isinstance(returned, Outcome):
         return returned
@@ -104,13 +79,12 @@ def _ended(returned: Document | Outcome | None) -> Document | None:
     return returned.document
 
 
-def _printed(lines: io.StringIO) -> Document:
-    return PrintedLines(lines=tuple(lines.getvalue().splitlines()))
+def as_json(document: Document | None) -> str:
+    """Return a document as JSON in ASCII alone, so that no name from a stranger's file acts on a terminal or page.
 
-
-def as_json(document: Document) -> str:
-    """Return a document as JSON in ASCII alone, so that no name from a stranger's file acts on a terminal or page."""
+    That of a command that only listed something is null.
+    """
     # Imported here because printing text does not need it.
     from schemas.files import contract
 
-    return json.dumps(contract.dump(document), indent=2, allow_nan=False) + "\n"
+    return json.dumps(None if document is None else contract.dump(document), indent=2, allow_nan=False) + "\n"

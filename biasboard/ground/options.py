@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, field, fields, is_dataclass
@@ -19,6 +20,17 @@ from biasboard.ground.errors import ConfigError
 
 _DECLARED = "option"
 T = TypeVar("T")
+
+
+def finite(value: T) -> T:
+    """Return the value of an option; this is the callback of those that are numbers with a point.
+
+    Raises:
+        typer.BadParameter: it is infinite or NaN, which no range of an option excludes.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no finite number; give one")
+    return value
 
 
 def option(
@@ -198,6 +210,8 @@ def _parameter(kind: Any, declared: Field[Any]) -> inspect.Parameter:
         # If the user gives no value, typer passes None for a default of None, and an empty list for any other default.
         type_of_field = list[get_args(repeated)[0]]  # type: ignore[misc]
         default = default if default is ... else None
+    if float in (type_of_field, *get_args(type_of_field)):
+        settings.setdefault("callback", finite)
     given = type_of_field if default is ... or NoneType in get_args(type_of_field) else type_of_field | None
     # An explicit name stops typer from adding a --no- option, which would do nothing.
     option_of_typer = typer.Option(flag or f"--{declared.name.replace('_', '-')}", **settings)

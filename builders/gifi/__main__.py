@@ -17,8 +17,6 @@ from builders.dataset.output import Draft, write_dataset
 from builders.gifi import BUILDER, drafts
 from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import Item
-from schemas.outputs.documents import BuiltDataset
-from schemas.printed import with_format
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal[
@@ -33,7 +31,6 @@ class Compat(StrEnum):
 
 
 @app.command(epilog=EXIT_STATUS)
-@with_format(BuiltDataset)
 def build(
     source: Annotated[SourceName, typer.Option(help="Source of the texts.")] = "embedded",
     input_path: Annotated[
@@ -61,7 +58,7 @@ def build(
     ] = None,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
-) -> BuiltDataset:
+) -> Path:
     """Build a dataset in which each text appears in eleven pronoun families."""
     with one_line_errors():
         _check(source, input_path, revision, compat)
@@ -74,7 +71,7 @@ def build(
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
-    return BuiltDataset(folder=str(folder), manifest=manifest)
+    return folder
 
 
 def _check(source: SourceName, path: Path | None, revision: str | None, compat: Compat | None) -> None:

@@ -19,15 +19,12 @@ from builders.image_labels import BUILDER, drafts
 from builders.image_labels.drafts import Built, Options
 from builders.image_labels.items import N_BIAS, N_POOL, Sizes
 from schemas.documents.dataset import Manifest
-from schemas.outputs.documents import BuiltDataset
-from schemas.printed import with_format
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal["folder", "hub"]
 
 
 @app.command(epilog=EXIT_STATUS)
-@with_format(BuiltDataset)
 def build(
     source: Annotated[SourceName, typer.Option(help="Source of the images.")] = "folder",
     input_path: Annotated[
@@ -58,7 +55,7 @@ def build(
     seed: Annotated[int, typer.Option(help="Seed of the splits and of the images of noise.")] = 42,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
-) -> BuiltDataset:
+) -> Path:
     """Build a dataset of images, on which a model chooses one of several labels for each of them."""
     with one_line_errors():
         path = _checked_input(source, input_path, revision, licence)
@@ -74,7 +71,7 @@ def build(
             manifest = write_dataset(built.draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(built, manifest, folder):
         typer.echo(line)
-    return BuiltDataset(folder=str(folder), manifest=manifest)
+    return folder
 
 
 def _checked_input(source: SourceName, path: Path | None, revision: str | None, licence: str | None) -> Path:

@@ -26,14 +26,11 @@ from builders.dataset.output import write_dataset
 from builders.description import DATASETS_FOLDER
 from builders.labelled_text import drafts, rows
 from builders.superni.items import N_POOL, N_TEST
-from schemas.outputs.documents import BuiltDataset
-from schemas.printed import with_format
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command(epilog=EXIT_STATUS)
-@with_format(BuiltDataset)
 def build(
     inputs: Annotated[
         list[Path],
@@ -76,7 +73,7 @@ def build(
     seed: Annotated[int, typer.Option(help="Seed of the splits and of the random words.")] = 42,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
-) -> BuiltDataset:
+) -> Path:
     """Build a dataset of your own labelled texts, on which a model chooses one of several labels for each of them."""
     with one_line_errors():
         # Without the revision, if it is a dataset of the Hub.
@@ -117,7 +114,7 @@ def build(
     )
     # A run asks 100 texts by default, and the accuracy of a rare class needs all of them.
     print(run_line(folder, "--limit 0"))
-    return BuiltDataset(folder=str(folder), manifest=manifest)
+    return folder
 
 
 if __name__ == "__main__":

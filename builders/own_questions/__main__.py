@@ -25,15 +25,12 @@ from builders.dataset.licences import checked_licence
 from builders.dataset.output import write_dataset
 from builders.description import DATASETS_FOLDER
 from builders.own_questions import BUILDER, questions
-from schemas.outputs.documents import BuiltDataset
-from schemas.printed import with_format
 
 SourceName: TypeAlias = Literal["csv", "crows-pairs", "winoqueer", "bbq", "stereoset"]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command(epilog=EXIT_STATUS)
-@with_format(BuiltDataset)
 def build(
     source: Annotated[SourceName, typer.Option(help="Source of the questions.")] = "csv",
     inputs: Annotated[list[Path] | None, typer.Option("--input", help="File of the questions. Repeatable.")] = None,
@@ -61,7 +58,7 @@ def build(
     out: Out = None,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
-) -> BuiltDataset:
+) -> Path:
     """Build a dataset of your own questions with options."""
     with one_line_errors():
         paths = inputs or []
@@ -88,7 +85,7 @@ def build(
         print(f"  neutral option: '{printable(neutral, most=60)}', which alone stands in all rows")
     print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder, n_items=len(split.items)), sep="\n")
     print(run_line(folder))
-    return BuiltDataset(folder=str(folder), manifest=manifest)
+    return folder
 
 
 if __name__ == "__main__":

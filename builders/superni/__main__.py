@@ -18,15 +18,12 @@ from builders.superni import BUILDER, drafts
 from builders.superni.drafts import Built, Options
 from builders.superni.task_choice import FILTER, MOST_NAMES
 from schemas.documents.dataset import Manifest
-from schemas.outputs.documents import BuiltDataset
-from schemas.printed import with_format
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal["embedded", "natural-instructions", "hub"]
 
 
 @app.command(epilog=EXIT_STATUS)
-@with_format(BuiltDataset)
 def build(
     source: Annotated[SourceName, typer.Option(help="Source of the tasks.")] = "embedded",
     input_path: Annotated[
@@ -58,7 +55,7 @@ def build(
     seed: Annotated[int, typer.Option(help="Seed of the splits and of the random words.")] = 42,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
-) -> BuiltDataset:
+) -> Path:
     """Build a dataset of classification tasks, on which the bias of a model towards labels is measured."""
     with one_line_errors():
         words = tuple(word for entry in tasks or [] for word in _words(entry))
@@ -71,7 +68,7 @@ def build(
             )
     for line in _summary(built, manifest, folder):
         typer.echo(line)
-    return BuiltDataset(folder=str(folder), manifest=manifest)
+    return folder
 
 
 def _words(entry: str) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 
 from biasboard.ground.command_line import LazyCommand, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.options import finite
 from biasboard.ground.progress import Report, steps
 from builders.build_command import (
     DatasetVersion,
@@ -32,13 +33,10 @@ from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.family_coreference import FamilyCoreferenceItem
-from schemas.outputs.documents import BuiltDataset
-from schemas.printed import with_format
 
 SourceName: TypeAlias = Literal["embedded", "families", "synthbias", "winobias", "generated", "csv"]
 
 
-@with_format(BuiltDataset)
 def build(
     context: typer.Context,
     source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = "embedded",
@@ -65,6 +63,7 @@ def build(
             "--near-duplicates",
             min=0.05,
             max=1.0,
+            callback=finite,
             help="Jaccard similarity of the wording from which a sentence repeats an earlier one (generated only).",
         ),
     ] = None,
@@ -114,7 +113,7 @@ def build(
     ] = None,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
-) -> BuiltDataset | None:
+) -> Path | None:
     """Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them."""
     if context.invoked_subcommand is not None:
         return None
@@ -156,7 +155,7 @@ def build(
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
-    return BuiltDataset(folder=str(folder), manifest=manifest)
+    return folder
 
 
 def _pairs_of_families(

@@ -12,14 +12,11 @@ import typer
 from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import ConfigError
 from builders.synthbias.checks.check import Severity
-from builders.synthbias.lint_output import FORMATS, document_of, text_lines
+from builders.synthbias.lint_output import FORMATS, text_lines
 from builders.synthbias.lint_report import CHECKS, lint
-from schemas.outputs.documents import SentenceFindings
-from schemas.printed import Outcome, with_format
 
 
 @one_line_errors("stopped; nothing was checked")
-@with_format(SentenceFindings, others=("github", "sarif"))
 def lint_command(
     *,
     files: Annotated[
@@ -48,13 +45,15 @@ def lint_command(
         Literal["error", "warning", "review", "never"],
         typer.Option(help="Exit with status 1 if a finding is as grave as this, or graver."),
     ] = "error",
-    output: str = "text",
-) -> Outcome:
+    output: Annotated[
+        Literal["text", "github", "sarif"],
+        typer.Option("--format", help="Lines for people, annotations of GitHub, or SARIF for other tools."),
+    ] = "text",
+) -> None:
     """Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.
 
     An error contradicts the data or its design, a warning is a likely defect, a review needs a reader, and a note is a
-    peculiarity that harms nothing. Broken rows are findings; the rows behind them are checked all the same. Besides
-    text and JSON, findings are printed as annotations of GitHub, or as SARIF for other tools.
+    peculiarity that harms nothing. Broken rows are findings; the rows behind them are checked all the same.
     """
     report = lint(files, mapped=mapped or [], ignored=_known(ignore or []))
     for line in report.told:
@@ -62,8 +61,8 @@ def lint_command(
     lines = FORMATS[output](report, show) if output in FORMATS else text_lines(report, show, most)
     for line in lines:
         typer.echo(line)
-    failed = fail_on != "never" and report.reaches(fail_on)
-    return Outcome(document_of(report), EXIT_ERROR if failed else 0)
+    if fail_on != "never" and report.reaches(fail_on):
+        raise typer.Exit(EXIT_ERROR)
 
 
 def _known(names: Sequence[str]) -> frozenset[str]:

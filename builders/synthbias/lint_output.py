@@ -1,4 +1,4 @@
-"""The findings of ``lint`` as text, as a document, as annotations of GitHub and as SARIF."""
+"""The findings of ``lint`` as text, as annotations of GitHub and as SARIF."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from builders.dataset.card import CardTable
 from builders.synthbias.checks.catalogue import CATALOGUE
 from builders.synthbias.checks.check import SEVERITIES, Finding, Severity, at_least
 from builders.synthbias.lint_report import Report
-from schemas.outputs.documents import Cells, CheckCount, SentenceFinding, SentenceFindings
 
 _LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "review": "notice", "note": "notice"}
 """Levels of GitHub's annotations."""
@@ -129,33 +128,4 @@ def _location(finding: Finding) -> dict[str, object]:
 
 
 FORMATS: Mapping[str, Callable[[Report, Severity], Iterator[str]]] = {"github": _annotations, "sarif": _sarif}
-"""Formats for other tools, beside text and JSON."""
-
-
-def document_of(report: Report) -> SentenceFindings:
-    """Return the files, counts, findings and both tables of the balance."""
-    tables = {"summary": report.balance.summary(), "by_occupation": report.balance.by_occupation()}
-    return SentenceFindings(
-        files=report.files,
-        n_sentences=report.n_sentences,
-        n_pairs=report.n_pairs,
-        counts={
-            name: CheckCount(n=n, severity=CATALOGUE[name].severity, certainty=CATALOGUE[name].certainty)
-            for name, n in report.counts.items()
-        },
-        findings=tuple(
-            SentenceFinding(
-                place=finding.id,
-                line=finding.line,
-                check=finding.check,
-                severity=finding.severity,
-                reason=finding.reason,
-                suggestion=finding.suggestion,
-            )
-            for finding in report.findings
-        ),
-        balance={
-            name: Cells(header=tuple(table.header), rows=tuple(tuple(map(str, row)) for row in table.rows))
-            for name, table in tables.items()
-        },
-    )
+"""Formats for other tools, beside text."""

@@ -21,7 +21,6 @@ from builders.synthbias.frames import text_of
 from schemas.documents.result import Result
 from schemas.folders import run_folder
 from schemas.folders.run_folder import finished_runs
-from schemas.printed import with_format
 
 LEAN = "lean.json"
 _DATASET = "synthbias"
@@ -46,7 +45,6 @@ class PositionLean:
     """Mean probability of the occupation mentioned first."""
 
 
-@with_format()
 def measure(
     runs: Annotated[Path, typer.Argument(help="Folder with finished runs on the embedded dataset, at any depth.")],
     out: Annotated[Path, typer.Option(help="File to write; the card is built from texts/lean.json of the builder.")],

@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.options import finite
 from biasboard.ground.progress import working
 from evaluators.commands.shared_options import CACHE_VARIABLE
-from evaluators.stores.maintenance import StoredModel, Summary, find_store, names, prune, summarise
-from schemas.outputs.documents import StoredAnswers, StoredAnswersOfModel
-from schemas.printed import with_format
+from evaluators.stores.maintenance import StoredModel, find_store, names, prune, summarise
 
 _SECONDS_PER_DAY = 86_400
 _IDENTITY = 12
@@ -33,8 +32,7 @@ _MODEL = typer.Option(help="Id of the model, or the beginning of its identity as
 
 @app.command("info")
 @one_line_errors()
-@with_format(StoredAnswers)
-def info_command(path: _Store) -> StoredAnswers:
+def info_command(path: _Store) -> None:
     """Show which models a store holds answers of, how many, and how much disk space they take."""
     store = find_store(path)
     with working(f"reading {path}"):
@@ -42,12 +40,10 @@ def info_command(path: _Store) -> StoredAnswers:
     for stored in summary.models:
         print(_lines(stored))
     print(f"{summary.n_answers} answers of {names(summary.models)}; the file takes {size(summary.n_bytes)}")
-    return _document(summary)
 
 
 @app.command("export")
 @one_line_errors()
-@with_format()
 def export_command(
     path: _Store,
     out: Annotated[Path, typer.Option(help="File to write, .jsonl or .parquet; --backend replay can read .jsonl.")],
@@ -67,12 +63,12 @@ def export_command(
 
 @app.command("prune")
 @one_line_errors("stopped; answers may have been removed already; look with: biasboard cache info")
-@with_format()
 def prune_command(
     path: Annotated[Path, typer.Argument(help="File of the cache.")],
     model: Annotated[str | None, _MODEL] = None,
     older_than: Annotated[
-        float | None, typer.Option(min=0, help="Remove only answers stored more than this many days ago.")
+        float | None,
+        typer.Option(min=0, callback=finite, help="Remove only answers stored more than this many days ago."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")] = False,
 ) -> None:
@@ -120,22 +116,3 @@ def _lines(stored: StoredModel) -> str:
 
 def _day(seconds: int | None) -> str:
     return "never" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
-
-
-def _document(summary: Summary) -> StoredAnswers:
-    models = tuple(
-        StoredAnswersOfModel(
-            id=stored.model.id,
-            revision=stored.model.revision,
-            backend=stored.model.backend,
-            precision=stored.model.precision,
-            identity_sha256=stored.model.identity_sha256,
-            n_choices=stored.n_choices,
-            n_generations=stored.n_generations,
-            n_bytes=stored.n_bytes,
-            oldest_seconds=stored.oldest,
-            newest_seconds=stored.newest,
-        )
-        for stored in summary.models
-    )
-    return StoredAnswers(n_answers=summary.n_answers, n_bytes=summary.n_bytes, models=models)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,22 +10,18 @@ import typer
 
 from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError
-from biasboard.ground.options import with_options
+from biasboard.ground.options import finite, with_options
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.commands.installation import Check, extra_of, extras, installation
 from evaluators.commands.shared_options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
-from schemas.outputs.documents import Check as CheckDocument
-from schemas.outputs.documents import Checks
-from schemas.printed import Outcome, with_format
 
 _MOST_SHOWN = 5
 
 
 @one_line_errors()
-@with_format(Checks)
 @with_options
 def doctor_command(
     backend: Annotated[
@@ -37,7 +33,11 @@ def doctor_command(
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, help="Allowed difference in nats per square root of tokens; by the precision if left out."),
+        typer.Option(
+            min=0,
+            callback=finite,
+            help="Allowed difference in nats per square root of tokens; by the precision if left out.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
     cache: Annotated[
@@ -45,7 +45,7 @@ def doctor_command(
     ] = None,
     *,
     options: BackendOptions,
-) -> Outcome:
+) -> None:
     """Check what is installed; with a backend and a model, also compare its scores with those of transformers."""
     if backend is None and (model is not None or options != BackendOptions()):
         raise ConfigError("--model and the options of backends need --backend; 'biasboard list backends' shows them")
@@ -56,17 +56,12 @@ def doctor_command(
         if backend is not None:
             step(f"checking the backend {backend}", 0, None)
             checks += _of_backend(backend, model, options, reference, tolerance)
-    is_sound = all(check.status != "problem" for check in checks)
-    _print(checks)
-    document = Checks(sound=is_sound, checks=tuple(CheckDocument(**check._asdict()) for check in checks))
-    return Outcome(document, 0 if is_sound else EXIT_ERROR)
-
-
-def _print(checks: Sequence[Check]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         remedy = "" if check.remedy is None else f" -> {check.remedy}"
         print(f"{check.status:<8} {check.name:<{width}}  {check.detail}{remedy}")
+    if any(check.status == "problem" for check in checks):
+        raise typer.Exit(EXIT_ERROR)
 
 
 def _of_backend(

@@ -24,7 +24,6 @@ from evaluators.runs.plan.plan import Plan, check_askable
 from evaluators.task import Prompt
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import dataset_at, read_manifest
-from schemas.printed import with_format
 
 CSV = "csv"
 """Form of a table that anybody can fill in, in place of a harness that asks."""
@@ -35,7 +34,6 @@ _TOKENIZER = typer.Option(
 
 
 @one_line_errors()
-@with_format()
 @with_options
 def export_command(
     harness: Annotated[

@@ -11,12 +11,11 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.options import Only, with_options
+from biasboard.ground.options import Only, finite, with_options
 from evaluators.backend_options import BackendOptions
 from evaluators.commands.shared_options import DATASET_HELP
 from evaluators.runs.ask.study import Study
 from schemas.documents.adapters import PUBLISHED, Schedule
-from schemas.printed import with_format
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
 _CHOSEN = Only({"configs", "parts", "task", "prompts", "contexts"})
@@ -25,7 +24,6 @@ _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASE
 
 
 @one_line_errors(_KEPT)
-@with_format()
 @with_options
 def finetune_command(
     dataset: Annotated[Path, typer.Option(help=DATASET_HELP)],
@@ -34,7 +32,9 @@ def finetune_command(
     options: Annotated[BackendOptions, _OPTIONS],
     out: Annotated[Path | None, _OUT] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the items.")] = PUBLISHED.epochs,
-    learning_rate: Annotated[float, typer.Option(min=0, help="Learning rate of AdamW.")] = PUBLISHED.learning_rate,
+    learning_rate: Annotated[
+        float, typer.Option(min=0, callback=finite, help="Learning rate of AdamW.")
+    ] = PUBLISHED.learning_rate,
     schedule: Annotated[str, typer.Option(help="Learning rate: constant, or linear to 0.")] = PUBLISHED.schedule,
     rank: Annotated[int, typer.Option(min=1, help="Rank r of each adapter.")] = PUBLISHED.rank,
     alpha: Annotated[int, typer.Option(min=1, help="Scale of each adapter, as a multiple of 1/r.")] = PUBLISHED.alpha,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,22 +14,13 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
 from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import progress, steps
-from evaluators.benchmark import Part, benchmarks, load_benchmark
+from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.printed_results import shortened, value_and_interval
-from evaluators.runs.measure.example_sets import SetMean, SetTable, set_tables
+from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measure.stored_results import measurement_of
-from schemas.documents.result import Metric, Result
 from schemas.folders.run_folder import finished_runs, read_parts, read_result
-from schemas.outputs.documents import (
-    ExampleSet,
-    ExampleSets,
-    IndexedResult,
-    IndexValue,
-    Indices,
-    MeanOverParts,
-    ModelIndices,
-)
+from schemas.outputs.documents import Indices, ModelIndices
 from schemas.printed import Outcome, with_format
 
 _MOST_INDICES = 3
@@ -170,7 +160,6 @@ def _print_sets(sets: SetTable) -> None:
 
 def _document(of_model: ModelResults, computed: tuple[Index, ...]) -> ModelIndices:
     model = next(iter(of_model.scored.values())).result.model
-    compared = load_benchmark(of_model.benchmark).compared_over_sets
     return ModelIndices(
         benchmark=of_model.benchmark,
         dataset=of_model.dataset,
@@ -179,52 +168,6 @@ def _document(of_model: ModelResults, computed: tuple[Index, ...]) -> ModelIndic
         asked=of_model.asked,
         model=model.id,
         identity_sha256=model.identity_sha256,
-        missing_tasks=tuple(str(source) for source in of_model.missing),
-        results=tuple(_result(result) for result in of_model.results),
-        indices=tuple(_index(index) for index in computed),
-        example_sets=tuple(_sets(sets) for sets in set_tables(of_model, compared)),
-    )
-
-
-def _sets(sets: SetTable) -> ExampleSets:
-    rows = tuple(
-        ExampleSet(name=row.name, means={name: _mean(mean) for name, mean in row.means.items()}) for row in sets.rows
-    )
-    return ExampleSets(n_examples=sets.n_examples, n_sets=sets.n_sets, n_parts=sets.n_parts, rows=rows)
-
-
-def _mean(mean: SetMean) -> MeanOverParts:
-    interval = mean.interval
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
-    return MeanOverParts(value=mean.value, low=low, high=high, n=mean.n)
-
-
-def _index(index: Index) -> IndexValue:
-    parts = zip(index.parts, index.definition.parts, strict=True)
-    return replace(_value(index.metric), parts=tuple(_value(metric, part) for metric, part in parts))
-
-
-def _result(result: Result) -> IndexedResult:
-    return IndexedResult(
-        task=result.signature.task,
-        n_items=result.signature.n_items,
-        signature=str(result.signature),
-        scorers={scorer.kind: scorer.label for scorer in result.scorers},
-        corrupted=result.environment.corruption,
-    )
-
-
-def _value(metric: Metric, part: Part | None = None) -> IndexValue:
-    interval = metric.interval
-    context = None if part is None else part.context
-    return IndexValue(
-        name=metric.name,
-        version=metric.version,
-        value=metric.value,
-        reason=metric.reason,
-        low=None if interval is None else interval.low,
-        high=None if interval is None else interval.high,
-        interval_reason=metric.interval_reason,
-        prompt=None if part is None else part.prompt,
-        context=None if context is None else str(context),
+        missing_tasks=tuple(map(str, of_model.missing)),
+        indices=tuple(index.metric for index in computed),
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.options import finite
 from biasboard.ground.progress import steps
 from evaluators.commands.printed_results import report, runs_document
 from evaluators.runs.ask.study import normalisation_named, opened_scorers
@@ -38,7 +39,10 @@ def rescore_command(
         ),
     ] = None,
     max_failure_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of items that may have failed; with more, a run is left alone.")
+        float,
+        typer.Option(
+            min=0, max=1, callback=finite, help="Share of items that may have failed; with more, a run is left alone."
+        ),
     ] = MAX_FAILURE_RATE,
 ) -> FinishedRuns:
     """Compute every metric again from stored answers, without the model and without the dataset."""

@@ -15,11 +15,9 @@ from biasboard.ground.plain_text import protected
 from biasboard.ground.progress import working
 from evaluators.task import load_task
 from schemas.folders.run_folder import RESULT, read_complete_result, read_parts
-from schemas.printed import with_format
 
 
 @one_line_errors()
-@with_format()
 def texts_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     out: Annotated[Path, typer.Option(help="CSV file to write, with the column text.")],

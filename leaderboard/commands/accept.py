@@ -20,11 +20,9 @@ from schemas.documents.board import Acceptance, Decision, Register
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, read_result
 from schemas.outputs.documents import VerdictOnResult, Verdicts
-from schemas.printed import with_format
 
 
 @one_line_errors("stopped; the register was not changed")
-@with_format()
 def accept(
     place: Annotated[list[str], typer.Argument(help="Folders of results, relative to that of all results.")],
     owner: Annotated[

@@ -14,7 +14,6 @@ from leaderboard.pages.markup import plain_markdown
 from leaderboard.verify.submissions import DECIDING
 from schemas.files import contract
 from schemas.outputs.documents import VerdictOnResult, Verdicts
-from schemas.printed import with_format
 
 _MOST_BYTES = 4 << 20
 _MOST_SHOWN = 50
@@ -24,7 +23,6 @@ _MOST_LISTED = 300
 
 
 @one_line_errors("stopped")
-@with_format()
 def comment(
     report: Annotated[Path, typer.Argument(help="Verdicts that verify --report wrote, from a job that nobody trusts.")],
     changed: Annotated[

@@ -29,7 +29,6 @@ from leaderboard.verify.submissions import read_submission
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import RESULT
-from schemas.printed import with_format
 
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -44,7 +43,6 @@ class Refusal(NamedTuple):
 
 
 @one_line_errors("stopped; every file that was written is complete")
-@with_format()
 def export(
     *,
     name: Annotated[

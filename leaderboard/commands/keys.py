@@ -21,11 +21,9 @@ from leaderboard.verify.board_files import KEYS
 from leaderboard.verify.keys import write_key
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import read_manifest
-from schemas.printed import with_format
 
 
 @one_line_errors("stopped; finished keys are kept")
-@with_format()
 def keys(
     dataset: Annotated[list[Path], typer.Argument(help="Folders of built datasets.")],
     prompt: Annotated[

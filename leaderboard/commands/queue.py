@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -15,14 +14,13 @@ from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import held
+from biasboard.ground.options import finite
 from biasboard.ground.plain_text import printable
 from leaderboard.verify.board_files import RESULTS
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import ScoringRequest
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT
-from schemas.outputs.documents import ScoringRequests
-from schemas.printed import with_format
 
 app = typer.Typer(
     help="Keep requests to score a model, and turn the next one into a run.",
@@ -33,20 +31,16 @@ _Folder = Annotated[Path, typer.Option("--queue", help="Folder of all requests."
 _QUEUE = Path("leaderboard/queue")
 
 
-class _Queued(NamedTuple):
-    name: str
-    request: ScoringRequest
-
-
 @app.command("add")
 @one_line_errors("stopped; nothing was added")
-@with_format()
 def add_command(
     model: Annotated[str, typer.Argument(help="Id of the model on the Hub, or its name at an endpoint.")],
     requester: Annotated[str, typer.Option(help="Account or address of who asks.")],
     revision: Annotated[str | None, typer.Option(help="Commit, tag or version.")] = None,
     backend: Annotated[str, typer.Option(help="Backend that can ask the model.")] = "transformers",
-    memory_gb: Annotated[float | None, typer.Option(help="Memory of an accelerator that it needs, in GB.")] = None,
+    memory_gb: Annotated[
+        float | None, typer.Option(callback=finite, help="Memory of an accelerator that it needs, in GB.")
+    ] = None,
     train_data_disclosure: Annotated[
         str | None, typer.Option(help="Statement on whether it was trained on items of the benchmarks.")
     ] = None,
@@ -72,40 +66,40 @@ def add_command(
     if not queue.exists():
         queue.mkdir(parents=True)
     with held(queue):
-        if any(other.name == name for other in _read(queue)):
+        if name in _read(queue):
             raise ConfigError(f"{queue / name}.json: the same model, revision and backend were requested before")
-        _write(queue, _Queued(name, request))
+        _write(queue, name, request)
     print(f"added {name}: {model}")
 
 
 @app.command("list")
 @one_line_errors()
-@with_format(ScoringRequests)
 def list_command(
     every: Annotated[bool, typer.Option("--all", help="Also list requests that are done or declined.")] = False,
     queue: _Folder = _QUEUE,
-) -> ScoringRequests:
+) -> None:
     """List the requests, the oldest first."""
-    queued = [each for each in _read(queue) if every or each.request.state == "open"]
-    for name, request in queued:
+    for name, request in _read(queue).items():
+        if request.state != "open" and not every:
+            continue
         model = request.model if request.revision is None else f"{request.model}@{request.revision}"
         needs = "" if request.memory_gb is None else f", {request.memory_gb:g} GB"
         outcome = request.reason or ", ".join(request.places)
         ended = "" if request.state == "open" else f", {request.state} {request.closed}: {outcome}"
         print(printable(f"{name}  {request.requested}  {model}  {request.backend}{needs}{ended}", most=2_000))
-    return ScoringRequests(names=tuple(each.name for each in queued), requests=tuple(each.request for each in queued))
 
 
 @app.command("next")
 @one_line_errors()
-@with_format()
 def next_command(
     datasets: Annotated[Path, typer.Option(help="Folder of built datasets.")] = Path("out/datasets"),
-    memory_gb: Annotated[float | None, typer.Option(help="Memory of the accelerator here, in GB.")] = None,
+    memory_gb: Annotated[
+        float | None, typer.Option(callback=finite, help="Memory of the accelerator here, in GB.")
+    ] = None,
     queue: _Folder = _QUEUE,
 ) -> None:
     """Print the commands that score the oldest open request that fits this machine."""
-    for name, request in _read(queue):
+    for name, request in _read(queue).items():
         is_too_large = memory_gb is not None and (request.memory_gb or 0) > memory_gb
         if request.state == "open" and not is_too_large:
             words = ["biasboard", "run"]
@@ -121,7 +115,6 @@ def next_command(
 
 @app.command("done")
 @one_line_errors("stopped; nothing was changed")
-@with_format()
 def done_command(
     name: Annotated[str, typer.Argument(help="Name of the request, as 'list' shows it.")],
     place: Annotated[
@@ -138,30 +131,27 @@ def done_command(
         if not (results / folder / RESULT).is_file():
             raise DataError(f"{results / folder}: no {RESULT} here; submit the run first")
     with held(queue):
-        found = next((queued for queued in _read(queue) if queued.name == name), None)
-        if found is None or found.request.state != "open":
+        found = _read(queue).get(name)
+        if found is None or found.state != "open":
             raise ConfigError(f"{queue}: has no open request {name}; see them with: biasboard queue list")
         closed = replace(
-            found.request,
+            found,
             state="declined" if declined is not None else "done",
             closed=datetime.date.today().isoformat(),
             places=tuple(place or ()),
             reason=declined,
         )
-        _write(queue, _Queued(name, closed))
+        _write(queue, name, closed)
     print(f"{closed.state}: {closed.model}")
 
 
-def _read(queue: Path) -> list[_Queued]:
-    """Return all requests, the oldest first.
+def _read(queue: Path) -> dict[str, ScoringRequest]:
+    """Return all requests by name, the oldest first.
 
     Raises:
         DataError: a file is no request.
     """
-    return sorted(_requests(queue), key=lambda queued: (queued.request.requested, queued.name))
-
-
-def _requests(queue: Path) -> Iterator[_Queued]:
+    requests = {}
     if queue.exists() and not queue.is_dir():
         raise DataError(f"{queue}: is no folder; name the folder of all requests")
     for path in queue.glob("*.json"):
@@ -169,14 +159,15 @@ def _requests(queue: Path) -> Iterator[_Queued]:
         # Strangers propose requests too, and a maintainer copies the commands that name them into a terminal.
         if path.stem != (name := _name(request)):
             raise DataError(f"{queue}: {printable(path.name)} is not named after its request; rename it {name}.json")
-        yield _Queued(name, request)
+        requests[name] = request
+    return dict(sorted(requests.items(), key=lambda named: (named[1].requested, named[0])))
 
 
 def _name(request: ScoringRequest) -> str:
     return strict_json.sha256([request.model, request.revision, request.backend])[:8]
 
 
-def _write(queue: Path, queued: _Queued) -> None:
-    path = queue / f"{queued.name}.json"
-    contract.check(queued.request, where=str(path))
-    strict_json.write(path, contract.dump(queued.request))
+def _write(queue: Path, name: str, request: ScoringRequest) -> None:
+    path = queue / f"{name}.json"
+    contract.check(request, where=str(path))
+    strict_json.write(path, contract.dump(request))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import typer
 from rich.console import Console
@@ -21,16 +21,12 @@ from leaderboard.pages.exports import to_csv
 from leaderboard.ranking.fields import Scalar
 from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
 from leaderboard.ranking.scores import Columns, Layout
-from schemas.documents.base import from_values
 from schemas.files.user_tables import read_frame
-from schemas.outputs.documents import RankedRow, RankedRows
-from schemas.printed import with_format
 
 _MOST_ROWS = 100
 
 
 @one_line_errors()
-@with_format(RankedRows, others=("csv",))
 def ranks(
     *,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or Parquet file of scores, long or wide.")],
@@ -59,8 +55,10 @@ def ranks(
         bool, typer.Option("--common", help="Compare on those items only for which every model has a score.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="SVG file for a drawing of means, intervals and ranks.")] = None,
-    output: str = "text",
-) -> RankedRows:
+    output: Annotated[
+        Literal["text", "csv"], typer.Option("--format", help="Lines for people, or CSV with a row for each model.")
+    ] = "text",
+) -> None:
     """Rank models by a table of scores: which are tied, which are not, and by how much they would have to differ.
 
     A long table has a row for each score, with columns such as model, item and score; a wide one has a row or a column
@@ -83,25 +81,11 @@ def ranks(
         _print(ranked, lower_is_better)
         if out is not None:
             print(f"drawing {out}")
-    return _document(ranked)
 
 
 def _plain(value: JsonValue) -> Scalar:
     """Return a cell whose text cannot act on a terminal; ``to_csv`` keeps it from a spreadsheet."""
     return escaped(value) if isinstance(value, str) else cast(Scalar, value)
-
-
-def _document(ranked: ScoreRanks) -> RankedRows:
-    return RankedRows(
-        models=tuple(from_values(row, RankedRow) for row in ranked.rows()),
-        tied_for_first=tuple(ranked.tied_for_first),
-        n_comparisons=len(ranked.ranking.comparisons),
-        n_separable=ranked.n_separable,
-        detectable=ranked.detectable,
-        n_items=ranked.n_items,
-        n_clusters=ranked.n_clusters,
-        notes=tuple(ranked.notes),
-    )
 
 
 def _print(ranked: ScoreRanks, lower_is_better: bool) -> None:

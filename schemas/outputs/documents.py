@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Ge
 
-from schemas.documents.base import Count, Document, Name, Sha256, Share, Text
-from schemas.documents.board import Rerun, ScoringRequest
-from schemas.documents.dataset import Manifest
+from schemas.documents.base import Count, Document, Name, Sha256, Text
+from schemas.documents.board import Rerun
 from schemas.documents.model_facts import ModelId
 from schemas.documents.result import Counts, Metric, Usage
 
 Seconds: TypeAlias = Annotated[float, Ge(0)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedLines(Document):
-    """The lines of a command that has nothing else to say."""
-
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltDataset(Document):
-    """A dataset that was built."""
-
-    folder: Text
-    manifest: Manifest
 
 
 ListedKind: TypeAlias = Literal[
@@ -203,64 +186,6 @@ class PaperReport(Document):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexValue(Document):
-    """The value of an index or of one of its parts."""
-
-    name: Text
-    version: Text
-    value: float | None
-    reason: Text | None
-    low: float | None
-    """Lower end of the 95 % interval."""
-    high: float | None
-    interval_reason: Text | None
-    prompt: Text | None = None
-    """Prompt that a part requires; None if it takes any."""
-    context: Text | None = None
-    parts: tuple[IndexValue, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanOverParts(Document):
-    """The mean of a metric over the parts of a benchmark."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: Count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleSet(Document):
-    """The means of one set of examples."""
-
-    name: Text
-    means: Mapping[str, MeanOverParts]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleSets(Document):
-    """A comparison of sets of examples of one size."""
-
-    n_examples: Count
-    n_sets: Count
-    n_parts: Count
-    rows: tuple[ExampleSet, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedResult(Document):
-    """A result from which an index is computed."""
-
-    task: Name
-    n_items: Count
-    signature: Text
-    scorers: Mapping[str, str]
-    """Label of the scorer of each kind."""
-    corrupted: Text | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelIndices(Document):
     """The indices of a model under one way of asking."""
 
@@ -273,9 +198,8 @@ class ModelIndices(Document):
     identity_sha256: Sha256
     missing_tasks: tuple[str, ...]
     """Results that the model lacks; it has no index then."""
-    results: tuple[IndexedResult, ...]
-    indices: tuple[IndexValue, ...]
-    example_sets: tuple[ExampleSets, ...]
+    indices: tuple[Metric, ...]
+    """The one that ranks models first. The metrics that they are means of are in the results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,202 +207,6 @@ class Indices(Document):
     """The outcome of ``index``."""
 
     models: tuple[ModelIndices, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check(Document):
-    """One line of ``doctor``."""
-
-    name: Text
-    status: Literal["ok", "missing", "problem"]
-    detail: str
-    remedy: Text | None = None
-    """What to do about a problem; None if there is none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checks(Document):
-    """The outcome of ``doctor``."""
-
-    sound: bool
-    """True if no check found a problem."""
-    checks: tuple[Check, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswersOfModel(Document):
-    """The answers of one model in a store."""
-
-    id: ModelId
-    revision: Text | None
-    backend: Text
-    precision: Text | None
-    identity_sha256: Sha256
-    n_choices: Count
-    n_generations: Count
-    n_bytes: Count
-    oldest_seconds: int | None
-    """Time at which the oldest answer was stored, in seconds since 1970; None if there is none."""
-    newest_seconds: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswers(Document):
-    """The outcome of ``cache info``."""
-
-    n_answers: Count
-    n_bytes: Count
-    models: tuple[StoredAnswersOfModel, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoringRequests(Document):
-    """Requests to score a model, the oldest first."""
-
-    requests: tuple[ScoringRequest, ...]
-    names: tuple[Name, ...]
-    """The name of each request, by which ``queue done`` closes it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedRow(Document):
-    """A model with its mean score and its rank."""
-
-    model: str
-    rank_best: Count | None
-    """Best rank that the items cannot exclude; None for a model without a rank."""
-    rank_worst: Count | None
-    tier: Count | None
-    """1 for models that no other is separably better than, 2 for those that only models of tier 1 are, and so on."""
-    score: float | None
-    low: float | None
-    """Lower end of the 95 % interval of the mean."""
-    high: float | None
-    chance: Share | None
-    """Probability of having the best mean on other items like these; None without a rank."""
-    n_scores: Count
-    reason: Text | None
-    """Reason why there is no rank; None if there is one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedRows(Document):
-    """The outcome of ``ranks``."""
-
-    models: tuple[RankedRow, ...]
-    tied_for_first: tuple[str, ...]
-    n_comparisons: Count
-    n_separable: Count
-    """Number of pairs of models that the items distinguish."""
-    detectable: float | None
-    """Smallest difference that the items would distinguish in most cases; None if it is unknown."""
-    n_items: Count
-    n_clusters: Mapping[str, Count]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentenceFinding(Document):
-    """A defect or peculiarity of a sentence."""
-
-    place: Text
-    line: Count | None
-    check: Name
-    severity: Text
-    reason: Text
-    suggestion: Text | None = None
-    """The sentence without the defect; None if code cannot mend it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckCount(Document):
-    """The number of findings of a check."""
-
-    n: Count
-    severity: Text
-    certainty: Text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells(Document):
-    """A table of texts."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentenceFindings(Document):
-    """The outcome of ``lint``."""
-
-    files: tuple[str, ...]
-    n_sentences: Count
-    n_pairs: Count
-    counts: Mapping[str, CheckCount]
-    findings: tuple[SentenceFinding, ...]
-    balance: Mapping[str, Cells]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionAgreement(Document):
-    """Agreement of people on one question."""
-
-    question: Name
-    n_votes: Count
-    n_items: Count
-    """Number of items with at least two votes on the question."""
-    yes_rate: Share | None
-    percent_agreement: Share | None
-    """Share of agreeing pairs of votes on an item, averaged over the items."""
-    krippendorff_alpha: float | None
-    alpha_reason: Text | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictCounts(Document):
-    """Verdicts on the sentences of one type."""
-
-    type: Name
-    n_items: Count
-    n_accepted: Count
-    n_rejected: Count
-    n_undecided: Count
-    n_pairs: Count
-    n_pairs_accepted: Count
-    n_pairs_rejected: Count
-    votes_per_item: float | None
-    """Mean number of votes on decided items; None if there are none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotatorAgreement(Document):
-    """Agreement of an annotator with the majority of the others whose votes count."""
-
-    annotator_id: Text
-    kind: Name
-    status: Name
-    entrance: str
-    """Score in the entrance test."""
-    counts: bool
-    """True if the votes of the annotator count."""
-    n_items: Count
-    n_compared: Count
-    """Number of answers to questions on which the other annotators have a majority."""
-    n_agreed: Count
-    agreement_rate: Share | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationReport(Document):
-    """The state of an annotation in numbers."""
-
-    agreement: tuple[QuestionAgreement, ...]
-    votes_per_item: Mapping[str, Count]
-    """Number of items by their number of counting votes."""
-    yields: tuple[VerdictCounts, ...]
-    rejects: Mapping[str, Count]
-    """Number of items that each rule excludes."""
-    annotators: tuple[AnnotatorAgreement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -617,20 +345,12 @@ class SubmittedResults(Document):
 
 
 OUTPUTS: tuple[type[Document], ...] = (
-    PrintedLines,
-    BuiltDataset,
     Listing,
     Validation,
     FinishedRuns,
     RunEstimates,
     PaperReport,
     Indices,
-    Checks,
-    StoredAnswers,
-    ScoringRequests,
-    RankedRows,
-    SentenceFindings,
-    AnnotationReport,
     Verdicts,
     BuiltBoard,
     PublishedFiles,

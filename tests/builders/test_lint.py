@@ -340,17 +340,15 @@ def test_text_files_of_winobias_are_paired_by_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_json_holds_everything_and_severities_decide_the_status(tmp_path: Path) -> None:
+def test_every_finding_is_listed_and_severities_decide_the_status(tmp_path: Path) -> None:
     review = ("type1", "The cook met the nurse and wished his luck.", "cook", "nurse", "his", "ambiguous")
     path = written(tmp_path / "mine.csv", review, (*HE[:1], review[1].replace("his", "her"), *HE[2:4], "her", HE[5]))
-    done = run(path, "--format", "json")
-    data = json.loads(done.stdout)
+    done = run(path)
     assert done.returncode == 0
-    assert data["counts"]["pronoun_case_review"] == {"n": 1, "severity": "review", "certainty": "heuristic"}
-    (finding,) = [one for one in data["findings"] if one["check"] == "pronoun_case_review"]
-    assert (finding["line"], finding["place"]) == (2, f"{path}:2")
-    assert data["balance"]["summary"]["header"] == ["", "type1"]
-    assert len(data["balance"]["by_occupation"]["rows"]) == 40
+    cells = [line.split() for line in done.stdout.splitlines()]
+    assert ["pronoun_case_review", "1", "review", "heuristic"] in [row[:4] for row in cells]
+    assert [row[:2] for row in cells if "pronoun_case_review" in row[1:3]] == [[f"{path}:2", "review"]]
+    assert ["type1"] in cells
     assert run(path, "--fail-on", "review").returncode == 1
     assert run(path, "--fail-on", "warning").returncode == 0
 

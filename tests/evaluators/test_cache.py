@@ -243,14 +243,15 @@ def test_info_counts_models_kinds_and_ages(tmp_path: Path) -> None:
     with ResponseStore(path, model_named("tests/empty")):
         pass
     age(path, "number 1", 10)
-    done = evaluators("cache", "info", path, "--format", "json")
-    found = json.loads(done.stdout)
-    one, empty = found["models"]
-    assert (one["id"], one["n_choices"], one["n_generations"]) == ("tests/one", 3, 1)
-    assert one["newest_seconds"] - one["oldest_seconds"] == pytest.approx(10 * 86_400, abs=60)
-    assert (empty["n_choices"], empty["n_bytes"], empty["oldest_seconds"]) == (0, 0, None)
-    assert found["n_answers"] == 4
-    assert 0 < one["n_bytes"] < found["n_bytes"] == path.stat().st_size
+    found = summarise(path)
+    one, empty = found.models
+    assert (one.model.id, one.n_choices, one.n_generations) == ("tests/one", 3, 1)
+    assert one.oldest is not None
+    assert one.newest is not None
+    assert one.newest - one.oldest == pytest.approx(10 * 86_400, abs=60)
+    assert (empty.n_choices, empty.n_bytes, empty.oldest) == (0, 0, None)
+    assert found.n_answers == 4
+    assert 0 < one.n_bytes < found.n_bytes == path.stat().st_size
     shown = evaluators("cache", "info", env={"BIASBOARD_CACHE": str(path)})
     assert "3 choices and 1 generations" in shown.stdout
     assert "4 answers of tests/one, tests/empty" in shown.stdout

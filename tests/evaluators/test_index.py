@@ -269,7 +269,7 @@ def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
 
 
 def check_index(folder: Path) -> Mapping[str, Any]:
-    """The index of the only model of some runs, recomputed from what the results say."""
+    """The indices of the only model of some runs, recomputed from what the results say."""
     done = run("-m", "evaluators", "index", folder, "--format", "json")
     assert done.returncode == 0, done.stderr
     (entry,) = json.loads(done.stdout)["models"]
@@ -279,9 +279,8 @@ def check_index(folder: Path) -> Mapping[str, Any]:
         for value in json.loads(path.read_text(encoding="utf-8"))["metrics"]:
             if not value["group"]:
                 stored[value["name"]], reasons[value["name"]] = value["value"], value["reason"]
-    for index in entry["indices"]:
-        parts = {part["name"]: part["value"] for part in index["parts"]}
-        assert parts == pytest.approx({name: stored[name] for name in parts})
+    for definition, index in zip(GIFI.indices, entry["indices"], strict=True):
+        parts = {part.metric: stored[part.metric] for part in definition.parts}
         if None in parts.values():
             # A model that solves no problem has no pe, one that writes no pronoun has no of, and neither has an index.
             assert index["value"] is None
@@ -289,10 +288,10 @@ def check_index(folder: Path) -> Mapping[str, Any]:
             continue
         assert index["value"] == pytest.approx(sum(parts.values()) / 7)
         if index["interval_reason"] is None:
-            assert index["low"] <= index["value"] <= index["high"]
+            assert index["interval"]["low"] <= index["value"] <= index["interval"]["high"]
         else:
             # Three templates: a metric may be undefined on some resamples.
-            assert index["low"] is None
+            assert index["interval"] is None
             assert "undefined on" in index["interval_reason"] or "at least 6 clusters" in index["interval_reason"]
     assert len({index["version"] for index in entry["indices"]}) == 3
     assert run("-m", "evaluators", "index", folder).stdout.count("index") >= 3

@@ -150,7 +150,7 @@ def test_several_runs_are_rescored_at_once(tmp_path: Path) -> None:
     done = evaluators("index", tmp_path / "runs", "--format", "json")
     (entry,) = json.loads(done.stdout)["models"]
     assert [index["name"] for index in entry["indices"]] == ["index", "index_paper", "index_gifi_repo"]
-    assert all(index["low"] < index["value"] < index["high"] for index in entry["indices"])
+    assert all(index["interval"]["low"] < index["value"] < index["interval"]["high"] for index in entry["indices"])
     (tmp_path / "runs/lab__model/assignment/result.json").unlink()
     done = evaluators("index", tmp_path / "runs")
     assert (done.returncode, done.stdout) == (1, "")

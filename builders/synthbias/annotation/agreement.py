@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import typer
@@ -34,9 +34,6 @@ from builders.synthbias.annotation.deciding import (
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Ballot, Question, ballots_of
 from builders.synthbias.minimal_pairs import Config
-from schemas.outputs.documents import AnnotationReport, QuestionAgreement, VerdictCounts
-from schemas.outputs.documents import AnnotatorAgreement as AnnotatorDocument
-from schemas.printed import with_format
 
 Ballots: TypeAlias = Mapping[str, Mapping[str, Ballot]]
 """Complete ballots by item and annotator."""
@@ -218,21 +215,7 @@ def _yield(kind: Config, pairs: Sequence[PairDecision]) -> Yield:
     )
 
 
-def as_document(report: Report) -> AnnotationReport:
-    """Return a report as a document."""
-    return AnnotationReport(
-        agreement=tuple(QuestionAgreement(**asdict(each)) for each in report.agreement),
-        votes_per_item={str(n): n_items for n, n_items in report.votes_per_item.items()},
-        yields=tuple(VerdictCounts(**asdict(each)) for each in report.yields),
-        rejects=report.rejects,
-        annotators=tuple(
-            AnnotatorDocument(**asdict(each), agreement_rate=each.agreement_rate) for each in report.annotators
-        ),
-    )
-
-
 @one_line_errors()
-@with_format(AnnotationReport)
 def report(
     dataset: DatasetFolder,
     state_folder: StateFolder,
@@ -240,7 +223,7 @@ def report(
     relabel: Relabel = False,
     count_models: CountModels = False,
     count_untested: CountUntested = False,
-) -> AnnotationReport:
+) -> None:
     """Show agreement, votes per item, yield, and how each annotator agrees."""
     annotated = read_annotated(dataset)
     state = fitting_state(annotated, state_folder)
@@ -248,7 +231,6 @@ def report(
     made = make_report(annotated, state, policy, decide_pairs(annotated, state, policy))
     for line in _lines(made):
         typer.echo(line)
-    return as_document(made)
 
 
 def _lines(report: Report) -> Iterator[str]:

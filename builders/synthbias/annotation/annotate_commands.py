@@ -49,8 +49,6 @@ from builders.synthbias.annotation.state import (
 )
 from builders.synthbias.annotation.vote_intake import EntranceRule, Intake, take_in
 from builders.synthbias.annotation.votes import NO_NAME, AnnotatorKind, Status, is_name, reader_name
-from schemas.outputs.documents import BuiltDataset
-from schemas.printed import with_format
 
 _MOST_LISTED = 10
 """Number of refused submissions that are listed; their reasons are all counted."""
@@ -137,7 +135,6 @@ def say_uncounted(state: State, policy: Policy) -> None:
 
 
 @one_line_errors()
-@with_format()
 def plan(
     dataset: DatasetFolder,
     state_folder: StateFolder,
@@ -192,7 +189,6 @@ def plan(
 
 
 @one_line_errors()
-@with_format()
 def export(
     dataset: DatasetFolder,
     state_folder: StateFolder,
@@ -259,7 +255,6 @@ def _write_questions(dataset: Path, state_folder: Path, out: Path, batch: int | 
 
 
 @one_line_errors()
-@with_format()
 def ingest(
     dataset: DatasetFolder,
     files: Annotated[list[Path], typer.Argument(help="Files with votes.")],
@@ -315,7 +310,6 @@ def _say_intake(intake: Intake) -> None:
 
 
 @one_line_errors()
-@with_format()
 def exclude(
     dataset: DatasetFolder,
     annotator: Annotated[str, typer.Argument(help="Id of the annotator, as in annotators.csv.")],
@@ -348,7 +342,6 @@ def exclude(
 
 
 @one_line_errors()
-@with_format(BuiltDataset)
 def decide(
     dataset: DatasetFolder,
     state_folder: StateFolder,
@@ -365,7 +358,7 @@ def decide(
     count_untested: CountUntested = False,
     overwrite: Overwrite = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the verdicts, and write nothing.")] = False,
-) -> BuiltDataset | None:
+) -> Path | None:
     """Decide by the votes, and write a dataset of the accepted pairs.
 
     A pair is accepted if both sides are. What is not, undecided pairs among it, is in rejects.parquet with the rule and
@@ -399,4 +392,4 @@ def decide(
     for line in closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits)):
         typer.echo(line)
     typer.echo(run_line(folder))
-    return BuiltDataset(folder=str(folder), manifest=manifest)
+    return folder

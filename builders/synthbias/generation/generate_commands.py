@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.options import finite
 from biasboard.ground.progress import silent, steps
 from builders.build_command import DatasetVersion, closing_lines
 from builders.dataset.output import check_target, write_dataset
@@ -44,7 +45,6 @@ from builders.synthbias.generation.instructions import (
 )
 from builders.synthbias.generation.written_sentences import Answers, read_answers
 from schemas.folders.dataset_folder import MANIFEST, read_manifest, read_split
-from schemas.printed import with_format
 
 PER_CELL = typer.Option(min=1, help="Number of minimal pairs that each cell of the design needs.")
 PER_REQUEST = typer.Option(min=1, max=20, help="Number of sentences that one instruction asks for.")
@@ -53,6 +53,7 @@ NEAR = typer.Option(
     "--near-duplicates",
     min=0.05,
     max=1.0,
+    callback=finite,
     help="Jaccard similarity of the wording, such as 0.7, from which a sentence is too similar to an earlier one. "
     "Default: only repeated sentences are rejected.",
 )
@@ -61,7 +62,6 @@ DEFAULT_OUT = Path("out/requests") / "synthbias"
 
 
 @one_line_errors()
-@with_format()
 def requests(
     per_cell: Annotated[
         int | None,
@@ -267,7 +267,7 @@ runpy.run_module("evaluators", run_name="__main__", alter_sys=True)
 def _status_of(arguments: Sequence[str]) -> int:
     """Run the evaluators and return their exit status; they are terminated together with this process."""
     command = [sys.executable, "-c", _EVALUATORS, *arguments]
-    # Its output passes through here, so that --format json keeps it from standard output.
+    # Its output passes through here, so that the lines of both come in order.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
@@ -287,7 +287,6 @@ def _status_of(arguments: Sequence[str]) -> int:
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 @one_line_errors(ANSWERS_KEPT)
-@with_format()
 def generate(
     context: typer.Context,
     model: Annotated[str, typer.Option(help="Model that writes: what the backend calls it.")],
@@ -299,7 +298,8 @@ def generate(
     pilot: Annotated[int, typer.Option(min=0, help="Instructions of each type to try first; 0 for none.")] = _PILOT,
     rounds: Annotated[int, typer.Option(min=1, help="Largest number of rounds.")] = _ROUNDS,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, help="US dollars that all rounds together may cost; needs --prices.")
+        float | None,
+        typer.Option(min=0, callback=finite, help="US dollars that all rounds together may cost; needs --prices."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the dataset.")] = None,
     work: Annotated[Path | None, typer.Option(help="Folder of requests and answers.")] = None,

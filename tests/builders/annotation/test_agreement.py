@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from builders.synthbias.annotation.agreement import agreement_on, as_document, make_report
+from builders.synthbias.annotation.agreement import agreement_on, make_report
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.state import State
@@ -120,6 +120,3 @@ def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset)
     assert by_name["contrary"].n_compared == len(contrary)
     assert (by_name["model"].counts, by_name["model"].agreement_rate, by_name["model"].n_items) == (False, 1, 1)
     assert by_name["A0"].agreement_rate == 1
-    document = as_document(report)
-    assert document.votes_per_item == {str(n): items for n, items in report.votes_per_item.items()}
-    assert {entry.annotator_id: entry.agreement_rate for entry in document.annotators}["contrary"] == 0

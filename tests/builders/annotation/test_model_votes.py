@@ -84,8 +84,8 @@ def test_the_model_takes_the_test_and_votes_on_both_sides(state: Path, annotated
 
 @pytest.mark.slow
 def test_its_votes_decide_nothing_unless_that_is_asked_for(state: Path, dataset: Path) -> None:
-    report = done("builders.synthbias", "annotate", "report", dataset, "--state", state, "--format", "json")
-    assert json.loads(report)
+    report = done("builders.synthbias", "annotate", "report", dataset, "--state", state)
+    assert "no alpha" in report
     found = commands.run("-m", "builders.synthbias", "annotate", "decide", dataset, "--state", state, status=1)
     assert "no pair" in found.stderr
 

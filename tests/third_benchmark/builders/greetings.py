@@ -12,8 +12,6 @@ from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit, write_dataset
 from schemas.documents.dataset import Source
 from schemas.items.greeting import GreetingItem
-from schemas.outputs.documents import BuiltDataset
-from schemas.printed import with_format
 
 ROOMS = ("kitchen", "garage", "office", "library", "bakery", "hall", "studio", "cellar")
 ITEMS = [
@@ -69,13 +67,12 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command(epilog=EXIT_STATUS)
 @one_line_errors()
-@with_format(BuiltDataset)
-def build(out: Out = None, overwrite: Overwrite = False) -> BuiltDataset:
+def build(out: Out = None, overwrite: Overwrite = False) -> Path:
     """Build sixteen greetings, eight for each dress."""
     folder = target_folder(out, Path("out/datasets/greetings"), overwrite=overwrite)
     manifest = write_dataset(DRAFT, folder, overwrite=overwrite)
     print(*closing_lines(manifest, folder, n_items=len(ITEMS)), sep="\n")
-    return BuiltDataset(folder=str(folder), manifest=manifest)
+    return folder
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ from evaluators.calibration.reweighting.command.rows import (
 from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
-from schemas.printed import with_format
 
 Input: TypeAlias = Annotated[
     Path,
@@ -49,7 +48,6 @@ MeasuresFile: TypeAlias = Annotated[
 
 
 @one_line_errors()
-@with_format()
 @with_options
 def evaluate_command(
     path: Input,
@@ -73,7 +71,6 @@ def evaluate_command(
 
 
 @one_line_errors()
-@with_format()
 @with_options
 def fit_command(
     path: Input,
@@ -146,7 +143,6 @@ def fit_command(
 
 
 @one_line_errors()
-@with_format()
 @with_options
 def apply_command(
     path: Input,
