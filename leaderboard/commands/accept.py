@@ -19,7 +19,7 @@ from leaderboard.verify.submissions import read_register, why_not_owner, write_r
 from schemas.documents.board import Acceptance, Decision, Register
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, read_result
-from schemas.outputs.documents import VerdictOnResult, Verdicts
+from schemas.outputs.documents import Verdict, Verdicts
 
 
 @one_line_errors("stopped; the register was not changed")
@@ -108,7 +108,7 @@ def accept(
     print("".join(f"{told}\n" for told in dict.fromkeys(tries[folder] for folder in place if folder in tries)), end="")
 
 
-def _read_report(report: Path) -> dict[str, VerdictOnResult]:
+def _read_report(report: Path) -> dict[str, Verdict]:
     """Return what a report says about accepted results, by the hash of each ``result.json``.
 
     Raises:

@@ -13,7 +13,7 @@ from biasboard.ground.plain_text import printable
 from leaderboard.pages.markup import plain_markdown
 from leaderboard.verify.submissions import DECIDING
 from schemas.files import contract
-from schemas.outputs.documents import VerdictOnResult, Verdicts
+from schemas.outputs.documents import Verdict, Verdicts
 
 _MOST_BYTES = 4 << 20
 _MOST_SHOWN = 50
@@ -66,7 +66,7 @@ def _deciding(changed: Path) -> list[str]:
     return [path for path in paths if path.startswith(DECIDING)]
 
 
-def _line(verdict: VerdictOnResult) -> str:
+def _line(verdict: Verdict) -> str:
     reasons = verdict.warnings if verdict.reason is None else (verdict.reason,)
     shown = [
         str(plain_markdown(printable(part, most=_MOST_CHARACTERS)))

@@ -12,7 +12,8 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.verdicts import Verdict, judge
+from leaderboard.verify.verdicts import judge
+from schemas.outputs.documents import Verdict
 
 
 def judged(

@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -32,9 +32,9 @@ from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import SCORES_TAKEN, is_reproduced, why_insufficient
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import read_register, why_not_owner
-from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict
+from leaderboard.verify.verdicts import REPORTED, UNCOMPARED
 from schemas.folders.run_folder import RESULT, read_result
-from schemas.outputs.documents import VerdictOnResult, Verdicts
+from schemas.outputs.documents import Verdict, Verdicts
 from schemas.printed import Outcome, as_json, with_format
 
 EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
@@ -136,7 +136,7 @@ def verify(
             verdicts = [_asked_again(one, ask, backend, datasets, rerun, drawn_by) for one in verdicts]
         if output == "github":
             verdicts = [replace(verdict, likenesses=()) for verdict in verdicts]
-        document = verdicts_document(verdicts)
+        document = Verdicts(verdicts=tuple(verdicts))
         if report is not None:
             report.write_text(as_json(document), encoding="ascii")
         _print(verdicts, output)
@@ -228,18 +228,6 @@ def _print(verdicts: Sequence[Verdict], output: str) -> None:
     if output == "text" and len(verdicts) > 1:
         states = Counter(verdict.state for verdict in verdicts)
         print(", ".join(f"{n} {state}" for state, n in sorted(states.items())))
-
-
-def verdicts_document(verdicts: Sequence[Verdict]) -> Verdicts:
-    """Return verdicts as the document that the command prints, and that a report holds."""
-    return Verdicts(
-        verdicts=tuple(
-            VerdictOnResult(
-                state=verdict.state, **{field.name: getattr(verdict, field.name) for field in fields(verdict)}
-            )
-            for verdict in verdicts
-        )
-    )
 
 
 def _line(verdict: Verdict) -> str:

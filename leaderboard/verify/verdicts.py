@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
@@ -22,10 +21,10 @@ from leaderboard.verify.loading import Outcome, verified_apart
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
 from leaderboard.verify.submissions import appearance, changes, read_submission
-from schemas.documents.board import Rerun
 from schemas.documents.result import Result, metric_key
 from schemas.files.record_hashes import answers_sha256, joined_sha256
 from schemas.folders.run_folder import RESULT, find_runs, read_parts
+from schemas.outputs.documents import Verdict
 
 REPORTED = "its numbers rest on claims"
 """Beginning of a warning about a result that gets no rank, whatever its numbers are."""
@@ -33,44 +32,6 @@ UNCOMPARED = f"{REPORTED}: {TEXTS_ELSEWHERE}"
 """Warning about a result without texts, if it was not compared with the complete run that has them."""
 _N_WORKERS = 2
 """Number of results to verify at a time: so hostile ones together take at most two gigabytes."""
-
-State: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The outcome of the verification of one result."""
-
-    place: str
-    """Folder of the result as the user named it, which may hold any characters."""
-    reason: str | None = None
-    """Reason why the result is rejected; None if it is accepted."""
-    warnings: tuple[str, ...] = ()
-    """What readers of an accepted result should know."""
-    likenesses: tuple[str, ...] = ()
-    """Results of other models that it is like, for a maintainer to judge: nobody else is told before that."""
-    belongs: str | None = None
-    """Folder of the result, relative to the folder of all accepted results; None if it is rejected."""
-    model: str | None = None
-    signature: str | None = None
-    provenance: str | None = None
-    records_sha256: str | None = None
-    result_sha256: str | None = None
-    rerun: Rerun | None = None
-    """Comparison with answers that the model gave to some of the items again; None if it was not asked."""
-    scorers_taken: tuple[str, ...] = ()
-    """Labels of the text scorers whose scores were taken as stored."""
-    scores_compared: bool = False
-    """True if all of these scored some of the texts again, and gave the stored scores."""
-    texts_compared: bool = False
-    """True if the result was made again from its texts, which are kept elsewhere."""
-
-    @property
-    def state(self) -> State:
-        """The verdict as one word."""
-        if self.reason is not None:
-            return "rejected"
-        return "accepted with warnings" if self.warnings else "accepted"
 
 
 def judge(

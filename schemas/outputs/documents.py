@@ -209,39 +209,50 @@ class Indices(Document):
     models: tuple[ModelIndices, ...]
 
 
+VerdictState: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictOnResult(Document):
+class Verdict(Document):
     """The outcome of the verification of one result."""
 
     place: str
     """Folder of the result as the user named it, which may hold any characters."""
-    state: Literal["accepted", "accepted with warnings", "rejected"]
-    reason: Text | None
+    state: VerdictState = "accepted"
+    """It follows from the reason and the warnings, whatever is given."""
+    reason: Text | None = None
     """Reason why the result is rejected."""
-    warnings: tuple[str, ...]
-    likenesses: tuple[str, ...]
-    """Results of other models that it is like, for a maintainer to judge."""
-    belongs: Text | None
-    """Folder of the result, relative to the folder of all accepted results."""
-    model: Text | None
+    warnings: tuple[str, ...] = ()
+    """What readers of an accepted result should know."""
+    likenesses: tuple[str, ...] = ()
+    """Results of other models that it is like, for a maintainer to judge: nobody else is told before that."""
+    belongs: Text | None = None
+    """Folder of the result, relative to the folder of all accepted results; None if it is rejected."""
+    model: Text | None = None
     """Id of the model, with its revision and precision."""
-    signature: Text | None
-    provenance: Text | None
-    records_sha256: Sha256 | None
-    result_sha256: Sha256 | None
-    rerun: Rerun | None
-    """Comparison with answers that the model gave again."""
-    scorers_taken: tuple[str, ...]
+    signature: Text | None = None
+    provenance: Text | None = None
+    records_sha256: Sha256 | None = None
+    result_sha256: Sha256 | None = None
+    rerun: Rerun | None = None
+    """Comparison with answers that the model gave again; None if it was not asked."""
+    scorers_taken: tuple[str, ...] = ()
     """Labels of the text scorers whose scores were taken as stored."""
-    scores_compared: bool
-    texts_compared: bool
+    scores_compared: bool = False
+    """True if all of these scored some of the texts again, and gave the stored scores."""
+    texts_compared: bool = False
+    """True if the result was made again from its texts, which are kept elsewhere."""
+
+    def __post_init__(self) -> None:
+        state: VerdictState = "accepted with warnings" if self.warnings else "accepted"
+        object.__setattr__(self, "state", state if self.reason is None else "rejected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts(Document):
     """The outcome of ``verify``, and the file that ``verify --report`` writes."""
 
-    verdicts: tuple[VerdictOnResult, ...]
+    verdicts: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

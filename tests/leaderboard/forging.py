@@ -21,7 +21,7 @@ from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
-from leaderboard.verify.verdicts import Verdict, judge
+from leaderboard.verify.verdicts import judge
 from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import Model, Normalisation, Result, Signature
 from schemas.files import contract
@@ -29,6 +29,7 @@ from schemas.files.record_columns import RecordColumns, count
 from schemas.files.record_files import read_records, write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
+from schemas.outputs.documents import Verdict
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 

@@ -22,7 +22,6 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest, model_identity
 from evaluators.task import load_task, prompt_of
-from leaderboard.commands.verify import verdicts_document
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble, missing_bounds
 from leaderboard.ranking.unranked import why_unranked
@@ -32,11 +31,12 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.submissions import read_register, why_not_owner
-from leaderboard.verify.verdicts import Verdict, judge
+from leaderboard.verify.verdicts import judge
 from schemas.documents.board import Rerun
 from schemas.documents.record import Record
 from schemas.documents.result import Model, Result
 from schemas.folders.run_folder import find_runs, read_result
+from schemas.outputs.documents import Verdict, Verdicts
 from schemas.printed import as_json
 from tests.commands import run
 from tests.evaluators.logging_backend import identity_of
@@ -415,7 +415,7 @@ def of_another_dataset(pull: Pull, places: Places) -> None:
 def with_a_report(pull: Pull, places: Places) -> None:
     folder = submitted(pull, places, change=constant(0.6))
     verdict = Verdict(place="", result_sha256=sha256_file(folder / "result.json"), rerun=Rerun(**again()))
-    (folder / "verdicts.json").write_text(as_json(verdicts_document([verdict])))
+    (folder / "verdicts.json").write_text(as_json(Verdicts(verdicts=(verdict,))))
 
 
 def registered(pull: Pull, places: Places) -> None:
@@ -470,7 +470,7 @@ def test_pull_requests_that_change_something_else_are_rejected(
 def test_verdicts_of_a_pull_request_that_decides_about_itself_are_not_shown(
     tmp_path: Path, changed: str, said: str
 ) -> None:
-    (tmp_path / "verdicts.json").write_text(as_json(verdicts_document([Verdict(place="sound")])))
+    (tmp_path / "verdicts.json").write_text(as_json(Verdicts(verdicts=(Verdict(place="sound"),))))
     (tmp_path / "changed").write_text(changed)
     command = ("-m", "leaderboard", "comment", tmp_path / "verdicts.json", "--changed", tmp_path / "changed")
     printed = run(*command, status=0).stdout
@@ -503,7 +503,7 @@ def accepting(places: Places, tmp_path: Path, rerun: dict[str, Any], place: Path
     folder = Path(shutil.copytree(places.honest, tmp_path / "results" / place))
     report = tmp_path / "report.json"
     verdict = Verdict(place=str(folder), result_sha256=sha256_file(folder / "result.json"), rerun=Rerun(**rerun))
-    report.write_text(as_json(verdicts_document([verdict])))
+    report.write_text(as_json(Verdicts(verdicts=(verdict,))))
     command = ["-m", "leaderboard", "accept", str(place), "--owner", "acme-bot"]
     return [*command, "--report", report, "--results", tmp_path / "results"]
 

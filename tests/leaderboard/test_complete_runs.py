@@ -17,7 +17,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.commands.accept import accept
-from leaderboard.commands.verify import compared, verdicts_document
+from leaderboard.commands.verify import compared
 from leaderboard.pages.set_aside import make_apart
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.comparisons import CompleteRuns
@@ -28,6 +28,7 @@ from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
+from schemas.outputs.documents import Verdicts
 from schemas.printed import as_json
 from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
 
@@ -53,7 +54,7 @@ def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World
     verdicts = list(compared(verdicts, world.complete()))
     assert all(verdict.texts_compared and verdict.reason is None for verdict in verdicts)
     report = tmp_path / "verdicts.json"
-    report.write_text(as_json(verdicts_document(verdicts)))
+    report.write_text(as_json(Verdicts(verdicts=tuple(verdicts))))
     places = [run.relative_to(world.results).as_posix() for run in find_runs(world.results)]
     accept(places, owner="acme-bot", report=report, results=world.results)
     assert ranks(world.results) == expected
@@ -62,7 +63,7 @@ def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World
 @pytest.mark.slow
 def test_a_result_that_changed_since_it_was_compared_counts_as_not_compared(world: World, tmp_path: Path) -> None:
     report = tmp_path / "verdicts.json"
-    report.write_text(as_json(verdicts_document(list(compared(world.verdicts(), world.complete())))))
+    report.write_text(as_json(Verdicts(verdicts=tuple(compared(world.verdicts(), world.complete())))))
     folder = world.result("acme/fair", "recognition")
     rewritten(folder, lambda result: replace(result, command=f"{result.command} --seed 2"))
     place = folder.relative_to(world.results).as_posix()

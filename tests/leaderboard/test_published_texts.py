@@ -14,7 +14,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from leaderboard.commands.accept import accept
-from leaderboard.commands.verify import compared, verdicts_document
+from leaderboard.commands.verify import compared
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.rendering import copies, generate, make_view
 from leaderboard.ranking.boards import assemble
@@ -24,6 +24,7 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from leaderboard.verify.verdicts import judge
 from schemas.folders.run_folder import find_runs, read_result
+from schemas.outputs.documents import Verdicts
 from schemas.printed import as_json
 from tests.evaluators.test_gifi_import import GDR, MATH, math_rows, recognition_rows, run_import, write
 from tests.evaluators.test_gifi_import import dataset as dataset
@@ -45,7 +46,7 @@ def accepted(runs: Path, root: Path) -> tuple[Path, KeyBook]:
         hand_in(run, results, withhold=True)
     verdicts = list(judge([results], keys, Memory(None), advance=lambda n_done, n: None))
     (root / "report.json").write_text(
-        as_json(verdicts_document(list(compared(verdicts, CompleteRuns(runs, keys, Memory(None))))))
+        as_json(Verdicts(verdicts=tuple(compared(verdicts, CompleteRuns(runs, keys, Memory(None))))))
     )
     places = [run.relative_to(results).as_posix() for run in find_runs(results)]
     accept(places, owner="bot", report=root / "report.json", results=results)

@@ -21,11 +21,12 @@ from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
-from leaderboard.verify.verdicts import Verdict, judge
+from leaderboard.verify.verdicts import judge
 from schemas.documents.result import Metric, Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.folders.run_folder import StoredParts, read_result
+from schemas.outputs.documents import Verdict
 from tests.evaluators.label_data import made_dataset
 from tests.suites.commands import ask
 

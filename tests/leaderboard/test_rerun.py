@@ -20,19 +20,19 @@ from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
-from leaderboard.commands.verify import _asked_again, verdicts_document
+from leaderboard.commands.verify import _asked_again
 from leaderboard.verify import comparisons
 from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import Root, is_reproduced
 from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import place_for
-from leaderboard.verify.verdicts import Verdict
 from schemas.documents.record import Record
 from schemas.documents.result import Model, Normalisation, Result
 from schemas.files.record_files import read_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
+from schemas.outputs.documents import Verdict, Verdicts
 from schemas.printed import as_json
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
@@ -518,7 +518,7 @@ def test_the_board_says_that_answers_were_rerun(world: World, tmp_path: Path) ->
         made = replace(found, n_agreeing=n_agreeing)
         report = tmp_path / f"{name}.json"
         verdict = Verdict(place=str(folder), result_sha256=sha256_file(folder / "result.json"), rerun=made)
-        report.write_text(as_json(verdicts_document([verdict])))
+        report.write_text(as_json(Verdicts(verdicts=(verdict,))))
         accept([place.as_posix()], owner="acme-bot", report=report, results=tmp_path / "results")
         book = KeyBook(world.places.keys)
         (entry,) = load([Root(tmp_path / "results", "accepted")], book, Memory(None)).entries

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from leaderboard.commands.verify import verdicts_document
 from leaderboard.pages.publishing import Settings, site_settings
 from leaderboard.verify.submissions import DECIDING
-from leaderboard.verify.verdicts import Verdict
+from schemas.outputs.documents import Verdict, Verdicts
 from schemas.printed import as_json
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
@@ -136,9 +135,9 @@ def comment(
     return done, body.read_text() if body.exists() else ""
 
 
-EMPTY_REPORT = as_json(verdicts_document([]))
+EMPTY_REPORT = as_json(Verdicts(verdicts=()))
 HOSTILE_REPORT = as_json(
-    verdicts_document([Verdict(place="@everyone ![x](https://evil.example/x)", reason="<img src=x>")])
+    Verdicts(verdicts=(Verdict(place="@everyone ![x](https://evil.example/x)", reason="<img src=x>"),))
 )
 
 
@@ -164,7 +163,7 @@ def test_a_report_is_data(pull: Pull, report: str, sha: str, number: str, said: 
 
 @pytest.mark.slow
 def test_verdicts_are_not_shown_where_the_pull_request_changes_the_workflow(pull: Pull) -> None:
-    (pull.base.parent / "verdicts.json").write_text(as_json(verdicts_document([Verdict(place="forged")])))
+    (pull.base.parent / "verdicts.json").write_text(as_json(Verdicts(verdicts=(Verdict(place="forged"),))))
     done, body = comment(pull, changed=".github/workflows/verify.yml")
     assert done.returncode == 0, done.stderr
     assert "forged" not in body

@@ -16,11 +16,12 @@ from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
-from leaderboard.verify.verdicts import Verdict, judge
+from leaderboard.verify.verdicts import judge
 from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.folders.run_folder import find_runs, read_result, read_sums
+from schemas.outputs.documents import Verdict
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
