@@ -16,7 +16,7 @@ from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.results_option import accepted_results
-from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
@@ -39,7 +39,7 @@ _MOST = 2_000
 @one_line_errors("stopped; the site was not changed")
 @with_format(BuiltBoard)
 def build(
-    results: Annotated[list[str] | None, typer.Option(help=f"Accepted results: {RESULTS_HELP}")] = None,
+    results: AcceptedResults = None,
     runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),
     datasets: DatasetsFolder = DATASETS,
     keys: KeysFolder = None,
@@ -57,9 +57,7 @@ def build(
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="List invalid results on the audit page instead of failing.")
     ] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
-    ] = False,
+    fresh: Fresh = False,
 ) -> BuiltBoard:
     """Check every result, recompute its metrics and write the site.
 

@@ -17,7 +17,7 @@ from biasboard.ground.plain_text import listed, printable
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.comparable_results import known_model, load_comparable, model_folders, model_ids
 from leaderboard.commands.results_option import accepted_results
-from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, KeysFolder
 from leaderboard.pages.addresses import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
 from leaderboard.pages.model_summary import summarise
@@ -45,7 +45,7 @@ def card(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all cards.")] = Path("out/cards"),
     datasets: DatasetsFolder = DATASETS,
-    results: Annotated[list[str] | None, typer.Option(help=f"Accepted results to compare with: {RESULTS_HELP}")] = None,
+    results: AcceptedResults = None,
     keys: KeysFolder = None,
 ) -> ModelSummary:
     """Write what goes into a model card: Markdown, metadata for the Hub, a figure, a LaTeX table and badges.

@@ -19,6 +19,7 @@ from leaderboard.verify.loading import load
 from schemas.folders.run_folder import read_result
 
 _MOST_NAMED, _MOST_NEAR = 20, 3
+_EACH_ONCE = "recomputing results, each once on this machine"
 
 
 class Comparable(NamedTuple):
@@ -85,27 +86,21 @@ def load_comparable(roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own
         memory: Memory of the results that this machine has verified before.
         is_own: Function that is True for the folders, relative to a root, of the model's results.
     """
-    with steps("comparing with the board") as step:
-
-        def loaded(what: str, keep: Callable[[Root, str], bool]) -> tuple[Entry, ...]:
-            found = load(roots, keys, memory, progress=lambda n_done, n: step(what, n_done, n), keep=keep)
-            for result in found.left_out:
-                note(printable(f"left out: {result.reason}", most=2_000))
-            return found.entries
-
-        own = loaded("recomputing results of the model", lambda _, place: is_own(place))
-        signatures = {entry.result.signature_sha256 for entry in own}
-        whole = {_dataset(entry) for entry in own if entry.match.extent == "whole"}
-        near = {_dataset(entry) for entry in own}
-        others = loaded(
-            "recomputing results, each once on this machine",
-            lambda root, place: (
-                not is_own(place) and place.partition("/")[0] in (near if root.origin == "local" else whole)
-            ),
-        )
-        compared = [
-            entry for entry in others if entry.result.signature_sha256 in signatures or _dataset(entry) in whole
-        ]
+    own = _loaded(roots, keys, memory, "recomputing results of the model", lambda _, place: is_own(place))
+    signatures = {entry.result.signature_sha256 for entry in own}
+    whole = {_dataset(entry) for entry in own if entry.match.extent == "whole"}
+    near = {_dataset(entry) for entry in own}
+    others = _loaded(
+        roots,
+        keys,
+        memory,
+        _EACH_ONCE,
+        lambda root, place: (
+            not is_own(place) and place.partition("/")[0] in (near if root.origin == "local" else whole)
+        ),
+    )
+    compared = [entry for entry in others if entry.result.signature_sha256 in signatures or _dataset(entry) in whole]
+    with steps("comparing with the board"):
         return Comparable(assemble(with_baselines([*own, *compared], memory)), own)
 
 
@@ -126,17 +121,20 @@ def paper_board(roots: Sequence[Root], keys: KeyBook, memory: Memory, benchmarks
             # Loading it says what is wrong with it.
             return True
 
-    with steps("comparing with the board") as step:
-        found = load(
-            roots,
-            keys,
-            memory,
-            progress=lambda n_done, n: step("recomputing results, each once on this machine", n_done, n),
-            keep=keep,
-        )
-        for result in found.left_out:
-            note(printable(f"left out: {result.reason}", most=2_000))
-        return assemble(found.entries)
+    found = _loaded(roots, keys, memory, _EACH_ONCE, keep)
+    with steps("comparing with the board"):
+        return assemble(found)
+
+
+def _loaded(
+    roots: Sequence[Root], keys: KeyBook, memory: Memory, what: str, keep: Callable[[Root, str], bool]
+) -> tuple[Entry, ...]:
+    """Return the valid results of some folders, and name those that are left out."""
+    with steps(what) as step:
+        found = load(roots, keys, memory, progress=lambda n_done, n: step(what, n_done, n), keep=keep)
+    for result in found.left_out:
+        note(printable(f"left out: {result.reason}", most=2_000))
+    return found.entries
 
 
 def _dataset(entry: Entry) -> str:

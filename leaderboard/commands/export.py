@@ -17,7 +17,7 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins, load_pages
-from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder, ResultsFolder
+from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, Fresh, KeysFolder, ResultsFolder
 from leaderboard.pages.addresses import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
 from leaderboard.verify.board_files import keys_folder, results_folder
@@ -62,9 +62,7 @@ def export(
     keys: KeysFolder = None,
     datasets: DatasetsFolder = DATASETS,
     results: ResultsFolder = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
-    ] = False,
+    fresh: Fresh = False,
 ) -> None:
     """Write verified results in a format of somebody else.
 

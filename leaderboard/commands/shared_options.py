@@ -14,6 +14,13 @@ RESULTS_HELP = (
     "a folder, or a dataset of the Hugging Face Hub as hf://datasets/ORG/NAME@REVISION. Repeatable. "
     f"Default: {RESULTS} {BY_DEFAULT}"
 )
+AcceptedResults: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--results", help=f"Accepted results, whose register names owners: {RESULTS_HELP}"),
+]
+Fresh: TypeAlias = Annotated[
+    bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
+]
 KeysFolder: TypeAlias = Annotated[
     Path | None, typer.Option("--keys", help=f"Folder of answer keys. Default: {KEYS} {BY_DEFAULT}")
 ]

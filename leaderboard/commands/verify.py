@@ -24,7 +24,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.results_option import accepted_results
-from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeysFolder
+from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
 from leaderboard.commands.sound_runs import judged
 from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
@@ -51,10 +51,7 @@ def verify(
     author: Annotated[
         str | None, typer.Option(help="Account that hands the results in; refused if a model belongs to another one.")
     ] = None,
-    results: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Accepted results to compare with, whose register names owners: {RESULTS_HELP}"),
-    ] = None,
+    results: AcceptedResults = None,
     since: Annotated[
         Path | None,
         typer.Option(
@@ -63,9 +60,7 @@ def verify(
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="File for the verdicts as JSON, besides what is printed.")] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
-    ] = False,
+    fresh: Fresh = False,
     texts: Annotated[
         Path | None,
         typer.Option(help="Folder of complete runs: make results without texts again from these, and compare."),
