@@ -15,7 +15,7 @@ import pytest
 
 from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.annotation.entrance import TEST
-from builders.synthbias.annotation.votes import Ballot, Question
+from builders.synthbias.annotation.votes import Ballot, VoteQuestion
 from evaluators.benchmark import load_benchmark
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
@@ -123,11 +123,13 @@ def fill_in(form: Path, reader: str, truth: Mapping[str, Ballot], rng: random.Ra
         if reader == YES_MAN:
             given = [True, True, True]
         elif reader == CARELESS and "entrance" not in form.name:
-            given = [rng.random() < 0.5 for _ in Question]
+            given = [rng.random() < 0.5 for _ in VoteQuestion]
         elif given[0] and None in given:
             given = [False, None, None]
         row["annotator_id"] = row["annotator_id"] or f" {reader}"
-        row |= zip(Question, ("" if answer is None else "yes" if answer else "No " for answer in given), strict=True)
+        row |= zip(
+            VoteQuestion, ("" if answer is None else "yes" if answer else "No " for answer in given), strict=True
+        )
     sheet = io.StringIO(newline="")
     writer = csv.DictWriter(sheet, list(rows[0]), delimiter=";")
     writer.writeheader()

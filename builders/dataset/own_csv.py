@@ -41,7 +41,7 @@ _MOST_CHARACTERS = 131_072
 """Maximum length of a value: that of CSV files, for all forms."""
 
 
-class Row(NamedTuple):
+class OwnRow(NamedTuple):
     """A row of a file."""
 
     where: str
@@ -55,14 +55,14 @@ class Row(NamedTuple):
         return int(self.where.rpartition(":")[2])
 
 
-class Table(NamedTuple):
+class OwnTable(NamedTuple):
     """What a file holds."""
 
     name: str
     sha256: str
     headings: Mapping[str, str]
     """Heading in the file of each column that it has."""
-    rows: tuple[Row, ...]
+    rows: tuple[OwnRow, ...]
     rejects: tuple[Reject, ...]
     """Rows that cannot be read."""
     told: str
@@ -80,7 +80,7 @@ class Table(NamedTuple):
         )
 
 
-def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
+def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
     """Read files.
 
     Args:
@@ -142,7 +142,7 @@ def _mapping(form: Form, text: str) -> tuple[str, str]:
     return column, heading.strip()
 
 
-def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]]) -> Table:
+def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]]) -> OwnTable:
     name = path.name
     table = user_table(path, raw)
     heads = [" ".join(field.split()) for field in table.heads]
@@ -150,7 +150,7 @@ def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]])
     rows, rejects = _rows(table.records, heads, headings, name, table.wrong_bytes)
     if not rows and not rejects:
         raise DataError(f"--input {path}: has a header and no rows; add a row for each of your {form.what}")
-    return Table(
+    return OwnTable(
         name=name,
         sha256=hashlib.sha256(raw).hexdigest(),
         headings=headings,
@@ -197,7 +197,7 @@ def _rows(
     headings: Mapping[str, str],
     name: str,
     wrong_bytes: Mapping[int, str],
-) -> tuple[list[Row], list[Reject]]:
+) -> tuple[list[OwnRow], list[Reject]]:
     rows, rejects = [], []
     for record in records:
         where = f"{name}:{record.line}"
@@ -216,7 +216,7 @@ def _rows(
         if fault is None:
             of_columns, fault = plain_values(of_columns)
         if fault is None:
-            rows.append(Row(where, of_columns))
+            rows.append(OwnRow(where, of_columns))
         else:
             # A row that cannot be read is not shown: it could hold a text that must not be shared.
             rejects.append(Reject(candidate="", source_row=where, rule=BROKEN_ROW.name, reason=fault))

@@ -80,7 +80,7 @@ def _each(config: str, table: str, make: Callable[[Mapping[str, Any], str], T]) 
             raise DataError(f"{where}: field {error} is missing; add it") from error
 
 
-class Filled(NamedTuple):
+class FilledText(NamedTuple):
     """A text, filled with one pronoun family."""
 
     text: str
@@ -105,10 +105,10 @@ Two language models, not people, read {len({filled.text for filled in votes})} o
 (`texts/{_VOTES}` of the builder). Unclear to one of them: {", ".join(unclear) or "none"}."""
 
 
-def clear_votes() -> dict[Filled, list[bool]]:
+def clear_votes() -> dict[FilledText, list[bool]]:
     """Return the votes on each reviewed text: True if it is clear whom the pronoun means."""
     rows = resources.files("builders.gifi").joinpath("texts", _VOTES).read_text(encoding="utf-8")
-    votes: dict[Filled, list[bool]] = defaultdict(list)
+    votes: dict[FilledText, list[bool]] = defaultdict(list)
     for row in csv.DictReader(StringIO(rows)):
-        votes[Filled(row["text"], row["family"])].append(row["clear"] == "y")
+        votes[FilledText(row["text"], row["family"])].append(row["clear"] == "y")
     return dict(votes)

@@ -63,11 +63,11 @@ def tagged(text: str) -> Template:
             that the rules cannot resolve.
         MissingExtraError: the extra 'build' is not installed.
     """
-    return _Reader(text).template()
+    return _TagReader(text).template()
 
 
 @dataclass
-class _Word:
+class _TaggedWord:
     text: str
     index: int
     """Index of the word's token."""
@@ -78,11 +78,13 @@ class _Word:
         return self.text.lower()
 
 
-class _Reader:
+class _TagReader:
     def __init__(self, text: str) -> None:
         self._parts: list[Part] = list(_TOKEN.findall(text))
         self._words = [
-            _Word(part, index) for index, part in enumerate(self._parts) if isinstance(part, str) and not part.isspace()
+            _TaggedWord(part, index)
+            for index, part in enumerate(self._parts)
+            if isinstance(part, str) and not part.isspace()
         ]
 
     def template(self) -> Template:

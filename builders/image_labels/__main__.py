@@ -16,7 +16,7 @@ from builders.build_command import DatasetVersion, Out, Overwrite, check_input, 
 from builders.dataset.output import write_dataset
 from builders.description import DATASETS_FOLDER
 from builders.image_labels import BUILDER, drafts
-from builders.image_labels.drafts import Built, Options
+from builders.image_labels.drafts import BuiltImages, ImageOptions
 from builders.image_labels.items import N_BIAS, N_POOL, Sizes
 from schemas.documents.dataset import Manifest
 
@@ -62,7 +62,7 @@ def build(
         if out is not None:
             target_folder(out, out, overwrite=overwrite)
         with steps() as report:
-            options = Options(Sizes(bias_per_label, pool_per_label, limit), seed, report)
+            options = ImageOptions(Sizes(bias_per_label, pool_per_label, limit), seed, report)
             if source == "hub":
                 built = drafts.from_hub(path, options, revision=revision)
             else:
@@ -83,7 +83,7 @@ def _checked_input(source: SourceName, path: Path | None, revision: str | None, 
     return path
 
 
-def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
+def _summary(built: BuiltImages, manifest: Manifest, folder: Path) -> Iterator[str]:
     n_items = {entry.split: entry.n_items for entry in manifest.splits}
     counts = Counter(image.candidate.label for image in built.drawn.test)
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"

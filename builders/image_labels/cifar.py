@@ -16,7 +16,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.plain_text import one_line
 from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
-from builders.image_labels.images import Candidate, Content, check_labels, label_words
+from builders.image_labels.images import Content, ImageFile, check_labels, label_words
 from schemas.documents.dataset import Source
 
 HUB_ID = "uoft-cs/cifar100"
@@ -102,7 +102,7 @@ def _fetched(revision: str | None) -> _Files:
     return _Files(paths, paths["test"].parent.parent.name)
 
 
-def _candidates(path: Path, part: str) -> list[Candidate]:
+def _candidates(path: Path, part: str) -> list[ImageFile]:
     # Imported here because it is slow to load, and the other source does not need it.
     from schemas.files import arrow_files
 
@@ -119,7 +119,7 @@ def _candidates(path: Path, part: str) -> list[Candidate]:
         path_in_source = f"{part}/{number}"
         content = image.get("bytes") if isinstance(image, dict) else None
         candidates.append(
-            Candidate(
+            ImageFile(
                 path_in_source,
                 label_words(_named(names["fine_label"], label, path), path_in_source),
                 label_words(_named(names["coarse_label"], superclass, path), path_in_source),

@@ -15,7 +15,7 @@ from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
 from builders.image_labels.folder import read_folder
 from builders.image_labels.images import RULES, Content, Sound, check_images
-from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, draw, items_of
+from builders.image_labels.items import SPLITS, DrawnImages, Sizes, content_free_items, draw, items_of
 from schemas.documents.item_shape import Item
 from schemas.files.pictures import CHANGES
 
@@ -60,7 +60,7 @@ _ANNOTATION = Annotation(
 )
 
 
-class Options(NamedTuple):
+class ImageOptions(NamedTuple):
     """The build options that all sources share."""
 
     sizes: Sizes
@@ -68,16 +68,16 @@ class Options(NamedTuple):
     report: Report
 
 
-class Built(NamedTuple):
+class BuiltImages(NamedTuple):
     """The draft of a dataset, and the lines to print when it is written."""
 
     draft: Draft[Item]
-    drawn: Drawn
+    drawn: DrawnImages
     labels: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
-def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built:
+def from_folder(folder: Path, options: ImageOptions, *, licence: str | None) -> BuiltImages:
     """Return the draft of a dataset of the images of a folder.
 
     Args:
@@ -100,7 +100,7 @@ def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built
     return _built("folder", content, options, texts, licence or UNKNOWN, publish_refusal(licence, "images"))
 
 
-def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
+def from_hub(path: Path, options: ImageOptions, *, revision: str | None) -> BuiltImages:
     """Return the draft of a dataset of CIFAR-100.
 
     Args:
@@ -134,8 +134,8 @@ def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
 
 
 def _built(
-    source: str, content: Content, options: Options, texts: SourceTexts, licence: str, publish_refusal: str | None
-) -> Built:
+    source: str, content: Content, options: ImageOptions, texts: SourceTexts, licence: str, publish_refusal: str | None
+) -> BuiltImages:
     described = BUILDER.source(source)
     checked = check_images(content, options.report)
     labels = content.labels
@@ -178,7 +178,7 @@ def _built(
         flag_rules=(),
         card=_card(drawn, labels, texts),
     )
-    return Built(draft, drawn, labels, tuple(_warnings(content, drawn, labels)))
+    return BuiltImages(draft, drawn, labels, tuple(_warnings(content, drawn, labels)))
 
 
 def _changed(images: Sequence[Sound]) -> str:
@@ -188,7 +188,7 @@ def _changed(images: Sequence[Sound]) -> str:
     return f" Of {len(images)} images: {told}." if told else ""
 
 
-def _card(drawn: Drawn, labels: Sequence[str], texts: SourceTexts) -> Card:
+def _card(drawn: DrawnImages, labels: Sequence[str], texts: SourceTexts) -> Card:
     """Return the card: the given texts of the source, and those that all sources share."""
     parts = {"test": drawn.test, "bias": drawn.bias, "pool": drawn.pool}
     counts = [Counter(image.candidate.label for image in images) for images in parts.values()]
@@ -209,7 +209,7 @@ def _card(drawn: Drawn, labels: Sequence[str], texts: SourceTexts) -> Card:
     )
 
 
-def _warnings(content: Content, drawn: Drawn, labels: tuple[str, ...]) -> list[str]:
+def _warnings(content: Content, drawn: DrawnImages, labels: tuple[str, ...]) -> list[str]:
     warnings = []
     if content.is_published is False:
         warnings.append("the files are not those of the published commit, by their sha256")

@@ -13,7 +13,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from builders.dataset.inputs import check_folder, read_file
 from builders.dataset.licences import OPEN_LICENCES, UNKNOWN
-from builders.image_labels.images import OTHER_FILE, Candidate, Content, check_labels, label_words
+from builders.image_labels.images import OTHER_FILE, Content, ImageFile, check_labels, label_words
 from schemas.documents.dataset import Reject, Source
 
 _SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -86,7 +86,7 @@ def _folders(root: Path) -> dict[str, Path]:
     return {path.name: path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")}
 
 
-def _images(folder: Path, path: Path, rejects: list[Reject]) -> Iterator[Candidate]:
+def _images(folder: Path, path: Path, rejects: list[Reject]) -> Iterator[ImageFile]:
     """Yield the images of one label, and add every other file to the rejects."""
     label = label_words(path.name, f"--input {folder}")
     for file in sorted(path.iterdir()):
@@ -101,7 +101,7 @@ def _images(folder: Path, path: Path, rejects: list[Reject]) -> Iterator[Candida
                 Reject(candidate=path_in_source, source_row=path_in_source, rule=OTHER_FILE.name, reason=reason)
             )
             continue
-        yield Candidate(path_in_source, label, None, partial(read_file, file))
+        yield ImageFile(path_in_source, label, None, partial(read_file, file))
 
 
 def _source(folder: Path, name: str, licence: str | None) -> Source:

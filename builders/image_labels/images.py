@@ -29,7 +29,7 @@ EVALUATED = Rule(name="evaluated", description="An image that is evaluated has t
 RULES = (OTHER_FILE, UNREADABLE, DUPLICATE, TWO_LABELS, EVALUATED)
 
 
-class Candidate(NamedTuple):
+class ImageFile(NamedTuple):
     """A file that may become an item."""
 
     path: str
@@ -48,9 +48,9 @@ class Content(NamedTuple):
     """Name of the config."""
     labels: tuple[str, ...]
     """Words of all labels, sorted; each must have images, so that none disappears unnoticed."""
-    train: Sequence[Candidate]
+    train: Sequence[ImageFile]
     """Images that may support the measurement; all images if the source has no test images."""
-    test: Sequence[Candidate] | None
+    test: Sequence[ImageFile] | None
     """Images to evaluate on; None if the source has no test images."""
     rejects: tuple[Reject, ...]
     """Files whose names are not those of images."""
@@ -112,7 +112,7 @@ def check_labels(names: Iterable[str], where: str) -> tuple[str, ...]:
 class Sound(NamedTuple):
     """An image that can be read."""
 
-    candidate: Candidate
+    candidate: ImageFile
     sha256: str
     """SHA-256 of the file."""
     pixels: str
@@ -123,7 +123,7 @@ class Sound(NamedTuple):
     """What was done to the picture, as keys of ``schemas.files.pictures.CHANGES``."""
 
 
-class Checked(NamedTuple):
+class UsableImages(NamedTuple):
     """The usable images of a source."""
 
     train: Sequence[Sound]
@@ -131,7 +131,7 @@ class Checked(NamedTuple):
     rejects: tuple[Reject, ...]
 
 
-def check_images(content: Content, report: Report) -> Checked:
+def check_images(content: Content, report: Report) -> UsableImages:
     """Open all images of a source, and reject unreadable and duplicate ones.
 
     Args:
@@ -163,10 +163,10 @@ def check_images(content: Content, report: Report) -> Checked:
             else:
                 rejects.append(reject)
         sound[name] = kept
-    return Checked(sound["train"], None if content.test is None else sound["test"], tuple(rejects))
+    return UsableImages(sound["train"], None if content.test is None else sound["test"], tuple(rejects))
 
 
-def _opened(candidate: Candidate) -> Sound:
+def _opened(candidate: ImageFile) -> Sound:
     content = candidate.read()
     picture, changes = read_picture(content)
     width, height = picture.size
@@ -195,5 +195,5 @@ def _repeated(
     return _reject(image.candidate, rule, f"has the pixels of {other_path}")
 
 
-def _reject(candidate: Candidate, rule: Rule, reason: str) -> Reject:
+def _reject(candidate: ImageFile, rule: Rule, reason: str) -> Reject:
     return Reject(candidate=candidate.path, source_row=candidate.path, rule=rule.name, reason=reason)

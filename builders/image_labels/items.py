@@ -11,7 +11,7 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.output import rng_for
-from builders.image_labels.images import Checked, Sound
+from builders.image_labels.images import Sound, UsableImages
 from schemas.documents.base import EncodedImage
 from schemas.files import pictures
 from schemas.items.image import ImageItem, NoContent
@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
     """Largest number of images in the split test; None for all."""
 
 
-class Drawn(NamedTuple):
+class DrawnImages(NamedTuple):
     """The images of each split."""
 
     test: Sequence[Sound]
@@ -43,7 +43,7 @@ class Drawn(NamedTuple):
     pool: Sequence[Sound]
 
 
-def draw(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> Drawn:
+def draw(checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> DrawnImages:
     """Draw the images of each split. The split of an image depends only on the seed and the images of its own label.
 
     Args:
@@ -75,7 +75,7 @@ def draw(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, wh
         parts["bias"] += support[:n_bias]
         parts["pool"] += support[n_bias:]
         parts["test"] += test[:per_label]
-    return Drawn(**{name: _permuted(images, seed, name) for name, images in parts.items()})
+    return DrawnImages(**{name: _permuted(images, seed, name) for name, images in parts.items()})
 
 
 def _check_label(label: str, test: Sequence[Sound], support: Sequence[Sound], *, is_parted: bool, where: str) -> None:

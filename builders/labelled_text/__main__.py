@@ -86,7 +86,7 @@ def build(
             tables,
             texts,
             found,
-            drafts.Options(instructions, limit, pool, seed),
+            drafts.TextOptions(instructions, limit, pool, seed),
             name=called,
             licence=stated,
             stated={"map": ", ".join(mapped or []) or None, "label_names": label_names},

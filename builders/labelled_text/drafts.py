@@ -11,7 +11,7 @@ from biasboard.ground.plain_text import invisible_sign, listed, printable
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import OPEN_LICENCES, UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, rng_for
-from builders.dataset.own_csv import Table
+from builders.dataset.own_csv import OwnTable
 from builders.labelled_text import BUILDER
 from builders.labelled_text.rows import MOST_LABELS, RULES, Found, Texts
 from builders.superni.content import TaskContent
@@ -29,7 +29,7 @@ _PAPERS = (
 )
 
 
-class Options(NamedTuple):
+class TextOptions(NamedTuple):
     """The build options that change items."""
 
     instructions: str | None = None
@@ -42,10 +42,10 @@ class Options(NamedTuple):
 
 
 def draft(
-    tables: Sequence[Table],
+    tables: Sequence[OwnTable],
     texts: Texts,
     found: Found,
-    options: Options,
+    options: TextOptions,
     *,
     name: str,
     licence: str | None,
@@ -115,7 +115,7 @@ def draft(
     )
 
 
-def _on_hub(found: Found, table: Table, licence: str | None) -> Source:
+def _on_hub(found: Found, table: OwnTable, licence: str | None) -> Source:
     return Source(
         name=table.name,
         address=f"{found.address}, {table.name}",
@@ -151,7 +151,7 @@ def _check_labels(labels: Sequence[str], texts: Texts) -> None:
         raise ConfigError(f"--input: label {fault}")
 
 
-def _splits(content: TaskContent, texts: Texts, options: Options) -> Mapping[str, Sequence[LabelItem]]:
+def _splits(content: TaskContent, texts: Texts, options: TextOptions) -> Mapping[str, Sequence[LabelItem]]:
     """Draw the splits: each of some rows in a random order, as for one task of superni."""
     n_train, n_support = len(texts.train), N_BIAS + options.n_pool
     least = n_support + (not texts.test)
@@ -182,7 +182,7 @@ def missing_labels(draft: Draft[LabelItem]) -> list[tuple[str, list[str]]]:
 
 
 def _card(
-    tables: Sequence[Table], splits: Mapping[str, Sequence[LabelItem]], labels: Sequence[str], licence: str | None
+    tables: Sequence[OwnTable], splits: Mapping[str, Sequence[LabelItem]], labels: Sequence[str], licence: str | None
 ) -> Card:
     files = ", ".join(f"`{table.name}`" for table in tables)
     counts = [Counter(item.target for item in splits[split]) for split in SPLITS[:-1]]

@@ -12,7 +12,7 @@ from biasboard.ground.hub import HubDataset, downloaded, hub_dataset
 from biasboard.ground.plain_text import invisible_sign, listed, printable
 from builders.dataset.inputs import read_file
 from builders.dataset.output import Rule
-from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table, read_tables
+from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, read_tables
 from builders.superni.content import Instance
 from schemas.documents.dataset import Reject
 from schemas.documents.item_shape import MOST_OF_NAME, offered_fault
@@ -144,7 +144,7 @@ def label_names(text: str | None) -> dict[str, str] | None:
 
 def read_texts(
     paths: Sequence[Path], mapped: Sequence[str], names: Mapping[str, str] | None
-) -> tuple[list[Table], Texts]:
+) -> tuple[list[OwnTable], Texts]:
     """Read files of labelled texts.
 
     If the names of some of several files hold the word *test*, only their rows are evaluated.
@@ -181,7 +181,7 @@ def read_texts(
 
 
 def _instance(
-    row: Row,
+    row: OwnRow,
     names: Mapping[str, str] | None,
     seen: dict[str, tuple[str, str]],
     ids: dict[str, str],

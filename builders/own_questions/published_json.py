@@ -24,7 +24,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue, loads
 from builders.dataset.output import Rule
-from builders.dataset.own_csv import Row, Table, letters_of, plain_values, read_inputs
+from builders.dataset.own_csv import OwnRow, OwnTable, letters_of, plain_values, read_inputs
 from schemas.documents.dataset import Reject
 from schemas.files.user_tables import json_lines
 
@@ -50,7 +50,7 @@ class RejectedError(Exception):
         self.rule, self.reason = rule, reason
 
 
-def read_bbq(paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
+def read_bbq(paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
     """Read JSONL files of BBQ.
 
     Args:
@@ -64,7 +64,7 @@ def read_bbq(paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
     return _tables(paths, mapped, "a JSONL file of https://github.com/nyu-mll/BBQ/tree/main/data", _lines, _bbq_values)
 
 
-def read_stereoset(paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
+def read_stereoset(paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
     """Read JSON files of StereoSet; arguments and errors as of :func:`read_bbq`, and a file may be no JSON."""
     what = "data/dev.json of https://github.com/moinnadeem/StereoSet"
     return _tables(paths, mapped, what, _examples, _stereoset_values)
@@ -76,12 +76,12 @@ def _tables(
     what: str,
     entries_of: Callable[[str, bytes, str], Iterator[_Entry | Reject]],
     values_of: Callable[[str, JsonValue], dict[str, str]],
-) -> list[Table]:
+) -> list[OwnTable]:
     if mapped:
         raise ConfigError(f"--map {mapped[0]}: the fields of this source have fixed names; leave it out")
     tables = []
     for path, raw in read_inputs(paths, what):
-        rows: list[Row] = []
+        rows: list[OwnRow] = []
         rejects: list[Reject] = []
         for entry in entries_of(path.name, raw, what):
             if isinstance(entry, Reject):
@@ -92,14 +92,14 @@ def _tables(
                 values, invisible = plain_values(values_of(where, value))
                 if invisible is not None:
                     raise RejectedError(UNLIKE_PUBLISHED, invisible)
-                rows.append(Row(where, values))
+                rows.append(OwnRow(where, values))
             except RejectedError as error:
                 rejects.append(_reject(where, error.rule, error.reason))
         n = len(rows) + len(rejects)
         if not n:
             raise DataError(f"--input {path}: is empty; give {what}")
         told = f"{path.name}: {n} question{'s' * (n != 1)}"
-        tables.append(Table(path.name, hashlib.sha256(raw).hexdigest(), {}, tuple(rows), tuple(rejects), told))
+        tables.append(OwnTable(path.name, hashlib.sha256(raw).hexdigest(), {}, tuple(rows), tuple(rejects), told))
     return tables
 
 

@@ -14,7 +14,7 @@ from biasboard.ground.plain_text import printable
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
-from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table, read_tables
+from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, read_tables
 from builders.own_questions import published_json
 from builders.own_questions.published_json import RejectedError
 from schemas.documents.dataset import Reject
@@ -52,10 +52,10 @@ FORM = Form(
 )
 
 
-class Kind(NamedTuple):
+class QuestionFile(NamedTuple):
     """A kind of file: a user's own, or one that was published."""
 
-    read: Callable[[Sequence[Path], Sequence[str]], list[Table]]
+    read: Callable[[Sequence[Path], Sequence[str]], list[OwnTable]]
     """Function that reads files, given the headings that the user names."""
     given: Mapping[str, str]
     """Values of columns that no file of the kind has, because they are the same for each row."""
@@ -66,7 +66,7 @@ class Kind(NamedTuple):
 
 def _pairs_of_texts(
     likelier: str, other: str, category: Sequence[str], group: Sequence[str]
-) -> Callable[[Sequence[Path], Sequence[str]], list[Table]]:
+) -> Callable[[Sequence[Path], Sequence[str]], list[OwnTable]]:
     """Return a function that reads files of two texts, of which the first agrees with a stereotype."""
     columns = {"option1": (likelier,), "option2": (other,), "category": category, "group": group}
     needed = ((("option1",), "the stereotyping text"), (("option2",), "the other text"))
@@ -74,29 +74,29 @@ def _pairs_of_texts(
     return partial(read_tables, form)
 
 
-KINDS: Mapping[str, Kind] = {
-    "csv": Kind(
+KINDS: Mapping[str, QuestionFile] = {
+    "csv": QuestionFile(
         partial(read_tables, FORM), {}, "Cite whoever wrote the questions, and this project with the dataset version."
     ),
-    "crows-pairs": Kind(
+    "crows-pairs": QuestionFile(
         # Also of pairs that contradict a stereotype, sent_more is what the metric of the paper calls stereotyping.
         _pairs_of_texts("sentmore", "sentless", category=("biastype",), group=()),
         {"stereotyped": "a"},
         "Cite Nangia et al. 2020, *CrowS-Pairs* (arXiv:2010.00133), and this project with the dataset version. "
         "Blodgett et al. 2021, *Stereotyping Norwegian Salmon*, found many of its pairs unclear.",
     ),
-    "winoqueer": Kind(
+    "winoqueer": QuestionFile(
         _pairs_of_texts("sentx", "senty", category=(), group=("genderidx",)),
         {"stereotyped": "a"},
         "Cite Felkner et al. 2023, *WinoQueer* (arXiv:2306.15087), and this project with the dataset version.",
     ),
-    "bbq": Kind(
+    "bbq": QuestionFile(
         published_json.read_bbq,
         {},
         "Cite Parrish et al. 2022, *BBQ* (arXiv:2110.08193), and this project with the dataset version.",
         published_json.RULES,
     ),
-    "stereoset": Kind(
+    "stereoset": QuestionFile(
         published_json.read_stereoset,
         {},
         "Cite Nadeem et al. 2021, *StereoSet* (arXiv:2004.09456), and this project with the dataset version. "
@@ -123,7 +123,7 @@ _ROLES = ("answer", "stereotyped", "antistereotyped", "neutral")
 
 
 def draft(
-    tables: Sequence[Table], *, source: str, name: str, licence: str | None, mapped: Sequence[str]
+    tables: Sequence[OwnTable], *, source: str, name: str, licence: str | None, mapped: Sequence[str]
 ) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
 
@@ -171,7 +171,7 @@ def draft(
     )
 
 
-def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tuple[list[OwnQuestion], list[Reject]]:
+def check(tables: Sequence[OwnTable], given: Mapping[str, str] | None = None) -> tuple[list[OwnQuestion], list[Reject]]:
     """Return the items of some files and the rows that are none, each in the order of the files.
 
     Args:
@@ -206,7 +206,7 @@ def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tu
     return items, rejects
 
 
-def _have_clusters_of_contexts(tables: Sequence[Table]) -> bool:
+def _have_clusters_of_contexts(tables: Sequence[OwnTable]) -> bool:
     """Return True if no row names a cluster and rows have different contexts, one of which repeats."""
     rows = [row.values for table in tables for row in table.rows]
     counts = Counter(values.get("context", "") for values in rows)
@@ -215,7 +215,7 @@ def _have_clusters_of_contexts(tables: Sequence[Table]) -> bool:
     return repeats and len(counts) > 1 and not any(values.get("cluster") for values in rows)
 
 
-def neutral_option(tables: Sequence[Table]) -> str | None:
+def neutral_option(tables: Sequence[OwnTable]) -> str | None:
     """Return the one option that stands in every row, such as "It cannot be told", where it is to be the neutral one.
 
     None if no row has a stereotyped option, if rows name their neutral options, or if there is not one such option.
@@ -228,7 +228,7 @@ def neutral_option(tables: Sequence[Table]) -> str | None:
     return spelt[0][common.pop()] if len(common) == 1 else None
 
 
-def cluster_line(tables: Sequence[Table], items: Sequence[OwnQuestion]) -> str:
+def cluster_line(tables: Sequence[OwnTable], items: Sequence[OwnQuestion]) -> str:
     """Return how many clusters the items have, and why if no column names them."""
     n_clusters = len({item.cluster for item in items})
     counted = f"{n_clusters} cluster{'s' * (n_clusters != 1)}"
@@ -244,7 +244,7 @@ def _options(values: Mapping[str, str]) -> list[str]:
     return [option for option in (*listed, *(values.get(place, "") for place in _PLACES)) if option]
 
 
-def _item(row: Row, neutral: str | None = None) -> OwnQuestion:
+def _item(row: OwnRow, neutral: str | None = None) -> OwnQuestion:
     values = row.values
     options = _options(values)
     if not 2 <= len(options) <= MOST_OPTIONS:
@@ -316,7 +316,7 @@ def _counts(items: Sequence[OwnQuestion]) -> Iterator[tuple[str, str, str]]:
         yield category, group, str(n)
 
 
-def _card(tables: Sequence[Table], items: Sequence[OwnQuestion], licence: str | None, citation: str) -> Card:
+def _card(tables: Sequence[OwnTable], items: Sequence[OwnQuestion], licence: str | None, citation: str) -> Card:
     files = ", ".join(f"`{table.name}`" for table in tables)
     n_clusters = len({item.cluster for item in items})
     return Card(

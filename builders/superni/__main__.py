@@ -15,7 +15,7 @@ from biasboard.ground.progress import Report, steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
 from builders.dataset.output import write_dataset
 from builders.superni import BUILDER, drafts
-from builders.superni.drafts import Built, Options
+from builders.superni.drafts import BuiltTasks, TaskOptions
 from builders.superni.task_choice import FILTER, MOST_NAMES
 from schemas.documents.dataset import Manifest
 
@@ -62,7 +62,7 @@ def build(
         _check(source, input_path, words, revision, task_info)
         folder = target_folder(out, BUILDER.source(source).default_out, overwrite=overwrite)
         with steps() as report:
-            built = _built(source, input_path, Options(words, limit, seed, report), revision, task_info)
+            built = _built(source, input_path, TaskOptions(words, limit, seed, report), revision, task_info)
             manifest = write_dataset(
                 built.draft, folder, version=dataset_version, overwrite=overwrite, report=_by_task(built, report)
             )
@@ -92,8 +92,8 @@ def _check(
 
 
 def _built(
-    source: SourceName, path: Path | None, options: Options, revision: str | None, task_info: Path | None
-) -> Built:
+    source: SourceName, path: Path | None, options: TaskOptions, revision: str | None, task_info: Path | None
+) -> BuiltTasks:
     if path is None:
         return drafts.from_embedded(options)
     if source == "hub":
@@ -101,7 +101,7 @@ def _built(
     return drafts.from_natural_instructions(path, options, revision=revision, task_info=task_info)
 
 
-def _by_task(built: Built, report: Report) -> Report:
+def _by_task(built: BuiltTasks, report: Report) -> Report:
     """Return a progress report for the writing that counts tasks instead of their four small splits."""
     indices = {task.source.name: number for number, task in enumerate(built.tasks)}
 
@@ -113,7 +113,7 @@ def _by_task(built: Built, report: Report) -> Report:
     return report_task
 
 
-def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
+def _summary(built: BuiltTasks, manifest: Manifest, folder: Path) -> Iterator[str]:
     chosen, n_items = built.chosen, {(entry.config, entry.split): entry.n_items for entry in manifest.splits}
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
     if chosen.missing:

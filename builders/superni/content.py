@@ -72,7 +72,7 @@ class Sorted(NamedTuple):
     rejects: tuple[Reject, ...]
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """One row of a source, not checked yet."""
 
     location: str
@@ -82,7 +82,7 @@ class Row(NamedTuple):
     outputs: object
 
 
-def sort_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> Sorted:
+def sort_rows(rows: list[SourceRow], make_id: Callable[[str, int], str]) -> Sorted:
     """Sort rows into usable instances and rejects, keeping their order.
 
     Args:

@@ -94,7 +94,7 @@ def english_words_source() -> Source:
     )
 
 
-def _words_of_parts(texts: Sequence[str]) -> tuple[Frame, list[list[str]], list[int]]:
+def _words_of_parts(texts: Sequence[str]) -> tuple[InputMarkers, list[list[str]], list[int]]:
     """Return the frame of a task, and the words and the mean number of words of each of its parts."""
     frame = find_frame(texts)
     divided = [parts for text in texts if (parts := frame.parts(text)) is not None]
@@ -110,7 +110,7 @@ class Marker(NamedTuple):
     after: str
 
 
-class Frame(NamedTuple):
+class InputMarkers(NamedTuple):
     """The markers that the inputs of a task share, in their order; none if there is no frame."""
 
     markers: tuple[Marker, ...]
@@ -118,7 +118,7 @@ class Frame(NamedTuple):
     def parts(self, text: str) -> tuple[str, ...] | None:
         """Return the text before the first marker and after each marker; None if the input lacks one in this order.
 
-        >>> Frame((Marker("", "Q:", " "), Marker(" ", "A:", " "))).parts("Q: Who is it? A: me")
+        >>> InputMarkers((Marker("", "Q:", " "), Marker(" ", "A:", " "))).parts("Q: Who is it? A: me")
         ('', ' Who is it? ', ' me')
         """
         parts = []
@@ -139,19 +139,19 @@ class Frame(NamedTuple):
         return text
 
 
-def find_frame(texts: Sequence[str]) -> Frame:
+def find_frame(texts: Sequence[str]) -> InputMarkers:
     """Find the markers that nearly all inputs of a task share in one order."""
     counts = Counter(name for text in texts for name in set(_names(text)))
     frequent = {name for name, n in counts.items() if n >= _LEAST_SHARE * len(texts)}
     orders = Counter(_order(text, frequent) for text in texts)
     if not orders:
-        return Frame(())
+        return InputMarkers(())
     names = max(orders.items(), key=lambda entry: (entry[1], entry[0]))[0]
-    bare = Frame(tuple(Marker("", name, "") for name in names))
+    bare = InputMarkers(tuple(Marker("", name, "") for name in names))
     fitting = [(text, parts) for text in texts if (parts := bare.parts(text)) is not None]
     if not names or len(fitting) < _LEAST_SHARE * len(texts):
-        return Frame(())
-    return Frame(
+        return InputMarkers(())
+    return InputMarkers(
         tuple(
             Marker(
                 _commonest(_spaces_behind(parts[number]) for _, parts in fitting),

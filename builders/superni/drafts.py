@@ -64,7 +64,7 @@ _EMBEDDED = SourceTexts(
 )
 
 
-class Options(NamedTuple):
+class TaskOptions(NamedTuple):
     """The build options that all sources share."""
 
     tasks: tuple[str, ...]
@@ -74,7 +74,7 @@ class Options(NamedTuple):
     report: Report
 
 
-class Built(NamedTuple):
+class BuiltTasks(NamedTuple):
     """A draft, with the facts that the command line prints about it."""
 
     draft: Draft[LabelItem]
@@ -82,7 +82,7 @@ class Built(NamedTuple):
     tasks: tuple[TaskSummary, ...]
 
 
-def from_embedded(options: Options) -> Built:
+def from_embedded(options: TaskOptions) -> BuiltTasks:
     """Build a draft from the tasks of this project.
 
     Raises:
@@ -108,7 +108,9 @@ def from_embedded(options: Options) -> Built:
     return _built("embedded", chosen, options, sources, _EMBEDDED)
 
 
-def from_natural_instructions(root: Path, options: Options, *, revision: str | None, task_info: Path | None) -> Built:
+def from_natural_instructions(
+    root: Path, options: TaskOptions, *, revision: str | None, task_info: Path | None
+) -> BuiltTasks:
     """Build a draft from task files of the repository natural-instructions.
 
     Args:
@@ -137,7 +139,7 @@ def from_natural_instructions(root: Path, options: Options, *, revision: str | N
     return _built("natural-instructions", chosen, options, _info_sources(task_info), texts, revision)
 
 
-def from_hub(source: Path, options: Options, *, revision: str | None, task_info: Path | None) -> Built:
+def from_hub(source: Path, options: TaskOptions, *, revision: str | None, task_info: Path | None) -> BuiltTasks:
     """Build a draft from a folder in the layout of Muennighoff/natural-instructions, or from the Hub.
 
     Raises:
@@ -167,7 +169,7 @@ def from_hub(source: Path, options: Options, *, revision: str | None, task_info:
     return _built("hub", chosen, options, _info_sources(task_info), texts, folder.revision)
 
 
-def _chosen(options: Options, available: Mapping[str, SourceTask], task_info: Path | None, folder: Path) -> Chosen:
+def _chosen(options: TaskOptions, available: Mapping[str, SourceTask], task_info: Path | None, folder: Path) -> Chosen:
     words = options.tasks or (PUBLISHED,)
     if len(words) > 1 and (mixed := {PUBLISHED, FILTER} & set(words)):
         raise ConfigError(
@@ -199,11 +201,11 @@ def _info_sources(task_info: Path | None) -> tuple[Source, ...]:
 def _built(
     source: str,
     chosen: Chosen,
-    options: Options,
+    options: TaskOptions,
     sources: Sequence[Source],
     texts: SourceTexts,
     revision: str | None = None,
-) -> Built:
+) -> BuiltTasks:
     described = BUILDER.source(source)
     limit = N_TEST if options.limit is None else options.limit
     surveyed = survey(chosen, limit=limit, report=options.report)
@@ -230,10 +232,12 @@ def _built(
         card=superni_card(surveyed.tasks, **{name: text for name, text in texts._asdict().items() if name != "title"}),
         suites=(Suite(name=SUITE, configs=tuple(task.source.name for task in surveyed.tasks)),),
     )
-    return Built(draft, chosen, surveyed.tasks)
+    return BuiltTasks(draft, chosen, surveyed.tasks)
 
 
-def _parameters(source: str, chosen: Chosen, surveyed: Survey, options: Options, limit: int) -> dict[str, Parameter]:
+def _parameters(
+    source: str, chosen: Chosen, surveyed: Survey, options: TaskOptions, limit: int
+) -> dict[str, Parameter]:
     differences = [difference for task in surveyed.tasks if (difference := task.difference) is not None]
     return {
         "source": source,

@@ -23,7 +23,7 @@ _MOST_TRIES = 100
 T = TypeVar("T")
 
 
-class Example(NamedTuple):
+class MadeInput(NamedTuple):
     """A generated input with its right label."""
 
     text: str
@@ -74,7 +74,7 @@ def _endless(values: Sequence[T], key: str) -> Iterator[T]:
         yield from shuffled(values, f"{key}:{turn}")
 
 
-def pattern_examples(task: Mapping[str, Any]) -> Iterator[Example]:
+def pattern_examples(task: Mapping[str, Any]) -> Iterator[MadeInput]:
     """Yield the examples of a task whose labels have patterns: ``n`` different texts for each label."""
     for label in task["label"]:
         key = f"{task['name']}:{label['name']}"
@@ -89,7 +89,7 @@ def pattern_examples(task: Mapping[str, Any]) -> Iterator[Example]:
             texts[_filled(next(patterns), next(rows), {name: next(values) for name, values in phrases.items()})] = None
         if len(texts) < label["n"]:
             raise ValueError(f"{key}: only {len(texts)} different texts of {label['n']}; add phrases")
-        yield from (Example(text, label["name"]) for text in texts)
+        yield from (MadeInput(text, label["name"]) for text in texts)
 
 
 def _filled(pattern: str, row: Mapping[str, str], phrases: Mapping[str, str]) -> str:
@@ -100,7 +100,7 @@ def _filled(pattern: str, row: Mapping[str, str], phrases: Mapping[str, str]) ->
     return pattern.format(**values, **capital)
 
 
-def question_examples(task: Mapping[str, Any]) -> Iterator[Example]:
+def question_examples(task: Mapping[str, Any]) -> Iterator[MadeInput]:
     """Yield the examples of a task about words of different kinds; the right letters alternate."""
     groups: Mapping[str, Sequence[str]] = task["groups"]
     texts: set[str] = set()
@@ -123,7 +123,7 @@ def question_examples(task: Mapping[str, Any]) -> Iterator[Example]:
                 text = f"{question}\n" + " ".join(f"({letter}) {words[letter]}" for letter in letters)
                 if text not in texts:
                     texts.add(text)
-                    yield Example(text, label)
+                    yield MadeInput(text, label)
                     break
             else:
                 raise ValueError(f"{key}: no other text after {number}; add words")

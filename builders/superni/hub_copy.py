@@ -15,7 +15,7 @@ from typing import NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
-from builders.superni.content import Row, SourceTask, TaskContent, check_labels, sort_rows
+from builders.superni.content import SourceRow, SourceTask, TaskContent, check_labels, sort_rows
 from builders.superni.natural_instructions import TASK_NAME, made_id, read_text
 from builders.superni.task_choice import published_tasks
 
@@ -120,7 +120,7 @@ def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskConte
         joined.setdefault(key, []).append(row["targets"])
         locations.setdefault(key, location)
     usable, rejects = sort_rows(
-        [Row(locations[key], key[0] or None, key[1], outputs) for key, outputs in joined.items()],
+        [SourceRow(locations[key], key[0] or None, key[1], outputs) for key, outputs in joined.items()],
         lambda text, n: made_id(name, text, n),
     )
     if facts is None:

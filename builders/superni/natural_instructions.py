@@ -16,7 +16,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.inputs import check_folder
-from builders.superni.content import Row, SourceTask, TaskContent, check_labels, sort_rows
+from builders.superni.content import SourceRow, SourceTask, TaskContent, check_labels, sort_rows
 from builders.superni.task_choice import published_tasks
 
 ADDRESS = "https://github.com/allenai/natural-instructions"
@@ -110,7 +110,7 @@ def made_id(name: str, text: str, n_before: int) -> str:
     return f"{name}-{digest}" + (f"-{n_before + 1}" if n_before else "")
 
 
-def _rows(instances: Sequence[JsonValue], path: Path) -> list[Row]:
+def _rows(instances: Sequence[JsonValue], path: Path) -> list[SourceRow]:
     rows = []
     for number, instance in enumerate(instances):
         location = f"{path.name}, instance {number}"
@@ -118,7 +118,7 @@ def _rows(instances: Sequence[JsonValue], path: Path) -> list[Row]:
             raise DataError(f"{location}: is {str(instance)[:40]!r}, not an object; {REMEDY}")
         item_id = instance.get("id")
         item_id = item_id if isinstance(item_id, str) and item_id else None
-        rows.append(Row(location, item_id, instance.get("input"), instance.get("output")))
+        rows.append(SourceRow(location, item_id, instance.get("input"), instance.get("output")))
     return rows
 
 

@@ -17,7 +17,7 @@ from builders.dataset.card import Annotation, Card
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, first_finding
-from builders.synthbias.checks.check import Finding
+from builders.synthbias.checks.check import SentenceFinding
 from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
@@ -32,14 +32,14 @@ from builders.synthbias.frame_readings import (
 from builders.synthbias.frames import (
     OPEN,
     SETTLED,
-    Frame,
+    SentenceFrame,
     open_frames,
     open_groups,
     settled_frames,
     settled_groups,
     text_of,
 )
-from builders.synthbias.minimal_pairs import Position, items_of, split_of, take_pairs
+from builders.synthbias.minimal_pairs import CheckedItems, Position, items_of, split_of, take_pairs
 from builders.synthbias.position_lean import lean_table, measured_leans
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
@@ -60,20 +60,13 @@ _CHECKED = (*EMBEDDED, "repeated_apart_from_pronoun")
 """Checks by which sentences can be rejected."""
 
 
-class Candidate(NamedTuple):
+class FilledFrame(NamedTuple):
     """A frame and the two occupations to fill it with: a minimal pair that has not been checked yet."""
 
-    frame: Frame
+    frame: SentenceFrame
     first: str
     """Occupation that is mentioned first."""
     second: str
-
-
-class Checked(NamedTuple):
-    """The items and rejects that result from checking candidates."""
-
-    items: list[CoreferenceItem]
-    rejects: list[Reject]
 
 
 def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[CoreferenceItem]:
@@ -140,7 +133,7 @@ def occupation_pairs() -> OccupationPairs:
     return OccupationPairs(kept, rejects)
 
 
-def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candidate]:
+def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[FilledFrame]:
     """Yield eight minimal pairs of each type for every occupation pair, with frames assigned by Latin squares.
 
     Type 1 has four frames per occupation pair, two from either half of the groups, each filled in both orders. Type 2
@@ -160,7 +153,7 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candi
         for turn in (0, 1):
             for number, frame in enumerate(frames):
                 first, second = (male, female) if number % 2 == turn else (female, male)
-                yield Candidate(frame, first, second)
+                yield FilledFrame(frame, first, second)
     n_uses: Counter[str] = Counter()
     for male, female in pairs:
         for quadruple in quadruples[male, female]:
@@ -170,10 +163,10 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candi
                 for number, referent_is_male in enumerate((True, False)):
                     male_first = referent_is_male == (position == "first")
                     first, second = (male, female) if male_first else (female, male)
-                    yield Candidate(quadruple.meaning(position)[number ^ turn], first, second)
+                    yield FilledFrame(quadruple.meaning(position)[number ^ turn], first, second)
 
 
-def check(candidates: Iterable[Candidate]) -> Checked:
+def check(candidates: Iterable[FilledFrame]) -> CheckedItems:
     """Turn each candidate into two items, or into a reject if it breaks a rule or repeats an earlier candidate."""
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
@@ -194,10 +187,10 @@ def check(candidates: Iterable[Candidate]) -> Checked:
                 items.extend(sides)
             else:
                 rejects.append(_reject(sides[0], repeated))
-    return Checked(items, rejects)
+    return CheckedItems(tuple(items), tuple(rejects))
 
 
-def _reject(item: CoreferenceItem, finding: Finding) -> Reject:
+def _reject(item: CoreferenceItem, finding: SentenceFinding) -> Reject:
     return Reject(candidate=item.sentence, source_row=item.source_row, rule=_rule(finding.check), reason=finding.reason)
 
 

@@ -22,7 +22,7 @@ from builders.dataset.output import Draft, DraftSplit, Rule, take_units
 from builders.synthbias import embedded
 from builders.synthbias.cards import OF_SENTENCES, without_understanding
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
-from builders.synthbias.embedded import Candidate
+from builders.synthbias.embedded import FilledFrame
 from builders.synthbias.frames import text_of
 from builders.synthbias.minimal_pairs import Config, split_of, spread
 from schemas.documents.dataset import Reject, Source
@@ -138,7 +138,7 @@ def draft(*, seed: int = embedded.DEFAULT_SEED, limit: int | None = None) -> Dra
     """
     pairs, narrow = embedded.occupation_pairs()
     unfit: list[Reject] = []
-    fitting: list[Candidate] = []
+    fitting: list[FilledFrame] = []
     for candidate in _sampled(pairs, seed=seed):
         reject = _unfit(candidate)
         if reject is None:
@@ -213,7 +213,7 @@ def set_of(item: CoreferenceItem) -> Iterator[FamilyCoreferenceItem]:
         )
 
 
-def _sampled(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candidate]:
+def _sampled(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[FilledFrame]:
     """Yield four minimal pairs of each type for a quarter of the occupation pairs, with each occupation equally often.
 
     Each type 1 frame of an occupation pair has one order of mention in it, and the other one in the next. Of a
@@ -239,7 +239,7 @@ def _sampled(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candida
             turn = 1 - turn
 
 
-def _unfit(candidate: Candidate) -> Reject | None:
+def _unfit(candidate: FilledFrame) -> Reject | None:
     """Return the reject of a candidate whose frame does not fit *they*; None if it does."""
     frame = candidate.frame
     slotted = frame.about(candidate.first, candidate.second)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
 from builders.dataset.card import CardTable
-from builders.synthbias.frames import Frame, open_frames, settled_frames, text_of
+from builders.synthbias.frames import SentenceFrame, open_frames, settled_frames, text_of
 
 Lean: TypeAlias = Literal["first", "second", "neither"]
 
@@ -25,7 +25,7 @@ _YES: dict[str, bool] = {"y": True, "n": False}
 _LEANS: dict[str, Lean] = {"first": "first", "second": "second", "neither": "neither"}
 
 
-class Vote(NamedTuple):
+class FrameReading(NamedTuple):
     """The answers of one reader about one frame."""
 
     frame_id: str
@@ -44,7 +44,7 @@ class Vote(NamedTuple):
 
 
 @cache
-def votes() -> tuple[Vote, ...]:
+def votes() -> tuple[FrameReading, ...]:
     """Return all votes, including those on frames that were dropped because of them.
 
     Raises:
@@ -60,10 +60,10 @@ def votes() -> tuple[Vote, ...]:
     return all_votes
 
 
-def _vote(row: Sequence[str], where: str) -> Vote:
+def _vote(row: Sequence[str], where: str) -> FrameReading:
     try:
         frame_id, reader, coherent, first, second, leans = row
-        return Vote(frame_id, reader, _YES[coherent], _YES[first], _YES[second], _LEANS[leans])
+        return FrameReading(frame_id, reader, _YES[coherent], _YES[first], _YES[second], _LEANS[leans])
     except (KeyError, ValueError) as error:
         raise DataError(f"{where}: is not id, reader, y or n three times, and first, second or neither") from error
 
@@ -73,7 +73,7 @@ def readers() -> list[str]:
     return sorted({vote.reader for vote in votes()})
 
 
-def votes_on(frames: Iterable[Frame], reader: str) -> list[Vote]:
+def votes_on(frames: Iterable[SentenceFrame], reader: str) -> list[FrameReading]:
     """Return the votes of a reader on frames, in the order of the frames.
 
     Raises:
@@ -83,7 +83,7 @@ def votes_on(frames: Iterable[Frame], reader: str) -> list[Vote]:
     return [by_frame[frame.frame_id] for frame in frames]
 
 
-def that_were_read(frames: Iterable[Frame]) -> list[Frame]:
+def that_were_read(frames: Iterable[SentenceFrame]) -> list[SentenceFrame]:
     """Return the frames on which every reader has voted."""
     n_votes = Counter(vote.frame_id for vote in votes())
     return [frame for frame in frames if n_votes[frame.frame_id] == len(readers())]
@@ -95,12 +95,12 @@ def n_dropped() -> int:
     return len({vote.frame_id for vote in votes()} - kept)
 
 
-def settles_as_meant(frame: Frame, vote: Vote) -> bool:
+def settles_as_meant(frame: SentenceFrame, vote: FrameReading) -> bool:
     """Return True if a reader allowed the referent of a settled frame and nobody else."""
     return (vote.first, vote.second) == (frame.referent == "first", frame.referent == "second")
 
 
-_QUESTIONS: tuple[tuple[str, Callable[[Vote], object]], ...] = (
+_QUESTIONS: tuple[tuple[str, Callable[[FrameReading], object]], ...] = (
     ("coherent", lambda vote: vote.coherent),
     ("can mean the first", lambda vote: vote.first),
     ("can mean the second", lambda vote: vote.second),
@@ -113,13 +113,13 @@ def readings_table() -> CardTable:
     openly, settled = that_were_read(open_frames()), that_were_read(settled_frames())
     by_reader = {reader: (votes_on(openly, reader), votes_on(settled, reader)) for reader in readers()}
 
-    def row(name: str, holds: Callable[[Frame, Vote], bool], index: int) -> tuple[str, ...]:
+    def row(name: str, holds: Callable[[SentenceFrame, FrameReading], bool], index: int) -> tuple[str, ...]:
         frames = (openly, settled)[index]
         held = [[holds(*pair) for pair in zip(frames, of[index], strict=True)] for of in by_reader.values()]
         n_all = sum(map(all, zip(*held, strict=True)))
         return (name, *(str(sum(of_reader)) for of_reader in held), str(n_all))
 
-    def leaning(lean: Lean) -> Callable[[Frame, Vote], bool]:
+    def leaning(lean: Lean) -> Callable[[SentenceFrame, FrameReading], bool]:
         return lambda frame, vote: vote.leans == lean
 
     rows = (
@@ -136,7 +136,7 @@ def readings_table() -> CardTable:
 def agreement_table() -> CardTable:
     """Count the frames on which all readers gave the same answer, over all votes, by question and type."""
     frames = {"type 1": "open-", "type 2": "settled-"}
-    by_frame: dict[str, list[Vote]] = {}
+    by_frame: dict[str, list[FrameReading]] = {}
     for vote in votes():
         by_frame.setdefault(vote.frame_id, []).append(vote)
     of_type = {

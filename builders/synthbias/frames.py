@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class SentenceFrame:
     """A sentence with slots for two occupations and one pronoun.
 
     The text holds ``{first}`` and ``{second}`` for the occupations, in the order in which they are mentioned, and one
@@ -89,25 +89,25 @@ class Quadruple(NamedTuple):
     """The frames of two beginnings and two endings, of which either exchange changes the referent."""
 
     template_id: str
-    first: tuple[Frame, Frame]
+    first: tuple[SentenceFrame, SentenceFrame]
     """The two frames that mean the occupation mentioned first. They have no half in common."""
-    second: tuple[Frame, Frame]
+    second: tuple[SentenceFrame, SentenceFrame]
     """The two frames that mean the second; each has its ending from the frame of the same index in ``first``."""
 
-    def meaning(self, position: Position) -> tuple[Frame, Frame]:
+    def meaning(self, position: Position) -> tuple[SentenceFrame, SentenceFrame]:
         """Return the two frames whose pronoun means the occupation at a position."""
         return self.first if position == "first" else self.second
 
 
 @cache
-def open_groups() -> tuple[tuple[Frame, ...], ...]:
+def open_groups() -> tuple[tuple[SentenceFrame, ...], ...]:
     """Return the frames of type 1 in their groups.
 
     Raises:
         DataError: the file breaks the format.
     """
     frames = tuple(
-        Frame(frame_id=row["id"], text=row["text"], referent=None, setting=row["setting"])
+        SentenceFrame(frame_id=row["id"], text=row["text"], referent=None, setting=row["setting"])
         for row in _rows(OPEN, "frame", {"id": str, "setting": str, "text": str})
     )
     return _grouped(frames, OPEN)
@@ -124,12 +124,12 @@ def settled_groups() -> tuple[tuple[Quadruple, ...], ...]:
     return _grouped([_quadruple(row) for row in _rows(SETTLED, "quadruple", fields)], SETTLED)
 
 
-def open_frames() -> list[Frame]:
+def open_frames() -> list[SentenceFrame]:
     """Return all frames of type 1."""
     return [frame for group in open_groups() for frame in group]
 
 
-def settled_frames() -> list[Frame]:
+def settled_frames() -> list[SentenceFrame]:
     """Return all frames of type 2."""
     return [frame for group in settled_groups() for four in group for frame in (*four.first, *four.second)]
 
@@ -153,8 +153,8 @@ def _rows(name: str, table: str, fields: Mapping[str, type]) -> list[Mapping[str
 
 
 def _quadruple(row: Mapping[str, Any]) -> Quadruple:
-    def frame(beginning: int, ending: int) -> Frame:
-        return Frame(
+    def frame(beginning: int, ending: int) -> SentenceFrame:
+        return SentenceFrame(
             frame_id=f"{row['id']}-{beginning + 1}{ending + 1}",
             text=row["beginnings"][beginning] + row["endings"][ending],
             referent="first" if beginning == ending else "second",

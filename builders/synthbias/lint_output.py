@@ -13,14 +13,14 @@ from biasboard.ground.plain_text import github_annotation, printable
 from builders.build_command import aligned
 from builders.dataset.card import CardTable
 from builders.synthbias.checks.catalogue import CATALOGUE
-from builders.synthbias.checks.check import SEVERITIES, Finding, Severity, at_least
-from builders.synthbias.lint_report import Report
+from builders.synthbias.checks.check import SEVERITIES, SentenceFinding, Severity, at_least
+from builders.synthbias.lint_report import LintReport
 
 _LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "review": "notice", "note": "notice"}
 """Levels of GitHub's annotations."""
 
 
-def text_lines(report: Report, least: Severity, most: int) -> Iterator[str]:
+def text_lines(report: LintReport, least: Severity, most: int) -> Iterator[str]:
     """Yield the findings, the counts of each check and the balance, as aligned text.
 
     Args:
@@ -62,19 +62,19 @@ def _named_alone(table: CardTable) -> CardTable:
     )
 
 
-def _shown(report: Report, least: Severity) -> list[Finding]:
+def _shown(report: LintReport, least: Severity) -> list[SentenceFinding]:
     return [finding for finding in report.findings if finding.severity in at_least(least)]
 
 
-def _message(finding: Finding) -> str:
+def _message(finding: SentenceFinding) -> str:
     return finding.reason if finding.suggestion is None else f"{finding.reason}; write: {finding.suggestion}"
 
 
-def _file(finding: Finding) -> str:
+def _file(finding: SentenceFinding) -> str:
     return finding.id if finding.line is None else finding.id.rpartition(":")[0]
 
 
-def _annotations(report: Report, least: Severity) -> Iterator[str]:
+def _annotations(report: LintReport, least: Severity) -> Iterator[str]:
     for finding in _shown(report, least):
         yield github_annotation(
             _LEVELS[finding.severity],
@@ -85,7 +85,7 @@ def _annotations(report: Report, least: Severity) -> Iterator[str]:
         )
 
 
-def _sarif(report: Report, least: Severity) -> Iterator[str]:
+def _sarif(report: LintReport, least: Severity) -> Iterator[str]:
     """Yield a log of the Static Analysis Results Interchange Format 2.1.0 (OASIS)."""
     shown = _shown(report, least)
     rules = list(dict.fromkeys(finding.check for finding in shown))
@@ -120,12 +120,12 @@ def _sarif(report: Report, least: Severity) -> Iterator[str]:
     yield json.dumps(log, indent=2)
 
 
-def _location(finding: Finding) -> dict[str, object]:
+def _location(finding: SentenceFinding) -> dict[str, object]:
     path = Path(_file(finding))
     artifact = {"uri": path.as_uri() if path.is_absolute() else quote(path.as_posix())}
     region = {} if finding.line is None else {"region": {"startLine": finding.line}}
     return {"artifactLocation": artifact, **region}
 
 
-FORMATS: Mapping[str, Callable[[Report, Severity], Iterator[str]]] = {"github": _annotations, "sarif": _sarif}
+FORMATS: Mapping[str, Callable[[LintReport, Severity], Iterator[str]]] = {"github": _annotations, "sarif": _sarif}
 """Formats for other tools, beside text."""

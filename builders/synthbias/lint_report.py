@@ -19,11 +19,11 @@ from builders.synthbias.checks.catalogue import (
     ABOUT_OCCUPATIONS,
     CATALOGUE,
     LINT,
-    Reading,
+    SentencesRead,
     finding_of,
     findings_in,
 )
-from builders.synthbias.checks.check import Finding, SentenceCheck, Severity, at_least
+from builders.synthbias.checks.check import SentenceCheck, SentenceFinding, Severity, at_least
 from builders.synthbias.checks.sentence import Collection, PairIndices, SampleType, Sentence, required
 from builders.synthbias.own_sentences import FORM, sentence_of, sides_of
 from builders.synthbias.winobias_text import Side, read_lines
@@ -35,13 +35,13 @@ _TEXT_NAME = re.compile(r"(?:(pro|anti)_stereotyped_)?.*?(type[12])?(?:\.txt.*)?
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class LintReport:
     """The findings in some files, and the balance of their sentences."""
 
     files: tuple[str, ...]
     n_sentences: int
     n_pairs: int
-    findings: tuple[Finding, ...]
+    findings: tuple[SentenceFinding, ...]
     """Sorted by file and line; those about a whole file come first."""
     balance: Balance
     told: tuple[str, ...] = ()
@@ -62,14 +62,14 @@ class _Read(NamedTuple):
     """Some files whose sentences are compared with each other."""
 
     collection: Collection
-    findings: list[Finding]
+    findings: list[SentenceFinding]
     """Findings of the reader."""
     unclear: frozenset[int] = frozenset()
     """Indices of the sentences of which it is unknown which two occupations they are about."""
     told: tuple[str, ...] = ()
 
 
-def lint(paths: Sequence[Path], *, mapped: Sequence[str] = (), ignored: Names[str] = ()) -> Report:
+def lint(paths: Sequence[Path], *, mapped: Sequence[str] = (), ignored: Names[str] = ()) -> LintReport:
     """Check files: all ``.csv`` files together, and all other files together as text files of WinoBias.
 
     Args:
@@ -89,7 +89,7 @@ def lint(paths: Sequence[Path], *, mapped: Sequence[str] = (), ignored: Names[st
     if texts:
         read.append(_read_texts(texts))
     findings = (finding for part in read for finding in _findings(part) if finding.check not in ignored)
-    return Report(
+    return LintReport(
         files=tuple(map(str, files)),
         n_sentences=sum(len(part.collection.sentences) for part in read),
         n_pairs=sum(len(part.collection.pairs) for part in read),
@@ -115,7 +115,7 @@ def _files(path: Path) -> list[Path]:
 def _read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> _Read:
     """Read CSV files as a dataset is built from them."""
     sentences: list[Sentence] = []
-    findings: list[Finding] = []
+    findings: list[SentenceFinding] = []
     unclear: set[int] = set()
     tables = read_tables(FORM, paths, mapped)
     for path, table in zip(paths, tables, strict=True):
@@ -142,7 +142,7 @@ def _read_texts(paths: Iterable[Path]) -> _Read:
     return _Read(Collection(sentences), findings)
 
 
-def _read_text(path: Path) -> Reading:
+def _read_text(path: Path) -> SentencesRead:
     match = _TEXT_NAME.fullmatch(path.name)
     side, sample_type = match.groups() if match else (None, None)
     return read_lines(
@@ -164,7 +164,7 @@ def _pairs_by_line(sentences: Sequence[Sentence]) -> list[PairIndices]:
     return [PairIndices(sides["pro"], sides["anti"]) for sides in sides_by_line.values() if len(sides) == 2]
 
 
-def _findings(read: _Read) -> Iterator[Finding]:
+def _findings(read: _Read) -> Iterator[SentenceFinding]:
     yield from read.findings
     sentences = read.collection.sentences
     one_sided = dict(_one_sided(read.collection))
@@ -204,7 +204,7 @@ _MOST_TELLING = 0.75
 _LEAST_SENTENCES = 10
 
 
-def _cues(sentences: Sequence[Sentence]) -> Iterator[Finding]:
+def _cues(sentences: Sequence[Sentence]) -> Iterator[SentenceFinding]:
     """Yield for each file a finding about what tells whom the pronouns mean, without understanding the sentences."""
     by_file: dict[str, list[Sentence]] = defaultdict(list)
     for sentence in sentences:
@@ -219,9 +219,9 @@ def _cues(sentences: Sequence[Sentence]) -> Iterator[Finding]:
             yield finding_of("telling_place", f"{share}; write more in which it is the other one", path)
 
 
-def _file_of(finding: Finding) -> str:
+def _file_of(finding: SentenceFinding) -> str:
     return finding.id.rpartition(":")[0] if finding.line is not None else finding.id
 
 
-def _order(finding: Finding) -> tuple[str, int, int]:
+def _order(finding: SentenceFinding) -> tuple[str, int, int]:
     return _file_of(finding), finding.line or 0, CHECKS.index(finding.check)

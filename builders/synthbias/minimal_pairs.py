@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from biasboard.ground import strict_json
 from builders.dataset.output import DraftSplit, round_robin, take_units
 from builders.synthbias.mentions import masked, mentions_in
+from schemas.documents.dataset import Reject
 from schemas.items.coreference import CoreferenceItem, Stereotype
 from schemas.items.family_coreference import FamilyCoreferenceItem
 from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations, pronoun_families
@@ -22,6 +23,13 @@ Position: TypeAlias = Literal["first", "second"]
 """Position of an occupation among the two of a sentence."""
 GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
 _FAMILY_OF_GENDER: dict[PronounGender, str] = {"masculine": "he", "feminine": "she"}
+
+
+class CheckedItems(NamedTuple):
+    """The items and rejects that result from checking candidates for minimal pairs."""
+
+    items: tuple[CoreferenceItem, ...]
+    rejects: tuple[Reject, ...]
 
 
 def pair_key(config: str, without_pronoun: str, roles: tuple[str, str]) -> str:

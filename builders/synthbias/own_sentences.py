@@ -16,7 +16,7 @@ from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
-from builders.dataset.own_csv import Form, Row, Table
+from builders.dataset.own_csv import Form, OwnRow, OwnTable
 from builders.dataset.protected import digests_of, holds_protected
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from builders.synthbias import PROTECTED
@@ -24,7 +24,7 @@ from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
-from builders.synthbias.checks.check import Finding
+from builders.synthbias.checks.check import SentenceFinding
 from builders.synthbias.checks.sentence import (
     Claims,
     Collection,
@@ -39,6 +39,7 @@ from builders.synthbias.generation.generated import PUBLISHED
 from builders.synthbias.mentions import mentions_in, wording
 from builders.synthbias.minimal_pairs import (
     GENDERS,
+    CheckedItems,
     Position,
     Slotted,
     case_of_pair,
@@ -96,25 +97,13 @@ _LABELS = {"true": "pro", "false": "anti"}
 _OPEN_ANSWERS = ("ambiguous", "open", "both", "either", "unclear", "undetermined", "unknown", "none")
 
 
-class _Kept(NamedTuple):
-    """Where the first side of a kept pair stands, and its text without the pronoun."""
-
-    where: str
-    masked: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
     """A sentence that keeps the rules of a single one."""
 
-    row: Row
+    row: OwnRow
     sentence: Sentence
     file: str
-
-    @property
-    def kept(self) -> _Kept:
-        """What later sentences are compared with."""
-        return _Kept(self.row.where, self.sentence.masked)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -123,15 +112,8 @@ class _Side:
         return sentence.type, sentence.masked, frozenset(sentence.meant), sentence.referent
 
 
-class Checked(NamedTuple):
-    """The items and rejects of some files."""
-
-    items: tuple[CoreferenceItem, ...]
-    rejects: tuple[Reject, ...]
-
-
 def draft(
-    tables: Sequence[Table],
+    tables: Sequence[OwnTable],
     *,
     name: str,
     added: Sequence[AnnotatedDataset] = (),
@@ -233,12 +215,12 @@ def reject_rules() -> tuple[Rule, ...]:
 
 
 def check(
-    tables: Sequence[Table],
+    tables: Sequence[OwnTable],
     *,
     added: Sequence[AnnotatedDataset] = (),
     complete_pairs: bool,
     published: frozenset[bytes] | None = None,
-) -> Checked:
+) -> CheckedItems:
     """Turn each row into an item, or into a reject with the first rule that it breaks.
 
     Args:
@@ -273,21 +255,21 @@ def check(
         items.extend(pairing.items(group, rejects))
     place = {row: number for number, row in enumerate(_places(tables))}
     rejects.sort(key=lambda reject: place[required(reject.source_row)])
-    return Checked(tuple(items), (*rejects, *repeated))
+    return CheckedItems(tuple(items), (*rejects, *repeated))
 
 
-def _places(tables: Iterable[Table]) -> Iterator[str]:
+def _places(tables: Iterable[OwnTable]) -> Iterator[str]:
     """Yield the places of all rows in the order of the files."""
     for table in tables:
         places = [*(row.where for row in table.rows), *(required(reject.source_row) for reject in table.rejects)]
         yield from sorted(places, key=lambda where: int(where.rpartition(":")[2]))
 
 
-def _reject(row: Row, finding: Finding) -> Reject:
+def _reject(row: OwnRow, finding: SentenceFinding) -> Reject:
     return Reject(candidate=row.values["sentence"], source_row=row.where, rule=finding.check, reason=finding.reason)
 
 
-def sides_of(row: Row) -> tuple[Row, ...]:
+def sides_of(row: OwnRow) -> tuple[OwnRow, ...]:
     """Return a row for each sentence of a row: one, or both sides of a pair that stand beside each other."""
     other = row.values.get("other")
     if not other:
@@ -302,11 +284,11 @@ class Stated(NamedTuple):
     """The sentence of a row, with what the row says about it."""
 
     sentence: Sentence
-    fault: Finding | None
+    fault: SentenceFinding | None
     """Present if the row does not say what its occupations or its answer are."""
 
 
-def sentence_of(row: Row, table: Table) -> Stated:
+def sentence_of(row: OwnRow, table: OwnTable) -> Stated:
     """Return the sentence of a row, as far as the row says what it is about.
 
     Args:
@@ -390,8 +372,8 @@ class _Pairing:
             if side.row.values.get("pair"):
                 self._same_pair[side.file, side.row.values["pair"]].append(side)
         self.groups = list(groups.values())
-        self._kept: dict[str, _Kept] = {}
-        """A side of each pair that was kept, by its wording without the pronoun."""
+        self._kept: dict[str, tuple[str, str]] = {}
+        """Where a side of each kept pair stands, and its text without the pronoun, by the wording of that text."""
 
     def added(self, dataset: AnnotatedDataset, rejects: list[Reject]) -> Iterator[CoreferenceItem]:
         """Yield the items of a dataset, whose source they name, and add those that repeat others to the rejects."""
@@ -401,13 +383,13 @@ class _Pairing:
             sentences = [Sentence(text=side.sentence, meant=(first, second)) for side in pair.sides]
             words, masked = wording(sentences[0].masked), sentences[0].masked
             earlier = self._kept.get(words)
-            self._kept.setdefault(words, _Kept(f"{source}: {pair.pair_id}", masked))
+            self._kept.setdefault(words, (f"{source}: {pair.pair_id}", masked))
             for side, sentence in zip(pair.sides, sentences, strict=True):
-                row = Row(f"{source}: {side.source_row or side.item_id}", {"sentence": side.sentence})
+                row = OwnRow(f"{source}: {side.source_row or side.item_id}", {"sentence": side.sentence})
                 if earlier is None:
                     yield replace(side, source_row=row.where)
                 else:
-                    rejects.append(_repeated(_Side(row=row, sentence=sentence, file=source), earlier))
+                    rejects.append(_repeated(_Side(row=row, sentence=sentence, file=source), *earlier))
 
     def items(self, group: Sequence[_Side], rejects: list[Reject]) -> Iterator[CoreferenceItem]:
         """Yield the items of sentences that are the same apart from the pronoun, and add the others to the rejects."""
@@ -416,14 +398,17 @@ class _Pairing:
         words = wording(group[0].sentence.masked)
         earlier = self._kept.get(words)
         if earlier is not None:
-            rejects.extend(_repeated(side, earlier) for side in group)
+            rejects.extend(_repeated(side, *earlier) for side in group)
             return
         slotted = self._slotted(chosen)
-        if isinstance(slotted, Finding):
+        if isinstance(slotted, SentenceFinding):
             rejects.extend(_reject(side.row, slotted) for side in group)
             return
-        self._kept[words] = chosen[0].kept
-        rejects.extend(_repeated(side, by_gender[side.sentence.gender].kept) for side in group if side not in chosen)
+        self._kept[words] = chosen[0].row.where, chosen[0].sentence.masked
+        for side in group:
+            if side not in chosen:
+                first = by_gender[side.sentence.gender]
+                rejects.append(_repeated(side, first.row.where, first.sentence.masked))
         for item in items_of(slotted, template_id=None, source_row=None):
             own = by_gender.get(item.pronoun_gender)
             sentence = Sentence(
@@ -438,7 +423,7 @@ class _Pairing:
                 flags=tuple(flags if own else [*flags, SWAPPED.name]),
             )
 
-    def _slotted(self, chosen: Sequence[_Side]) -> Slotted | Finding:
+    def _slotted(self, chosen: Sequence[_Side]) -> Slotted | SentenceFinding:
         """Return the sentence with a slot for its pronoun, or the reason why there is no pair."""
         side = chosen[0].sentence
         (pronoun,) = side.pronouns
@@ -456,7 +441,7 @@ class _Pairing:
                 reason = (
                     f"has '{pronoun.text}', and its context leaves open which form the other side has; add that side"
                 )
-                return Finding(UNSETTLED_CASE.name, reason, "error")
+                return SentenceFinding(UNSETTLED_CASE.name, reason, "error")
         if any(one.sentence.pronouns[0].text != one.sentence.pronouns[0].text.lower() for one in chosen):
             return CATALOGUE["wrong_pronoun"].finding(side, f"has '{pronoun.text}' or its counterpart in capitals")
         first, second = (mention.text for mention in side.occupations)
@@ -474,7 +459,7 @@ class _Pairing:
         masculine = Sentence(text=slotted.filled("masculine"), meant=(first, second), claimed=claims, id=side.id)
         return first_finding(masculine, ("pronoun_case_error",)) or slotted
 
-    def _missing(self, side: _Side) -> Finding | None:
+    def _missing(self, side: _Side) -> SentenceFinding | None:
         """Return what to say of a side without a counterpart; None if the other side is to be written."""
         unpaired = CATALOGUE["unpaired"]
         for other in self._same_text[side.sentence.masked]:
@@ -494,11 +479,11 @@ class _Pairing:
         return unpaired.finding(side.sentence, reason)
 
 
-def _repeated(side: _Side, earlier: _Kept) -> Reject:
-    """Return the reject of a row whose pair was kept before."""
-    if side.sentence.masked == earlier.masked:
-        return _reject(side.row, CATALOGUE["repeated_text"].finding(side.sentence, f"repeats {earlier.where}"))
-    reason = f"repeats {earlier.where} apart from capitals and punctuation"
+def _repeated(side: _Side, where: str, masked: str) -> Reject:
+    """Return the reject of a row whose pair was kept before, from a row elsewhere with its own text."""
+    if side.sentence.masked == masked:
+        return _reject(side.row, CATALOGUE["repeated_text"].finding(side.sentence, f"repeats {where}"))
+    reason = f"repeats {where} apart from capitals and punctuation"
     return _reject(side.row, CATALOGUE["repeated_wording"].finding(side.sentence, reason))
 
 
@@ -541,7 +526,7 @@ def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:
 
 
 def _card(
-    tables: Sequence[Table],
+    tables: Sequence[OwnTable],
     added: Sequence[Manifest],
     licence: str | None,
     splits: Sequence[DraftSplit[CoreferenceItem]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from builders.synthbias.checks.catalogue import REFUSED, Reading, finding_of, sentences_to_build
+from builders.synthbias.checks.catalogue import REFUSED, SentencesRead, finding_of, sentences_to_build
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from schemas.files.csv_records import fault_of, records_of, wrong_bytes_of
 from schemas.lexicon import gender_of_pronoun
@@ -30,19 +30,19 @@ def parse(raw: bytes, *, name: str) -> list[Sentence]:
     return sentences_to_build(_read(raw, name), REFUSED, remedy=REMEDY)
 
 
-def _read(raw: bytes, name: str) -> Reading:
+def _read(raw: bytes, name: str) -> SentencesRead:
     """Read the rows of a file; the claims of a row about its sentence are left to the checks of the catalogue."""
     # Invalid bytes are replaced here, so that each is a finding about its row and the other rows are checked.
     records = records_of(raw.decode("utf-8", errors="replace"))
     header = next(records, None)
     if header is None or not raw.strip():
-        return Reading([], [finding_of("broken_file", "is empty", name)])
+        return SentencesRead([], [finding_of("broken_file", "is empty", name)])
     missing = [column for column in COLUMNS if column not in header.fields]
     if header.fault or missing:
         reason = header.fault or f"column {', '.join(missing)} is missing; have: {', '.join(header.fields)}"
-        return Reading([], [finding_of("broken_file", reason, name, 1)])
+        return SentencesRead([], [finding_of("broken_file", reason, name, 1)])
     wrong_bytes = wrong_bytes_of(raw)
-    reading = Reading([], [])
+    reading = SentencesRead([], [])
     for record in records:
         fault = record.fault or fault_of(record, len(header.fields), wrong_bytes)
         if fault is not None:

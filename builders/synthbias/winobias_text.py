@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.checks.catalogue import Reading, finding_of, sentences_to_build
+from builders.synthbias.checks.catalogue import SentencesRead, finding_of, sentences_to_build
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from builders.synthbias.mentions import Mention, mentions_in
 from schemas.lexicon import gender_of_pronoun, occupations
@@ -32,7 +32,9 @@ class PlainText(NamedTuple):
     """True if an article or a space that was doubled around a bracket was removed."""
 
 
-def read_lines(raw: bytes, *, name: str, side: Side | None = None, sample_type: SampleType | None = None) -> Reading:
+def read_lines(
+    raw: bytes, *, name: str, side: Side | None = None, sample_type: SampleType | None = None
+) -> SentencesRead:
     """Read the lines of a file, whatever their content; each must begin with its number.
 
     Args:
@@ -45,8 +47,8 @@ def read_lines(raw: bytes, *, name: str, side: Side | None = None, sample_type: 
         A sentence for each line that can be read.
     """
     if not raw.strip():
-        return Reading([], [finding_of("broken_file", "is empty", name)])
-    reading = Reading([], [])
+        return SentencesRead([], [finding_of("broken_file", "is empty", name)])
+    reading = SentencesRead([], [])
     for number, line in enumerate(raw.splitlines(), 1):
         try:
             reading.sentences.append(_sentence(line.decode("utf-8"), number, name, side, sample_type))

@@ -14,7 +14,7 @@ from biasboard.ground.options import finite, with_options
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.installation import Check, extra_of, extras, installation
+from evaluators.commands.installation import DoctorLine, extra_of, extras, installation
 from evaluators.commands.shared_options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
 
@@ -66,73 +66,73 @@ def doctor_command(
 
 def _of_backend(
     name: str, model: str | None, options: BackendOptions, reference: str | None, tolerance: float | None
-) -> Iterator[Check]:
+) -> Iterator[DoctorLine]:
     label = f"backend {name}"
     extra = extra_of(name)
     if extra is not None:
         checks = extras(extra)
         if any(check.status == "problem" for check in checks):
-            yield Check(label, "problem", checks[0].detail, checks[0].remedy)
+            yield DoctorLine(label, "problem", checks[0].detail, checks[0].remedy)
             return
     if model is None:
-        yield Check(label, "ok", "its libraries are installed; give --model to open and compare it")
+        yield DoctorLine(label, "ok", "its libraries are installed; give --model to open and compare it")
         return
     try:
         opened = open_backend(name, model, options)
         who, can = opened.model, sorted(opened.capabilities)
     except BiasboardError as error:
-        yield Check(label, "problem", str(error), "fix it, or leave out --model to check the rest")
+        yield DoctorLine(label, "problem", str(error), "fix it, or leave out --model to check the rest")
         return
     known = {"revision": who.revision, "precision": who.precision, "device": opened.runtime.device}
     facts = "".join(f", {field} {value}" for field, value in known.items() if value is not None)
-    yield Check(label, "ok", f"opened {who.id}{facts}; can do {', '.join(can) or 'nothing'}")
+    yield DoctorLine(label, "ok", f"opened {who.id}{facts}; can do {', '.join(can) or 'nothing'}")
     yield from _parity(opened, model, options, reference, tolerance)
     for setting, value in sorted(opened.runtime.settings.items()):
-        yield Check(f"setting {setting}", "ok", value)
+        yield DoctorLine(f"setting {setting}", "ok", value)
 
 
 def _parity(
     opened: Backend, model: str, options: BackendOptions, reference: str | None, tolerance: float | None
-) -> Iterator[Check]:
+) -> Iterator[DoctorLine]:
     if "option_logprobs" not in opened.capabilities:
         remedy = "nothing to fix: use prompts for what it can do"
-        yield Check("parity", "missing", "cannot be compared: no option log-probabilities here", remedy)
+        yield DoctorLine("parity", "missing", "cannot be compared: no option log-probabilities here", remedy)
         return
     against = reference or _same_weights(opened, model)
-    if isinstance(against, Check):
+    if isinstance(against, DoctorLine):
         yield against
         return
     if options.lora is not None:
         remedy = "merge it into the model and compare that"
-        yield Check("parity", "missing", "cannot be compared: the reference cannot load an adapter", remedy)
+        yield DoctorLine("parity", "missing", "cannot be compared: the reference cannot load an adapter", remedy)
         return
     requests = made_requests()
     try:
         # The reference goes first, because the backend may take all memory of a GPU.
         plain = reference_answers(against, options, requests)
     except MissingExtraError as error:
-        yield Check("parity", "missing", f"cannot be compared: {error}", "pip install 'biasboard[hf]'")
+        yield DoctorLine("parity", "missing", f"cannot be compared: {error}", "pip install 'biasboard[hf]'")
         return
     except BiasboardError as error:
         remedy = "name the same weights with --reference"
-        yield Check("parity", "missing", f"cannot be compared: {error}", remedy)
+        yield DoctorLine("parity", "missing", f"cannot be compared: {error}", remedy)
         return
     try:
         ours = answers(opened, requests)
     except BiasboardError as error:
-        yield Check("parity", "problem", str(error), "fix it and run doctor again")
+        yield DoctorLine("parity", "problem", str(error), "fix it and run doctor again")
         return
     precision = opened.model.precision
     allowed = tolerance_for(precision) if tolerance is None else tolerance
     yield from _verdict(compare(requests, ours, plain, allowed), allowed, precision)
 
 
-def _same_weights(opened: Backend, model: str) -> str | Check:
+def _same_weights(opened: Backend, model: str) -> str | DoctorLine:
     """Return the Hub id or folder of the weights that the backend uses, or a check with the reason for having none."""
     endpoint = opened.model.endpoint
     if endpoint in ("baseline", "replay"):
         what = "a baseline is no model" if endpoint == "baseline" else "stored answers ask no model"
-        return Check("parity", "missing", f"cannot be compared: {what}", "nothing to fix")
+        return DoctorLine("parity", "missing", f"cannot be compared: {what}", "nothing to fix")
     if endpoint == "local" or Path(model).is_dir():
         return model
     from huggingface_hub import try_to_load_from_cache
@@ -141,15 +141,17 @@ def _same_weights(opened: Backend, model: str) -> str | Check:
     if isinstance(try_to_load_from_cache(model, "config.json"), str):
         return model
     remedy = "name a folder or a Hub id with --reference"
-    return Check("parity", "missing", "cannot be compared: the weights behind the endpoint are not here", remedy)
+    return DoctorLine("parity", "missing", "cannot be compared: the weights behind the endpoint are not here", remedy)
 
 
-def _verdict(parity: Parity, tolerance: float, precision: str | None) -> Iterator[Check]:
+def _verdict(parity: Parity, tolerance: float, precision: str | None) -> Iterator[DoctorLine]:
     for reason in parity.unanswered[:_MOST_SHOWN]:
-        yield Check("unanswered", "missing", reason, "leave such requests out, or take a backend that answers them")
+        yield DoctorLine(
+            "unanswered", "missing", reason, "leave such requests out, or take a backend that answers them"
+        )
     if not parity.n_options or parity.largest_difference is None:
         detail = f"none of {parity.n_requests} requests has log-probabilities on both sides"
-        yield Check("parity", "problem", detail, "see the lines 'unanswered'; take another --api or backend")
+        yield DoctorLine("parity", "problem", detail, "see the lines 'unanswered'; take another --api or backend")
         return
     largest = parity.largest_difference
     detail = (
@@ -159,7 +161,7 @@ def _verdict(parity: Parity, tolerance: float, precision: str | None) -> Iterato
     if parity.n_bounds:
         detail += f"; only a bound is known for {parity.n_bounds} options"
     if parity.holds:
-        yield Check(
+        yield DoctorLine(
             "parity",
             "ok",
             f"{detail}; allowed in {precision or 'float32'}: {tolerance:g} nats per square root of tokens",
@@ -168,6 +170,6 @@ def _verdict(parity: Parity, tolerance: float, precision: str | None) -> Iterato
     remedy = "do not mix its results with others; compare tokenizer, chat template and weights"
     if precision is None:
         remedy += "; an endpoint that computes in bfloat16 needs --tolerance 0.3"
-    yield Check("parity", "problem", detail, remedy)
+    yield DoctorLine("parity", "problem", detail, remedy)
     for line in parity.beyond[:_MOST_SHOWN]:
-        yield Check("beyond", "problem", line, f"more than {tolerance:g} nats per square root of tokens")
+        yield DoctorLine("beyond", "problem", line, f"more than {tolerance:g} nats per square root of tokens")

@@ -35,7 +35,7 @@ _LEAST_FREE = 1e9
 _SECONDS_FOR_DRIVER = 20
 
 
-class Check(NamedTuple):
+class DoctorLine(NamedTuple):
     """A line of the report."""
 
     name: str
@@ -45,7 +45,7 @@ class Check(NamedTuple):
     """What to do about a problem; None if there is none."""
 
 
-def installation(out: Path, cache: Path | None) -> list[Check]:
+def installation(out: Path, cache: Path | None) -> list[DoctorLine]:
     """Check everything that can be checked without a model.
 
     Args:
@@ -64,15 +64,15 @@ def installation(out: Path, cache: Path | None) -> list[Check]:
     ]
 
 
-def _plug_ins() -> Iterator[Check]:
+def _plug_ins() -> Iterator[DoctorLine]:
     name = f"folders of {plugins.VARIABLE}"
     try:
         folders = plugins.added_folders()
     except ConfigError as error:
-        yield Check(name, "problem", str(error), "correct the variable, or unset it")
+        yield DoctorLine(name, "problem", str(error), "correct the variable, or unset it")
     else:
         if folders:
-            yield Check(name, "ok", ", ".join(map(str, folders)))
+            yield DoctorLine(name, "ok", ", ".join(map(str, folders)))
 
 
 def extra_of(backend: str) -> str | None:
@@ -85,7 +85,7 @@ def extra_of(backend: str) -> str | None:
     return extra
 
 
-def extras(required: str | None = None) -> list[Check]:
+def extras(required: str | None = None) -> list[DoctorLine]:
     """Check that the packages of each extra are installed in supported versions.
 
     Args:
@@ -104,7 +104,7 @@ def extras(required: str | None = None) -> list[Check]:
     return [_extra(extra, needs.get(extra, []), required=extra == required) for extra in wanted]
 
 
-def _extra(extra: str, needs: list[Requirement], *, required: bool) -> Check:
+def _extra(extra: str, needs: list[Requirement], *, required: bool) -> DoctorLine:
     have, absent, wrong = [], [], []
     for requirement in needs:
         version = _version(requirement.name)
@@ -116,11 +116,11 @@ def _extra(extra: str, needs: list[Requirement], *, required: bool) -> Check:
             wrong.append(f"{requirement.name} {version}, needs {requirement.specifier}")
     name, remedy = f"extra {extra}", f"pip install '{_DISTRIBUTION}[{extra}]'"
     if wrong:
-        return Check(name, "problem", "; ".join(wrong), remedy)
+        return DoctorLine(name, "problem", "; ".join(wrong), remedy)
     if absent:
         status: Status = "problem" if required else "missing"
-        return Check(name, status, f"not installed: {', '.join(absent)}", remedy)
-    return Check(name, "ok", ", ".join(have))
+        return DoctorLine(name, status, f"not installed: {', '.join(absent)}", remedy)
+    return DoctorLine(name, "ok", ", ".join(have))
 
 
 def _version(distribution: str) -> str | None:
@@ -136,13 +136,13 @@ def _version(distribution: str) -> str | None:
     return importlib.metadata.version(others[0]) if others else None
 
 
-def _python() -> Check:
+def _python() -> DoctorLine:
     version = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     ours = importlib.metadata.version(_DISTRIBUTION)
     needed = importlib.metadata.metadata(_DISTRIBUTION)["Requires-Python"]
     if Requirement(f"python{needed}").specifier.contains(platform.python_version(), prereleases=True):
-        return Check("python", "ok", f"{version}, {_DISTRIBUTION} {ours}")
-    return Check(
+        return DoctorLine("python", "ok", f"{version}, {_DISTRIBUTION} {ours}")
+    return DoctorLine(
         "python",
         "problem",
         f"{version}; {_DISTRIBUTION} needs {needed}",
@@ -150,35 +150,39 @@ def _python() -> Check:
     )
 
 
-def _devices() -> Iterator[Check]:
+def _devices() -> Iterator[DoctorLine]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = ", ".join(_memory())
-    yield Check("cpu", "ok", f"{cores} cores{', ' if memory else ''}{memory}")
+    yield DoctorLine("cpu", "ok", f"{cores} cores{', ' if memory else ''}{memory}")
     yield _threads()
     torch = _version("torch")
     gpus, trouble = _nvidia()
     if trouble is not None:
-        yield Check("gpu", "problem", trouble, "repair the driver, or use --device cpu")
+        yield DoctorLine("gpu", "problem", trouble, "repair the driver, or use --device cpu")
     elif gpus and torch is not None and "+cpu" in torch:
         detail = f"{'; '.join(gpus)}, but torch {torch} is built for CPUs"
-        yield Check("gpu", "problem", detail, "install torch from the index of its CUDA build, see pytorch.org")
+        yield DoctorLine("gpu", "problem", detail, "install torch from the index of its CUDA build, see pytorch.org")
     elif gpus and os.environ.get("CUDA_VISIBLE_DEVICES") == "":
-        yield Check("gpu", "problem", f"{'; '.join(gpus)}, but CUDA_VISIBLE_DEVICES is empty", "unset it")
+        yield DoctorLine("gpu", "problem", f"{'; '.join(gpus)}, but CUDA_VISIBLE_DEVICES is empty", "unset it")
     elif gpus:
-        yield Check("gpu", "ok", "; ".join(gpus))
+        yield DoctorLine("gpu", "ok", "; ".join(gpus))
     elif (sys.platform, platform.machine()) == ("darwin", "arm64"):
-        yield Check("gpu", "ok", "mps, the GPU of this processor")
+        yield DoctorLine("gpu", "ok", "mps, the GPU of this processor")
     else:
-        yield Check("gpu", "missing", "none found; models run on the CPU", "use a machine with a GPU for large models")
+        yield DoctorLine(
+            "gpu", "missing", "none found; models run on the CPU", "use a machine with a GPU for large models"
+        )
 
 
-def _threads() -> Check:
+def _threads() -> DoctorLine:
     threads = chosen_threads()
     detail = f"{threads.n} for {threads.n_cores} usable cores: {threads.why}"
     if threads.is_oversubscribed:
         remedy = f"unset {threads.variable}, or set it to {threads.n_cores} at most"
-        return Check("threads", "problem", f"{detail}; threads that outnumber cores can be ten times slower", remedy)
-    return Check("threads", "ok", detail)
+        return DoctorLine(
+            "threads", "problem", f"{detail}; threads that outnumber cores can be ten times slower", remedy
+        )
+    return DoctorLine("threads", "ok", detail)
 
 
 def _nvidia() -> tuple[list[str], str | None]:
@@ -206,18 +210,18 @@ def _memory() -> Iterator[str]:
             yield f"{label} {_gigabytes(os.sysconf(name) * os.sysconf('SC_PAGE_SIZE'))}"
 
 
-def _disk(out: Path) -> Check:
+def _disk(out: Path) -> DoctorLine:
     existing = next(folder for folder in (out.resolve(), *out.resolve().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free
     detail = f"{_gigabytes(free)} free for {out}"
     if not os.access(existing, os.W_OK):
-        return Check("disk", "problem", f"{out} cannot be written", "name another folder with --out")
+        return DoctorLine("disk", "problem", f"{out} cannot be written", "name another folder with --out")
     if free < _LEAST_FREE:
-        return Check("disk", "problem", detail, "make room, or name a folder on another disk with --out")
-    return Check("disk", "ok", detail)
+        return DoctorLine("disk", "problem", detail, "make room, or name a folder on another disk with --out")
+    return DoctorLine("disk", "ok", detail)
 
 
-def _hub() -> Iterator[Check]:
+def _hub() -> Iterator[DoctorLine]:
     from huggingface_hub import constants
 
     folder = Path(constants.HF_HUB_CACHE)
@@ -227,41 +231,41 @@ def _hub() -> Iterator[Check]:
     if hub_is_off():
         state = "not looked for, because HF_HUB_OFFLINE is set: only downloaded models are found"
         if n_models:
-            yield Check("hub", "ok", f"{state}; {detail}")
+            yield DoctorLine("hub", "ok", f"{state}; {detail}")
         else:
-            yield Check(
+            yield DoctorLine(
                 "hub", "missing", f"{state}; {detail}", "use local folders, or unset HF_HUB_OFFLINE to download models"
             )
         return
     fault = hub_fault()
     if fault is None:
-        yield Check("hub", "ok", f"{hub_host()} answers; {detail}")
+        yield DoctorLine("hub", "ok", f"{hub_host()} answers; {detail}")
     else:
-        yield Check("hub", "missing", f"{hub_host()} cannot be reached ({fault}); {detail}", REMEDY)
+        yield DoctorLine("hub", "missing", f"{hub_host()} cannot be reached ({fault}); {detail}", REMEDY)
 
 
-def _keys() -> Iterator[Check]:
+def _keys() -> Iterator[DoctorLine]:
     from huggingface_hub import get_token
 
     for name, remedy in KEYS.items():
         is_set = bool(os.environ.get(name, "").strip())
         if is_set:
-            yield Check(f"key {name}", "ok", "set")
+            yield DoctorLine(f"key {name}", "ok", "set")
         elif name == "HF_TOKEN" and get_token():
-            yield Check(f"key {name}", "ok", "stored by hf auth login")
+            yield DoctorLine(f"key {name}", "ok", "stored by hf auth login")
         else:
-            yield Check(f"key {name}", "missing", "not set", remedy)
+            yield DoctorLine(f"key {name}", "missing", "not set", remedy)
 
 
-def _cache(path: Path) -> Check:
+def _cache(path: Path) -> DoctorLine:
     try:
         check_cache(path)
         if not path.is_file():
-            return Check("cache", "ok", f"{path} does not exist yet; the first run makes it")
+            return DoctorLine("cache", "ok", f"{path} does not exist yet; the first run makes it")
         summary = summarise(path)
     except BiasboardError as error:
-        return Check("cache", "problem", str(error), "name another file with --cache or BIASBOARD_CACHE")
-    return Check("cache", "ok", f"{summary.n_answers} answers of {len(summary.models)} models in {path}")
+        return DoctorLine("cache", "problem", str(error), "name another file with --cache or BIASBOARD_CACHE")
+    return DoctorLine("cache", "ok", f"{summary.n_answers} answers of {len(summary.models)} models in {path}")
 
 
 def _gigabytes(n_bytes: float) -> str:

@@ -76,7 +76,7 @@ def test_other_benchmarks_say_who_annotated_and_what_is_biased(benchmark: str, t
     draft = (
         gifi.embedded(limit=400)
         if benchmark == "gifi"
-        else superni.from_embedded(superni.Options(("course_topics",), 20, 42, silent)).draft
+        else superni.from_embedded(superni.TaskOptions(("course_topics",), 20, 42, silent)).draft
     )
     manifest = write_dataset(draft, tmp_path / "d")
     metadata = mlcroissant.Dataset(tmp_path / "d" / "croissant.json").metadata

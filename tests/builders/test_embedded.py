@@ -11,7 +11,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from builders.dataset.output import Draft
 from builders.synthbias import embedded
-from builders.synthbias.frames import Frame, open_frames, settled_frames
+from builders.synthbias.frames import SentenceFrame, open_frames, settled_frames
 from schemas.files.row_files import content_sha256
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
@@ -200,9 +200,11 @@ def test_a_limit_below_one_pair_of_each_type_is_refused() -> None:
 
 
 def test_a_candidate_that_breaks_a_rule_is_rejected_with_it() -> None:
-    frame = Frame(frame_id="bad", text="The {first} and the {second} met a man when {nominative} left.", referent=None)
-    checked = embedded.check([embedded.Candidate(frame, "cook", "nurse")])
-    assert checked.items == []
+    frame = SentenceFrame(
+        frame_id="bad", text="The {first} and the {second} met a man when {nominative} left.", referent=None
+    )
+    checked = embedded.check([embedded.FilledFrame(frame, "cook", "nurse")])
+    assert checked.items == ()
     (reject,) = checked.rejects
     assert (reject.rule, reject.source_row) == ("gendered_noun", "bad")
     assert reject.candidate == "The cook and the nurse met a man when he left."
@@ -211,8 +213,8 @@ def test_a_candidate_that_breaks_a_rule_is_rejected_with_it() -> None:
 
 def test_the_same_text_in_both_types_is_kept_once() -> None:
     text = "The {first} and the {second} talked until {nominative} left."
-    as_open = embedded.Candidate(Frame(frame_id="o", text=text, referent=None), "cook", "nurse")
-    as_settled = embedded.Candidate(Frame(frame_id="s", text=text, referent="first"), "cook", "nurse")
+    as_open = embedded.FilledFrame(SentenceFrame(frame_id="o", text=text, referent=None), "cook", "nurse")
+    as_settled = embedded.FilledFrame(SentenceFrame(frame_id="s", text=text, referent="first"), "cook", "nurse")
     checked = embedded.check([as_open, as_settled])
     assert [item.template_id for item in checked.items] == ["o", "o"]
     assert [(reject.rule, reject.source_row) for reject in checked.rejects] == [("duplicate_text", "s")]

@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.synthbias import frames
 from builders.synthbias.checks import EMBEDDED, Sentence, first_finding
-from builders.synthbias.frames import Frame, open_frames, open_groups, settled_frames, settled_groups, text_of
+from builders.synthbias.frames import SentenceFrame, open_frames, open_groups, settled_frames, settled_groups, text_of
 from builders.synthbias.minimal_pairs import items_of
 from schemas.lexicon import occupations
 
@@ -136,7 +136,7 @@ def test_no_dropped_frame_is_in_use() -> None:
 
 
 @pytest.mark.parametrize("frame", ALL_FRAMES, ids=lambda frame: frame.frame_id)
-def test_every_fill_of_a_frame_keeps_the_rules_and_both_genders_differ_in_one_token(frame: Frame) -> None:
+def test_every_fill_of_a_frame_keeps_the_rules_and_both_genders_differ_in_one_token(frame: SentenceFrame) -> None:
     male = [name for name, occupation in occupations().items() if occupation.stereotype == "male"]
     female = [name for name, occupation in occupations().items() if occupation.stereotype == "female"]
     # Each occupation stands in both places; the builder checks the sentences of all pairs.
@@ -159,4 +159,4 @@ def test_every_fill_of_a_frame_keeps_the_rules_and_both_genders_differ_in_one_to
 )
 def test_a_frame_needs_exactly_one_pronoun_slot(text: str) -> None:
     with pytest.raises(ValueError, match="write exactly one"):
-        _ = Frame(frame_id="x", text=text, referent=None).case
+        _ = SentenceFrame(frame_id="x", text=text, referent=None).case

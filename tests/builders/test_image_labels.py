@@ -22,7 +22,7 @@ from biasboard.ground.errors import BiasboardError, ConfigError, DataError
 from biasboard.ground.progress import silent
 from builders.dataset.output import write_dataset
 from builders.image_labels import cifar, drafts
-from builders.image_labels.drafts import Options
+from builders.image_labels.drafts import ImageOptions
 from builders.image_labels.images import check_labels, label_words
 from builders.image_labels.items import Sizes
 from builders.publishable import check_manifest
@@ -40,7 +40,7 @@ SIZES = Sizes(n_bias=2, n_pool=3)
 
 
 def built(folder: Path, out: Path, sizes: Sizes = SIZES, *, seed: int = 42, licence: str | None = None) -> Manifest:
-    draft = drafts.from_folder(folder, Options(sizes, seed, silent), licence=licence).draft
+    draft = drafts.from_folder(folder, ImageOptions(sizes, seed, silent), licence=licence).draft
     return write_dataset(draft, out, overwrite=True)
 
 
@@ -355,7 +355,7 @@ def test_labels_keep_their_signs() -> None:
 def test_one_hundred_labels_are_built_from_files_like_those_of_cifar(tmp_path: Path) -> None:
     fine = [f"thing_{number:03}" for number in range(100)]
     folder = cifar_folder(tmp_path / "cifar", fine, n_train=3, n_test=2)
-    made = drafts.from_hub(folder, Options(Sizes(1, 2), 42, silent), revision=None)
+    made = drafts.from_hub(folder, ImageOptions(Sizes(1, 2), 42, silent), revision=None)
     manifest = write_dataset(made.draft, tmp_path / "out")
     splits = splits_of(tmp_path / "out")
     assert {split: len(items) for split, items in splits.items()} == {

@@ -17,7 +17,7 @@ import pytest
 from builders.dataset.own_csv import read_tables
 from builders.synthbias.balance import Balance
 from builders.synthbias.checks.check import at_least
-from builders.synthbias.lint_report import Report, lint
+from builders.synthbias.lint_report import LintReport, lint
 from builders.synthbias.own_sentences import FORM, check
 from builders.synthbias.published_csv import COLUMNS, parse
 from tests import commands
@@ -410,7 +410,7 @@ def test_balance_counts_who_is_first_and_who_is_meant(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def real(shared_data: Path) -> Report:
+def real(shared_data: Path) -> LintReport:
     start = time.process_time()
     report = lint([shared_data / "synthbias" / "synthbias_data.csv"])
     assert time.process_time() - start < 20
@@ -418,7 +418,7 @@ def real(shared_data: Path) -> Report:
 
 
 @pytest.mark.slow
-def test_the_counts_of_the_published_file(real: Report) -> None:
+def test_the_counts_of_the_published_file(real: LintReport) -> None:
     assert (real.n_sentences, real.n_pairs) == (31_728, 15_864)
     assert real.counts == {
         "third_occupation": 26,
@@ -444,14 +444,14 @@ def test_the_counts_of_the_published_file(real: Report) -> None:
 
 
 @pytest.mark.slow
-def test_templates_in_both_types_of_the_published_file(real: Report, shared_data: Path) -> None:
+def test_templates_in_both_types_of_the_published_file(real: LintReport, shared_data: Path) -> None:
     path = shared_data / "synthbias" / "synthbias_data.csv"
     rows = {row.line: row for row in parse(path.read_bytes(), name="f")}
     lines = [finding.line for finding in real.findings if finding.check == "cross_type_template"]
     assert len({rows[line].template for line in lines if line is not None}) == 33
 
 
-def test_heuristics_overlap_the_findings_about_the_published_file(real: Report, shared_data: Path) -> None:
+def test_heuristics_overlap_the_findings_about_the_published_file(real: LintReport, shared_data: Path) -> None:
     path = shared_data.parent / "specs" / "synthbias_findings.json"
     if not path.is_file():
         pytest.skip("../shared/data has no findings file beside it")
@@ -468,7 +468,7 @@ def test_heuristics_overlap_the_findings_about_the_published_file(real: Report, 
         assert len(found & set(lines)) >= 0.8 * len(lines), names
 
 
-def test_the_balance_of_the_published_file(real: Report, shared_data: Path) -> None:
+def test_the_balance_of_the_published_file(real: LintReport, shared_data: Path) -> None:
     balance: Balance = real.balance
     n = balance.count(type="type2", role="meant")
     assert n == 17_608

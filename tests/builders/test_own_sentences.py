@@ -16,7 +16,8 @@ from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.own_csv import read_tables
 from builders.dataset.protected import packed
 from builders.synthbias.annotation.annotated import read_annotated
-from builders.synthbias.own_sentences import FORM, Checked, check, draft
+from builders.synthbias.minimal_pairs import CheckedItems
+from builders.synthbias.own_sentences import FORM, check, draft
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
@@ -71,7 +72,7 @@ def written(path: Path, rows: Sequence[Sequence[str]], *, header: Sequence[str] 
     return path
 
 
-def checked(*paths: Path, complete_pairs: bool = False, mapped: Sequence[str] = ()) -> Checked:
+def checked(*paths: Path, complete_pairs: bool = False, mapped: Sequence[str] = ()) -> CheckedItems:
     return check(read_tables(FORM, paths, mapped), complete_pairs=complete_pairs)
 
 
@@ -79,7 +80,7 @@ def items_of(folder: Path) -> list[CoreferenceItem]:
     return [item for split in read_annotated(folder).splits for item in split[1]]
 
 
-def reasons(done: Checked) -> dict[str, tuple[str, str]]:
+def reasons(done: CheckedItems) -> dict[str, tuple[str, str]]:
     return {str(reject.source_row): (reject.rule, reject.reason) for reject in done.rejects}
 
 

@@ -26,9 +26,9 @@ from builders.dataset.protected import ProtectedSource, digest, digests_of, hold
 from builders.publishable import read_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded, published, winobias
-from builders.synthbias.generation.generated import Limits, check
-from builders.synthbias.generation.instructions import Cell
-from builders.synthbias.generation.written_sentences import Candidate
+from builders.synthbias.generation.generated import KeepLimits, check
+from builders.synthbias.generation.instructions import DesignCell
+from builders.synthbias.generation.written_sentences import WrittenSentence
 from builders.synthbias.minimal_pairs import Slotted
 from schemas.documents.dataset import Reject
 from schemas.items.coreference import CoreferenceItem
@@ -302,9 +302,9 @@ def test_a_card_with_a_protected_text_is_refused(draft: Draft[CoreferenceItem], 
 
 
 def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text() -> None:
-    cell = Cell(config="type1", first="driver", second="nurse", referent=None)
+    cell = DesignCell(config="type1", first="driver", second="nurse", referent=None)
     candidates = [
-        Candidate(
+        WrittenSentence(
             row=row,
             cell=cell,
             slotted=Slotted(
@@ -314,12 +314,12 @@ def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text()
         for row, rest in (("a/1", " opened the door."), ("a/2", " closed the door."))
     ]
     known = frozenset({digest("The driver greeted the nurse before she opened the door.")})
-    kept = check(candidates, Limits(), report=silent, published=known)
+    kept = check(candidates, KeepLimits(), report=silent, published=known)
     assert [item.source_row for item in kept.items] == ["a/2", "a/2"]
     assert [(reject.source_row, reject.rule, reject.candidate) for reject in kept.rejects] == [
         ("a/1", "published_text", "")
     ]
-    assert check(candidates, Limits(), report=silent).rejects == ()
+    assert check(candidates, KeepLimits(), report=silent).rejects == ()
 
 
 @pytest.mark.slow
@@ -330,6 +330,6 @@ def test_the_published_file_itself_is_refused(shared_data: Path, tmp_path: Path)
 
 
 def test_a_source_that_no_builder_may_share_is_refused_by_the_builders_word(tmp_path: Path) -> None:
-    draft = superni.from_embedded(superni.Options(("course_topics",), 20, 42, silent)).draft
+    draft = superni.from_embedded(superni.TaskOptions(("course_topics",), 20, 42, silent)).draft
     write_dataset(dataclasses.replace(draft, parameters={**draft.parameters, "source": "hub"}), tmp_path / "d")
     assert "the builder says that its source 'hub' (other) allows no converted copies" in refusal(tmp_path / "d")

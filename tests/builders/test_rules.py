@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from builders.synthbias.checks import EMBEDDED, Finding, Sentence, first_finding
+from builders.synthbias.checks import EMBEDDED, Sentence, SentenceFinding, first_finding
 
 
-def violation(text: str, occupations: tuple[str, str]) -> Finding | None:
+def violation(text: str, occupations: tuple[str, str]) -> SentenceFinding | None:
     return first_finding(Sentence(text=text, meant=occupations), EMBEDDED)
 
 

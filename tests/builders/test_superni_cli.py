@@ -15,7 +15,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.progress import silent
 from builders.dataset.output import write_dataset
 from builders.superni import drafts
-from builders.superni.drafts import Options
+from builders.superni.drafts import TaskOptions
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.label import LabelItem
 from schemas.validate import problems
@@ -289,7 +289,7 @@ def test_words_for_selections_stand_alone(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_during_the_build_is_noticed(tmp_path: Path) -> None:
     write_task(tmp_path / "tasks", "task900_made", instances(150, ["yes", "no"]))
-    options = Options(("900",), None, 42, silent)
+    options = TaskOptions(("900",), None, 42, silent)
     built = drafts.from_natural_instructions(tmp_path, options, revision=None, task_info=None)
     # Splits are made when they are read, so that only one task is in memory at a time.
     write_task(tmp_path / "tasks", "task900_made", instances(151, ["yes", "no"]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from biasboard.ground.toml_files import packaged_words
-from builders.superni.content_free import Frame, Marker, english_texts, find_frame, random_texts
+from builders.superni.content_free import InputMarkers, Marker, english_texts, find_frame, random_texts
 
 SENTENCES = [f"Sentence 1: there are {n} {'big ' * (n % 3)}trees\nSentence 2: it is so {n}" for n in range(60)]
 
@@ -63,7 +63,7 @@ def test_parts_and_spaces_are_put_together_as_most_inputs_have_them() -> None:
     assert frame.fill(["", "one two", "three"]) == "Sentence 1: one two\nSentence 2: three"
     assert frame.fill(["", "", "three"]) == "Sentence 1:\nSentence 2: three"
     assert frame.parts("Sentence 2: first") is None
-    assert Frame(()).parts("all of it") == ("all of it",)
+    assert InputMarkers(()).parts("all of it") == ("all of it",)
 
 
 def test_random_words_come_from_their_own_part_without_replacement() -> None:

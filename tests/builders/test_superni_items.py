@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders.superni.content import Instance, Row, TaskContent, sort_rows
+from builders.superni.content import Instance, SourceRow, TaskContent, sort_rows
 from builders.superni.items import (
     FEW_TEST,
     SPLITS,
@@ -198,15 +198,15 @@ def test_items_with_own_candidates_have_them_as_labels_or_a_flag() -> None:
 
 def test_rows_that_cannot_be_used_are_rejects_with_a_rule() -> None:
     rows = [
-        Row("row 0", "a", "text", ["yes"]),
-        Row("row 1", "b", " \n", ["yes"]),
-        Row("row 2", "c", "text", []),
-        Row("row 3", "d", "text", ["  "]),
-        Row("row 4", "e", None, ["yes"]),
-        Row("row 5", "f", "text", [1]),
-        Row("row 6", "a", "other", "no"),
-        Row("row 7", None, "text", "no"),
-        Row("row 8", None, "text", ("no", "never")),
+        SourceRow("row 0", "a", "text", ["yes"]),
+        SourceRow("row 1", "b", " \n", ["yes"]),
+        SourceRow("row 2", "c", "text", []),
+        SourceRow("row 3", "d", "text", ["  "]),
+        SourceRow("row 4", "e", None, ["yes"]),
+        SourceRow("row 5", "f", "text", [1]),
+        SourceRow("row 6", "a", "other", "no"),
+        SourceRow("row 7", None, "text", "no"),
+        SourceRow("row 8", None, "text", ("no", "never")),
     ]
     found = sort_rows(rows, lambda text, n: f"{text}-{n}")
     assert [(one.item_id, one.text, one.outputs) for one in found.instances] == [

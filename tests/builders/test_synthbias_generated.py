@@ -18,7 +18,7 @@ import pytest
 from biasboard.ground.progress import silent
 from builders.synthbias.checks import GENERATED, Sentence, first_finding
 from builders.synthbias.generation.generate_commands import design_cells
-from builders.synthbias.generation.generated import Checked, Limits, check
+from builders.synthbias.generation.generated import KeepLimits, check
 from builders.synthbias.generation.instructions import (
     CONFIGS,
     answer_schema,
@@ -30,8 +30,8 @@ from builders.synthbias.generation.instructions import (
     requests_draft,
     wanted,
 )
-from builders.synthbias.generation.written_sentences import Candidate, candidate_of
-from builders.synthbias.minimal_pairs import GENDERS, Slotted
+from builders.synthbias.generation.written_sentences import WrittenSentence, candidate_of
+from builders.synthbias.minimal_pairs import GENDERS, CheckedItems, Slotted
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
@@ -89,12 +89,12 @@ def test_good_examples_keep_the_rules_once_they_name_occupations_of_the_lexicon(
             assert first_finding(Sentence(text=slotted.filled(gender), meant=("nurse", "guard")), GENERATED) is None
 
 
-def checked(after: str, before: str = "The cook met the nurse at the gate before") -> Checked:
+def checked(after: str, before: str = "The cook met the nurse at the gate before") -> CheckedItems:
     """What becomes of one sentence of a model about a cook and a nurse."""
     cell = next(cells_of([("cook", "nurse")]))
     candidate = candidate_of({"before": before, "case": "nominative", "after": after}, "row", cell)
-    assert isinstance(candidate, Candidate)
-    return check([candidate], Limits(), report=silent, published=frozenset())
+    assert isinstance(candidate, WrittenSentence)
+    return check([candidate], KeepLimits(), report=silent, published=frozenset())
 
 
 @pytest.mark.parametrize(
@@ -313,8 +313,8 @@ def test_sentences_that_are_too_similar_can_be_left_out(generated: Generated, tm
 def test_a_sentence_in_another_form_is_a_reject_that_can_be_written(value: object, is_candidate: bool) -> None:
     (cell,) = list(cells_of([("cook", "nurse")]))[:1]
     found = candidate_of(value, "row", cell)
-    assert isinstance(found, Candidate) == is_candidate
-    text = found.slotted.filled("feminine") if isinstance(found, Candidate) else found.candidate
+    assert isinstance(found, WrittenSentence) == is_candidate
+    text = found.slotted.filled("feminine") if isinstance(found, WrittenSentence) else found.candidate
     assert text.encode("utf-8")
 
 

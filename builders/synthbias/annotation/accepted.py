@@ -24,7 +24,7 @@ from builders.synthbias.annotation.deciding import (
 )
 from builders.synthbias.annotation.safe_csv import render
 from builders.synthbias.annotation.state import State, pseudonyms
-from builders.synthbias.annotation.votes import AnnotatorKind, Question
+from builders.synthbias.annotation.votes import AnnotatorKind, VoteQuestion
 from builders.synthbias.cards import synthbias_card
 from schemas.documents.dataset import Reject, Source
 from schemas.files import row_files
@@ -213,7 +213,7 @@ def _annotators(state: State, names: Mapping[str, str]) -> str:
 def _decisions(decisions: Sequence[PairDecision]) -> str:
     columns = (
         *("item_id", "pair_id", "verdict_on_item", "verdict_on_pair", "rule", "reading"),
-        *(f"{question}_{part}" for question in Question for part in ("yes", "n")),
+        *(f"{question}_{part}" for question in VoteQuestion for part in ("yes", "n")),
     )
     rows = []
     for pair in decisions:

@@ -32,7 +32,7 @@ from builders.synthbias.annotation.deciding import (
     rule_counts,
 )
 from builders.synthbias.annotation.state import State
-from builders.synthbias.annotation.votes import Ballot, Question, ballots_of
+from builders.synthbias.annotation.votes import Ballot, VoteQuestion, ballots_of
 from builders.synthbias.minimal_pairs import Config
 
 Ballots: TypeAlias = Mapping[str, Mapping[str, Ballot]]
@@ -43,7 +43,7 @@ Ballots: TypeAlias = Mapping[str, Mapping[str, Ballot]]
 class Agreement:
     """Agreement on one question."""
 
-    question: Question
+    question: VoteQuestion
     n_votes: int
     n_items: int
     """Number of items with at least two votes on the question."""
@@ -93,7 +93,7 @@ class AnnotatorAgreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class AnnotationReport:
     """The state of an annotation in numbers."""
 
     agreement: tuple[Agreement, ...]
@@ -105,7 +105,9 @@ class Report:
     annotators: tuple[AnnotatorAgreement, ...]
 
 
-def make_report(annotated: AnnotatedDataset, state: State, policy: Policy, decisions: Sequence[PairDecision]) -> Report:
+def make_report(
+    annotated: AnnotatedDataset, state: State, policy: Policy, decisions: Sequence[PairDecision]
+) -> AnnotationReport:
     """Measure the agreement, cost and yield of an annotation, without the entrance test."""
     counting = counting_ballots(state, policy)
     ballots = {item_id: counting.get(item_id, {}) for item_id in annotated.items}
@@ -113,8 +115,8 @@ def make_report(annotated: AnnotatedDataset, state: State, policy: Policy, decis
     pairs_by_type: dict[Config, list[PairDecision]] = {"type1": [], "type2": []}
     for pair in decisions:
         pairs_by_type["type1" if pair.sides[0].item.referent is None else "type2"].append(pair)
-    return Report(
-        agreement=tuple(agreement_on(question, ballots) for question in Question),
+    return AnnotationReport(
+        agreement=tuple(agreement_on(question, ballots) for question in VoteQuestion),
         votes_per_item=dict(sorted(Counter(side.tally.coherent.n for side in sides).items())),
         yields=tuple(_yield(kind, pairs) for kind, pairs in pairs_by_type.items() if pairs),
         rejects=rule_counts(decisions),
@@ -122,7 +124,7 @@ def make_report(annotated: AnnotatedDataset, state: State, policy: Policy, decis
     )
 
 
-def agreement_on(question: Question, ballots: Ballots) -> Agreement:
+def agreement_on(question: VoteQuestion, ballots: Ballots) -> Agreement:
     """Measure the agreement on one question.
 
     References:
@@ -177,7 +179,7 @@ def _compare_with_majority(
         for name, ballot in ballots.items():
             n_items[name] += 1
             others = [other for other_name, other in counting[item_id].items() if other_name != name]
-            for question in Question:
+            for question in VoteQuestion:
                 answer, count = getattr(ballot, question), Count.of(others, question)
                 if answer is None or 2 * count.yes == count.n:
                     continue
@@ -233,7 +235,7 @@ def report(
         typer.echo(line)
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: AnnotationReport) -> Iterator[str]:
     rows = [
         (
             entry.question.value,

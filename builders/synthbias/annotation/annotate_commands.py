@@ -19,7 +19,7 @@ from builders.description import DATASETS_FOLDER
 from builders.synthbias.annotation.accepted import accepted_draft, verdict_lines
 from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated, sentence_of
 from builders.synthbias.annotation.deciding import Policy, StopRule, decide_pairs
-from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST, TEST_PAIRS, EntranceUnit, Score
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST, TEST_PAIRS, EntranceScore, EntranceUnit
 from builders.synthbias.annotation.model_votes import questions_draft
 from builders.synthbias.annotation.planning import (
     Request,
@@ -333,7 +333,7 @@ def exclude(
             raise ConfigError(f"annotator '{annotator}' is not in {state_folder}; look into annotators.csv")
         recorded = state.annotators[annotator]
         if back:
-            status = EntranceRule(entrance_percent).status(Score.parse(recorded.entrance))
+            status = EntranceRule(entrance_percent).status(EntranceScore.parse(recorded.entrance))
             changed = replace(recorded, status=status, reason="")
         else:
             changed = replace(recorded, status=Status.EXCLUDED, reason=reason)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.annotation.votes import Question
+from builders.synthbias.annotation.votes import VoteQuestion
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.coreference import CoreferenceItem
 
 Group: TypeAlias = Literal["A", "B"]
 GROUPS: tuple[Group, ...] = ("A", "B")
-FIELDS = ("item_id", "sentence", *(f"ask_{question}" for question in Question))
+FIELDS = ("item_id", "sentence", *(f"ask_{question}" for question in VoteQuestion))
 """Columns or fields of a platform's tasks."""
 
 
@@ -43,13 +43,13 @@ class AskedSentence(NamedTuple):
     @property
     def fields(self) -> dict[str, str]:
         """The fields that a platform gets."""
-        return dict(zip(FIELDS, (asked_id(self.item_id), self.text, *map(self.ask, Question)), strict=True))
+        return dict(zip(FIELDS, (asked_id(self.item_id), self.text, *map(self.ask, VoteQuestion)), strict=True))
 
-    def ask(self, question: Question) -> str:
+    def ask(self, question: VoteQuestion) -> str:
         """Return the wording of a question about this sentence."""
-        if question is Question.COHERENT:
+        if question is VoteQuestion.COHERENT:
             return "Is this sentence coherent, that is, grammatical and free of contradictions?"
-        occupation = self.first if question is Question.FIRST else self.second
+        occupation = self.first if question is VoteQuestion.FIRST else self.second
         return f'Can "{self.pronoun}" refer to the {occupation}?'
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from builders.dataset.output import Rule
 from builders.synthbias.annotation.annotated import AnnotatedDataset, MinimalPair
 from builders.synthbias.annotation.state import State
-from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Ballot, Question, Status, ballots_of
+from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Ballot, Status, VoteQuestion, ballots_of
 from builders.synthbias.minimal_pairs import referent_position
 from schemas.items.coreference import CoreferenceItem
 
@@ -47,7 +47,7 @@ class Count(NamedTuple):
     n: int
 
     @classmethod
-    def of(cls, ballots: Iterable[Ballot], question: Question) -> Count:
+    def of(cls, ballots: Iterable[Ballot], question: VoteQuestion) -> Count:
         """Count the answers to a question; ballots without an answer do not count."""
         answers = [answer for ballot in ballots if (answer := getattr(ballot, question)) is not None]
         return cls(sum(answers), len(answers))
@@ -74,7 +74,7 @@ class Count(NamedTuple):
         return self.n > 0 and 4 * max(self.yes, self.n - self.yes) >= 3 * self.n
 
 
-class Tally(NamedTuple):
+class VoteTally(NamedTuple):
     """The votes on a sentence; annotators who find it incoherent are not asked the other questions."""
 
     coherent: Count
@@ -85,7 +85,7 @@ class Tally(NamedTuple):
     """Answers to: can the pronoun mean the occupation mentioned second?"""
 
 
-def reading_of(tally: Tally) -> Reading:
+def reading_of(tally: VoteTally) -> Reading:
     """Return the reading of a sentence that its votes give."""
     if not tally.coherent.above_three_quarters:
         return "incoherent"
@@ -98,7 +98,7 @@ def reading_of(tally: Tally) -> Reading:
     return "unclear"
 
 
-def is_accepted(tally: Tally, expected: Expected, *, relabel: bool = False) -> bool:
+def is_accepted(tally: VoteTally, expected: Expected, *, relabel: bool = False) -> bool:
     """Return True if the votes accept a sentence.
 
     Args:
@@ -110,7 +110,7 @@ def is_accepted(tally: Tally, expected: Expected, *, relabel: bool = False) -> b
     return reading == expected or (relabel and reading == "open")
 
 
-def is_enough(tally: Tally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> bool:
+def is_enough(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> bool:
     """Return True if a sentence needs no more votes.
 
     Args:
@@ -133,7 +133,7 @@ def is_enough(tally: Tally, expected: Expected, rule: StopRule, *, relabel: bool
 
 
 @lru_cache(maxsize=1 << 16)
-def votes_to_ask(tally: Tally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> int:
+def votes_to_ask(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> int:
     """Return the smallest number of further votes that could be enough for a sentence; 0 if it has enough.
 
     Fewer could not be enough, whatever the answers are, so that asking for all of these at once wastes none.
@@ -147,18 +147,18 @@ def votes_to_ask(tally: Tally, expected: Expected, rule: StopRule, *, relabel: b
 
 
 @lru_cache(maxsize=1 << 16)
-def _is_certain(tally: Tally, expected: Expected, relabel: bool) -> bool:
+def _is_certain(tally: VoteTally, expected: Expected, relabel: bool) -> bool:
     ends = {is_accepted(after, expected, relabel=relabel) for after in _after(tally, MAX_VOTES - tally.coherent.n)}
     return len(ends) == 1
 
 
-def _after(tally: Tally, n: int) -> Iterator[Tally]:
+def _after(tally: VoteTally, n: int) -> Iterator[VoteTally]:
     """Yield every tally that ``n`` further votes could lead to."""
     (coherent, first, second) = tally
     for yes in range(n + 1):
         for yes_first in range(yes + 1):
             for yes_second in range(yes + 1):
-                yield Tally(
+                yield VoteTally(
                     Count(coherent.yes + yes, coherent.n + n),
                     Count(first.yes + yes_first, first.n + yes),
                     Count(second.yes + yes_second, second.n + yes),
@@ -208,7 +208,7 @@ class ItemDecision(NamedTuple):
     """The verdict of the votes on one item."""
 
     item: CoreferenceItem
-    tally: Tally
+    tally: VoteTally
     verdict: Verdict
     rule: Rule | None
     """Rule that the item breaks; None if it is accepted."""
@@ -254,9 +254,9 @@ def counting_ballots(state: State, policy: Policy) -> dict[str, dict[str, Ballot
     }
 
 
-def tally_of(ballots: Sequence[Ballot]) -> Tally:
+def tally_of(ballots: Sequence[Ballot]) -> VoteTally:
     """Count complete ballots."""
-    return Tally(*(Count.of(ballots, question) for question in Question))
+    return VoteTally(*(Count.of(ballots, question) for question in VoteQuestion))
 
 
 def decide_pairs(annotated: AnnotatedDataset, state: State, policy: Policy) -> list[PairDecision]:
@@ -296,7 +296,7 @@ def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], 
     return PairDecision(pair.pair_id, sides, "accepted", ())
 
 
-def decide_item(item: CoreferenceItem, tally: Tally, policy: Policy) -> ItemDecision:
+def decide_item(item: CoreferenceItem, tally: VoteTally, policy: Policy) -> ItemDecision:
     """Decide about one item by the votes on it."""
     expected = expected_reading(item)
     reading = reading_of(tally)
@@ -319,7 +319,7 @@ def _broken(reading: Reading, expected: Expected) -> Rule:
     return BOTH_POSSIBLE if reading == "open" else OTHER_REFERENT
 
 
-def _words(tally: Tally) -> str:
+def _words(tally: VoteTally) -> str:
     (coherent, first, second) = tally
     return (
         f"{coherent.yes} of {coherent.n} find it coherent, {first.yes} of {first.n} say that the first occupation can "

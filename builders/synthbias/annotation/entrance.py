@@ -29,7 +29,7 @@ class EntranceUnit(StrEnum):
     """Each answer is right or wrong by itself."""
 
 
-class Score(NamedTuple):
+class EntranceScore(NamedTuple):
     """A score in the entrance test."""
 
     right: int
@@ -39,7 +39,7 @@ class Score(NamedTuple):
         return f"{self.right}/{self.n}"
 
     @classmethod
-    def parse(cls, text: str) -> Score | None:
+    def parse(cls, text: str) -> EntranceScore | None:
         """Parse a score such as ``17/20``; None if the text is not one."""
         match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         return None if match is None else cls(int(match[1]), int(match[2]))
@@ -119,7 +119,7 @@ TEST_PAIRS: Mapping[str, str] = {solved.sentence.item_id: solved.sentence.pair_i
 """Pair id of each sentence of the test, none of which has a counterpart."""
 
 
-def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> Score | None:
+def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> EntranceScore | None:
     """Return the score of an annotator in the entrance test; None if it was not finished.
 
     Args:
@@ -130,7 +130,7 @@ def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> Score |
     if not all(ballot is not None and ballot.is_complete for ballot, _ in answered):
         return None
     if unit is EntranceUnit.ITEM:
-        return Score(sum(ballot == right for ballot, right in answered), len(answered))
+        return EntranceScore(sum(ballot == right for ballot, right in answered), len(answered))
     # An answer that is missing because the sentence was called incoherent is wrong.
     marks = [
         given == answer
@@ -139,4 +139,4 @@ def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> Score |
         for given, answer in zip(ballot, right, strict=True)
         if answer is not None
     ]
-    return Score(sum(marks), len(marks))
+    return EntranceScore(sum(marks), len(marks))

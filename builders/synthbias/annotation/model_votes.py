@@ -16,8 +16,8 @@ from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
-from builders.synthbias.annotation.vote_intake import Submission
-from builders.synthbias.annotation.votes import Answer, Question
+from builders.synthbias.annotation.vote_intake import SubmittedVotes
+from builders.synthbias.annotation.votes import VoteAnswer, VoteQuestion
 from schemas.documents.record import Record
 from schemas.documents.result import Result
 from schemas.files.json_answers import NoJsonError, find_json
@@ -31,8 +31,8 @@ _VERSION = "1.0.0"
 _SCHEMA = strict_json.canonical(
     {
         "type": "object",
-        "properties": {str(question): {"type": "string", "enum": ["yes", "no"]} for question in Question},
-        "required": [str(question) for question in Question],
+        "properties": {str(question): {"type": "string", "enum": ["yes", "no"]} for question in VoteQuestion},
+        "required": [str(question) for question in VoteQuestion],
         "additionalProperties": False,
     }
 ).decode()
@@ -114,16 +114,18 @@ def instruction(sentence: AskedSentence) -> str:
 
 
 def _asked(sentence: AskedSentence) -> str:
-    questions = (f"- {question}: {sentence.ask(question)}" for question in Question)
+    questions = (f"- {question}: {sentence.ask(question)}" for question in VoteQuestion)
     return "\n".join((f"Sentence: {sentence.text}", *questions))
 
 
 def _example(solved: Solved) -> str:
-    answers = {question: "yes" if answer else "no" for question, answer in zip(Question, solved.answers, strict=True)}
+    answers = {
+        question: "yes" if answer else "no" for question, answer in zip(VoteQuestion, solved.answers, strict=True)
+    }
     return f"{_asked(solved.sentence)}\nAnswer: {json.dumps(answers)}\n({solved.why})"
 
 
-def read_submissions(path: Path) -> list[Submission]:
+def read_submissions(path: Path) -> list[SubmittedVotes]:
     """Read the votes of models from finished runs; each model is one annotator.
 
     Args:
@@ -132,7 +134,7 @@ def read_submissions(path: Path) -> list[Submission]:
     Raises:
         DataError: there is no run of such questions, or a file is broken.
     """
-    submissions: list[Submission] = []
+    submissions: list[SubmittedVotes] = []
     for folder in finished_runs(path):
         result, records = read_run(folder)
         if result.signature.dataset != DATASET:
@@ -149,17 +151,21 @@ def annotator_of(result: Result) -> str:
     return f"{result.model.id}@{result.model.identity_sha256[:8]}"
 
 
-def _submission(record: Record, annotator: str, folder: Path) -> Submission:
+def _submission(record: Record, annotator: str, folder: Path) -> SubmittedVotes:
     try:
         value = find_json(record.exchanges[0].text or "")
     except NoJsonError:
         value = None
     given = value if isinstance(value, dict) else {}
-    return Submission(
+    return SubmittedVotes(
         f"{folder.name}: {record.item_id}",
         record.item_id,
         annotator,
-        {question: Answer(str(given[question])) for question in Question if given.get(question) in ("yes", "no")},
+        {
+            question: VoteAnswer(str(given[question]))
+            for question in VoteQuestion
+            if given.get(question) in ("yes", "no")
+        },
         submitted_at="",
         source=f"model:{folder.name}",
     ).of_whole_sentence()

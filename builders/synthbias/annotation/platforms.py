@@ -18,8 +18,8 @@ from builders.synthbias.annotation.annotated import FIELDS, AskedSentence
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.planning import Request
 from builders.synthbias.annotation.safe_csv import columns_of, read_records, read_rows, render
-from builders.synthbias.annotation.vote_intake import Refusal, Submission, utc_time
-from builders.synthbias.annotation.votes import Answer, Question, Vote
+from builders.synthbias.annotation.vote_intake import Refusal, SubmittedVotes, utc_time
+from builders.synthbias.annotation.votes import Vote, VoteAnswer, VoteQuestion
 
 _MOST_CHARACTERS = 100
 """Longest name of a file without its ending: file systems take 255 bytes."""
@@ -90,7 +90,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> list[Submission]:
+def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> list[SubmittedVotes]:
     """Read submissions in a format.
 
     Args:
@@ -118,7 +118,7 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
         any_order=True,
     )
     return [
-        Submission(
+        SubmittedVotes(
             where=where,
             item_id=vote.item_id,
             pair_id=vote.pair_id,
@@ -139,7 +139,12 @@ def _is_votes(path: Path) -> bool:
 
 def render_form(sentences: Sequence[AskedSentence], annotator_id: str) -> str:
     """Return sentences as a table to fill in: yes or no stands beside each question, and the name of who answers."""
-    columns = ("item_id", "annotator_id", "sentence", *(name for each in Question for name in (f"ask_{each}", each)))
+    columns = (
+        "item_id",
+        "annotator_id",
+        "sentence",
+        *(name for each in VoteQuestion for name in (f"ask_{each}", each)),
+    )
     rows = ({"annotator_id": annotator_id, **sentence.fields} for sentence in sentences)
     # By the mark, a spreadsheet sees that the file is UTF-8, and writes it as such again.
     return "\ufeff" + render(columns, ([row.get(column, "") for column in columns] for row in rows))
@@ -178,7 +183,7 @@ def render_tasks(sentences: Sequence[AskedSentence]) -> str:
     return strict_json.dumps([{"data": {**sentence.fields}} for sentence in sentences])
 
 
-def label_studio_submissions(path: Path, *, source: str) -> list[Submission]:
+def label_studio_submissions(path: Path, *, source: str) -> list[SubmittedVotes]:
     """Read the annotations of an exported project.
 
     Args:
@@ -198,7 +203,7 @@ def label_studio_submissions(path: Path, *, source: str) -> list[Submission]:
     ]
 
 
-def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submission]:
+def _submissions(task: JsonValue, where: str, source: str) -> Iterator[SubmittedVotes]:
     data = _object(_object(task, where).get("data"), f"{where}: data")
     annotations = _object(task, where).get("annotations")
     if not isinstance(annotations, list):
@@ -213,7 +218,7 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submissio
         if isinstance(annotator, bool) or not isinstance(annotator, int | str) or annotator == "":
             raise DataError(f"{of_annotation}: completed_by names nobody; {_EXPORT_JSON}")
         time = annotation.get("created_at")
-        yield Submission(
+        yield SubmittedVotes(
             of_annotation,
             _item_id(data, where),
             f"label-studio-{annotator}",
@@ -224,22 +229,22 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submissio
         ).of_whole_sentence()
 
 
-def _answers(annotation: _Object, where: str) -> dict[Question, Answer]:
+def _answers(annotation: _Object, where: str) -> dict[VoteQuestion, VoteAnswer]:
     results = annotation.get("result")
     if not isinstance(results, list):
         raise DataError(f"{where}: has no list result; {_EXPORT_JSON}")
-    answers: dict[Question, Answer] = {}
+    answers: dict[VoteQuestion, VoteAnswer] = {}
     for result in (_object(value, where) for value in results):
         if result.get("type") != "choices":
             continue
         name = result.get("from_name")
-        if name not in list(Question):
-            have = ", ".join(Question)
+        if name not in list(VoteQuestion):
+            have = ", ".join(VoteQuestion)
             raise DataError(f"{where}: from_name '{name}' is no question; have: {have}: use the exported interface")
         choices = _object(result.get("value"), where).get("choices")
         if choices not in (["yes"], ["no"]):
             raise DataError(f"{where}: the answer to '{name}' is not yes or no; use the exported interface")
-        answers[Question(str(name))] = Answer.YES if choices == ["yes"] else Answer.NO
+        answers[VoteQuestion(str(name))] = VoteAnswer.YES if choices == ["yes"] else VoteAnswer.NO
     return answers
 
 
@@ -268,9 +273,9 @@ COLUMNS: Mapping[str, str] = {
 """Column of each field in the results of a batch of Mechanical Turk; ``--map`` replaces them."""
 OPTIONAL = ("status", "submitted_at")
 """Fields that a file may lack."""
-_ANSWERS: Mapping[str, Answer] = {
-    **dict.fromkeys(("yes", "y", "true", "1"), Answer.YES),
-    **dict.fromkeys(("no", "n", "false", "0"), Answer.NO),
+_ANSWERS: Mapping[str, VoteAnswer] = {
+    **dict.fromkeys(("yes", "y", "true", "1"), VoteAnswer.YES),
+    **dict.fromkeys(("no", "n", "false", "0"), VoteAnswer.NO),
 }
 _TAKEN = ("", "submitted", "approved", "awaiting review", "complete", "completed")
 _REJECTED = ("rejected", "returned", "timed-out", "expired", "screened out")
@@ -328,7 +333,7 @@ def column_map(changes: Sequence[str], form: Format) -> dict[str, str]:
     return columns
 
 
-def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> list[Submission]:
+def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> list[SubmittedVotes]:
     """Read the assignments of a file.
 
     Args:
@@ -356,21 +361,21 @@ def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> 
     return [
         _submission(where, cells, source, columns)
         for where, cells in filled
-        if any(cells[name] for name in ("annotator_id", *Question))
+        if any(cells[name] for name in ("annotator_id", *VoteQuestion))
     ]
 
 
-def _submission(where: str, cells: Mapping[str, str], source: str, columns: Mapping[str, str]) -> Submission:
+def _submission(where: str, cells: Mapping[str, str], source: str, columns: Mapping[str, str]) -> SubmittedVotes:
     for name in ("item_id", "annotator_id"):
         if not cells[name]:
             raise DataError(f"{where}: {columns[name]} is empty; fill it in, or take out rows that nobody answered")
     rejected = _is_rejected(where, columns["status"], cells["status"])
-    answers: dict[Question, Answer] = {}
-    for question in Question:
+    answers: dict[VoteQuestion, VoteAnswer] = {}
+    for question in VoteQuestion:
         given = cells[question]
         if given and not rejected:
             answers[question] = _answer_in_cell(where, columns[question], given)
-    return Submission(
+    return SubmittedVotes(
         where,
         cells["item_id"],
         cells["annotator_id"],
@@ -388,7 +393,7 @@ def _is_rejected(where: str, column: str, status: str) -> bool:
     raise DataError(f"{where}: {column} is '{status}'; have: {have}: correct the line, or map status to another column")
 
 
-def _answer_in_cell(where: str, column: str, given: str) -> Answer:
+def _answer_in_cell(where: str, column: str, given: str) -> VoteAnswer:
     answer = _ANSWERS.get(given.casefold())
     if answer is None:
         raise DataError(

@@ -20,7 +20,7 @@ CORRECT_LINE = "correct the line, or take the file from a backup"
 R = TypeVar("R")
 
 
-class Row(NamedTuple):
+class VoteRow(NamedTuple):
     """A row of a CSV file."""
 
     where: str
@@ -82,7 +82,7 @@ def read_records(
     return [(row.where, kind(**{name: _value(row, name, types[name]) for name in expected})) for row in rows]
 
 
-def _value(row: Row, column: str, kind: Any) -> object:
+def _value(row: VoteRow, column: str, kind: Any) -> object:
     cell = row.cells[column]
     if kind in (str, Text):
         if kind is not str and not cell:
@@ -98,7 +98,7 @@ def _value(row: Row, column: str, kind: Any) -> object:
     return words[cell]
 
 
-def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:
+def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[VoteRow]]:
     """Read a CSV file.
 
     Args:
@@ -124,7 +124,7 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:
     # Where the comma is the decimal sign, spreadsheets write semicolons.
     separator = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
-    rows: list[Row] = []
+    rows: list[VoteRow] = []
     try:
         columns = tuple(unprotected(name) for name in next(reader, ()))
         _check_columns(columns, f"{path}:1", remedy)
@@ -134,7 +134,7 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(columns):
                 raise DataError(f"{where}: has {len(cells)} cells, the heading {len(columns)}; {remedy}")
-            rows.append(Row(where, dict(zip(columns, map(unprotected, cells), strict=True))))
+            rows.append(VoteRow(where, dict(zip(columns, map(unprotected, cells), strict=True))))
     except csv.Error as error:
         raise DataError(f"{path}:{reader.line_num}: not CSV: {error}; {remedy}") from error
     return columns, rows

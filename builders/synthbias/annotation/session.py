@@ -15,15 +15,15 @@ from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSente
 from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
 from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
 from builders.synthbias.annotation.state import ANNOTATORS, VOTES, State, locked, read_state, write_state
-from builders.synthbias.annotation.vote_intake import EntranceRule, Submission, take_in, utc_text
+from builders.synthbias.annotation.vote_intake import EntranceRule, SubmittedVotes, take_in, utc_text
 from builders.synthbias.annotation.votes import (
     Annotator,
     AnnotatorKind,
-    Answer,
     Ballot,
-    Question,
     Status,
     Vote,
+    VoteAnswer,
+    VoteQuestion,
     ballots_of,
 )
 
@@ -84,13 +84,13 @@ class Session:
         with self._lock:
             return self._turn(self._read())
 
-    def vote(self, item_id: str, answers: Mapping[Question, Answer]) -> Turn:
+    def vote(self, item_id: str, answers: Mapping[VoteQuestion, VoteAnswer]) -> Turn:
         """Write the answers about a sentence at once, and return the next turn.
 
         Raises:
             DataError: another sentence is asked, answers are missing, or the votes were cast before.
         """
-        if not Ballot.of(answers).is_complete or Answer.WITHDRAWN in answers.values():
+        if not Ballot.of(answers).is_complete or VoteAnswer.WITHDRAWN in answers.values():
             raise DataError(f"item '{item_id}': a question is not answered with yes or no; answer all that are shown")
         with self._lock, locked(self.folder):
             state = self._read()
@@ -98,7 +98,7 @@ class Session:
             if asked is None or item_id not in (asked.item_id, asked_id(asked.item_id)):
                 raise DataError(f"item '{item_id}' is not asked now; load the page again")
             item_id = asked.item_id
-            submission = Submission(
+            submission = SubmittedVotes(
                 where=SOURCE,
                 item_id=item_id,
                 annotator_id=self.annotator_id,
@@ -127,7 +127,7 @@ class Session:
             standing = [vote for vote in self._mine(state) if vote.item_id == last]
             time = utc_text(self.now())
             withdrawals = [
-                Submission(SOURCE, last, self.annotator_id, {vote.question: Answer.WITHDRAWN}, time, SOURCE)
+                SubmittedVotes(SOURCE, last, self.annotator_id, {vote.question: VoteAnswer.WITHDRAWN}, time, SOURCE)
                 for vote in standing
             ]
             intake = take_in(self.annotated, state, withdrawals, entrance=self.entrance)

@@ -12,18 +12,24 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id
-from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, EntranceUnit, Score, entrance_score
+from builders.synthbias.annotation.entrance import (
+    DEFAULT_PERCENT,
+    TEST_PAIRS,
+    EntranceScore,
+    EntranceUnit,
+    entrance_score,
+)
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import (
     NO_NAME,
     Annotator,
     AnnotatorKind,
-    Answer,
     Ballot,
-    Question,
     Status,
     Vote,
+    VoteAnswer,
     VoteKey,
+    VoteQuestion,
     ballots_of,
     is_name,
     reader_name,
@@ -47,14 +53,14 @@ class Refusal(StrEnum):
     """The annotator has voted on the other side of the pair."""
 
 
-class Submission(NamedTuple):
+class SubmittedVotes(NamedTuple):
     """Answers of an annotator to questions about a sentence, as received."""
 
     where: str
     """File and line, or task and annotation, for messages."""
     item_id: str
     annotator_id: str
-    answers: Mapping[Question, Answer]
+    answers: Mapping[VoteQuestion, VoteAnswer]
     submitted_at: str
     source: str
     pair_id: str | None = None
@@ -62,14 +68,14 @@ class Submission(NamedTuple):
     refusal: Refusal | None = None
     """Reason to refuse it that follows from the file; None if there is none."""
 
-    def of_whole_sentence(self) -> Submission:
+    def of_whole_sentence(self) -> SubmittedVotes:
         """Return the submission as the complete answers about a sentence; it is refused if an answer is missing.
 
         Once a sentence is called incoherent, platforms hide the questions about its pronoun, but keep earlier answers
         to them; these are dropped.
         """
-        is_incoherent = self.answers.get(Question.COHERENT) is Answer.NO
-        answers = {Question.COHERENT: Answer.NO} if is_incoherent else self.answers
+        is_incoherent = self.answers.get(VoteQuestion.COHERENT) is VoteAnswer.NO
+        answers = {VoteQuestion.COHERENT: VoteAnswer.NO} if is_incoherent else self.answers
         refusal = self.refusal or (None if Ballot.of(answers).is_complete else Refusal.INCOMPLETE)
         return self._replace(answers=answers, refusal=refusal)
 
@@ -89,7 +95,7 @@ class EntranceRule(NamedTuple):
     percent: int = DEFAULT_PERCENT
     unit: EntranceUnit = EntranceUnit.ITEM
 
-    def status(self, score: Score | None) -> Status:
+    def status(self, score: EntranceScore | None) -> Status:
         """Return the status of an annotator with a score; None is for an unfinished test."""
         if score is None:
             return Status.UNTESTED
@@ -116,7 +122,7 @@ class Intake:
 def take_in(
     annotated: AnnotatedDataset,
     state: State,
-    submissions: Sequence[Submission],
+    submissions: Sequence[SubmittedVotes],
     *,
     kind: AnnotatorKind = AnnotatorKind.HUMAN,
     entrance: EntranceRule | None = None,
@@ -174,14 +180,14 @@ def with_entrance(state: State, rule: EntranceRule) -> State:
     return State(state.rows, annotators)
 
 
-def _with_own_ids(annotated: AnnotatedDataset, submission: Submission) -> Submission:
+def _with_own_ids(annotated: AnnotatedDataset, submission: SubmittedVotes) -> SubmittedVotes:
     """Return a submission with the item id of its sentence, and the annotator's name as it is kept."""
     given = submission.item_id
     item_id = annotated.item_ids.get(given) or _TEST_ITEM_IDS.get(given, given)
     return submission._replace(item_id=item_id, annotator_id=reader_name(submission.annotator_id))
 
 
-def _check(annotated: AnnotatedDataset, state: State, submission: Submission, kind: AnnotatorKind) -> None:
+def _check(annotated: AnnotatedDataset, state: State, submission: SubmittedVotes, kind: AnnotatorKind) -> None:
     where, item_id, name = submission.where, submission.item_id, submission.annotator_id
     if not is_name(name):
         raise DataError(f"{where}: annotator '{name}' {NO_NAME}")
@@ -201,7 +207,7 @@ def _check(annotated: AnnotatedDataset, state: State, submission: Submission, ki
         )
 
 
-def _pair_of(annotated: AnnotatedDataset, submission: Submission) -> str:
+def _pair_of(annotated: AnnotatedDataset, submission: SubmittedVotes) -> str:
     item_id = submission.item_id
     return TEST_PAIRS[item_id] if item_id in TEST_PAIRS else annotated.items[item_id].pair_id
 
@@ -225,7 +231,7 @@ class _IntakeDesk:
         self.standing = dict(self.state.standing_votes)
         self.sides = {(vote.annotator_id, vote.pair_id): vote.item_id for vote in self.standing.values()}
 
-    def take(self, submission: Submission, pair_id: str) -> None:
+    def take(self, submission: SubmittedVotes, pair_id: str) -> None:
         """Take a submission in, or refuse it."""
         votes = [
             Vote(
@@ -258,16 +264,16 @@ class _IntakeDesk:
         if other != first.item_id and self.kind is AnnotatorKind.HUMAN:
             return Refusal.BOTH_SIDES
         for vote in votes:
-            if (vote.answer is Answer.WITHDRAWN) != (vote.key in self.standing):
+            if (vote.answer is VoteAnswer.WITHDRAWN) != (vote.key in self.standing):
                 return Refusal.DUPLICATE
         return None
 
     def _add(self, vote: Vote) -> None:
         self.added.append(vote)
         self.rows.add(vote)
-        if vote.answer is Answer.WITHDRAWN:
+        if vote.answer is VoteAnswer.WITHDRAWN:
             del self.standing[vote.key]
-            if not any((vote.item_id, vote.annotator_id, question) in self.standing for question in Question):
+            if not any((vote.item_id, vote.annotator_id, question) in self.standing for question in VoteQuestion):
                 self.sides.pop((vote.annotator_id, vote.pair_id), None)
         else:
             self.standing[vote.key] = vote

@@ -42,7 +42,7 @@ from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EXAMPLES, En
 from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
 from builders.synthbias.annotation.state import locked, note_dataset, write_state
 from builders.synthbias.annotation.vote_intake import EntranceRule, with_entrance
-from builders.synthbias.annotation.votes import Answer, Question
+from builders.synthbias.annotation.votes import VoteAnswer, VoteQuestion
 from builders.synthbias.mentions import mentions_in
 
 
@@ -240,14 +240,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _parsed(body: bytes) -> tuple[str, dict[Question, Answer]]:
+def _parsed(body: bytes) -> tuple[str, dict[VoteQuestion, VoteAnswer]]:
     """Return the item and the answers that the page sent."""
     where = "vote"
     try:
         value = strict_json.loads(body.decode("utf-8"), where=where)
         if not isinstance(value, dict) or not isinstance(value["answers"], dict):
             raise ValueError
-        answers = {Question(name): Answer(str(answer)) for name, answer in value["answers"].items()}
+        answers = {VoteQuestion(name): VoteAnswer(str(answer)) for name, answer in value["answers"].items()}
         return str(value["item_id"]), answers
     except (KeyError, ValueError) as error:
         raise DataError(f"{where}: is no item with answers; load the page again") from error
@@ -295,5 +295,5 @@ def _sentence_json(sentence: AskedSentence) -> dict[str, JsonValue]:
         "item_id": asked_id(sentence.item_id),
         "text": sentence.text,
         "marks": [list(mark) for mark in sorted(marks)],
-        "questions": [{"name": question.value, "text": sentence.ask(question)} for question in Question],
+        "questions": [{"name": question.value, "text": sentence.ask(question)} for question in VoteQuestion],
     }

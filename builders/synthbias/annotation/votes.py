@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from schemas.documents.base import Text
 
 
-class Question(StrEnum):
+class VoteQuestion(StrEnum):
     """The questions of the protocol, Q1 to Q3."""
 
     COHERENT = "coherent"
@@ -22,7 +22,7 @@ class Question(StrEnum):
     """Reference to the second occupation: can the pronoun mean the one that is mentioned second?"""
 
 
-class Answer(StrEnum):
+class VoteAnswer(StrEnum):
     """The entries of the column ``answer``."""
 
     YES = "yes"
@@ -57,8 +57,8 @@ class Vote:
     item_id: Text
     pair_id: Text
     annotator_id: Text
-    question: Question
-    answer: Answer
+    question: VoteQuestion
+    answer: VoteAnswer
     submitted_at: str
     """Time in UTC, as ISO 8601; empty if unknown."""
     source: str
@@ -88,7 +88,7 @@ _MOST_CHARACTERS = 200
 NO_NAME = f"is no name of 1 to {_MOST_CHARACTERS} visible characters; correct it"
 """End of the message about a text that :func:`is_name` refuses."""
 
-VoteKey: TypeAlias = tuple[str, str, Question]
+VoteKey: TypeAlias = tuple[str, str, VoteQuestion]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +116,13 @@ class Ballot(NamedTuple):
         return self.coherent is False or None not in self
 
     @classmethod
-    def of(cls, answers: Mapping[Question, Answer]) -> Ballot:
+    def of(cls, answers: Mapping[VoteQuestion, VoteAnswer]) -> Ballot:
         """Return answers as a ballot; if a sentence is found incoherent, answers about its pronoun are dropped."""
         coherent, *others = (
-            None if answers.get(question) not in (Answer.YES, Answer.NO) else answers[question] is Answer.YES
-            for question in Question
+            None
+            if answers.get(question) not in (VoteAnswer.YES, VoteAnswer.NO)
+            else answers[question] is VoteAnswer.YES
+            for question in VoteQuestion
         )
         return cls(coherent, *others) if coherent else cls(coherent, None, None)
 
@@ -129,7 +131,7 @@ def standing_votes(rows: Iterable[Vote]) -> dict[VoteKey, Vote]:
     """Return the votes in force: for each annotator and question, the first that was not withdrawn."""
     standing: dict[VoteKey, Vote] = {}
     for row in rows:
-        if row.answer is Answer.WITHDRAWN:
+        if row.answer is VoteAnswer.WITHDRAWN:
             standing.pop(row.key, None)
         else:
             standing.setdefault(row.key, row)
@@ -138,7 +140,7 @@ def standing_votes(rows: Iterable[Vote]) -> dict[VoteKey, Vote]:
 
 def ballots_of(votes: Iterable[Vote]) -> dict[str, dict[str, Ballot]]:
     """Group standing votes into ballots, by item and annotator."""
-    answers: dict[str, dict[str, dict[Question, Answer]]] = {}
+    answers: dict[str, dict[str, dict[VoteQuestion, VoteAnswer]]] = {}
     for vote in votes:
         of_item = answers.setdefault(vote.item_id, {})
         of_item.setdefault(vote.annotator_id, {})[vote.question] = vote.answer

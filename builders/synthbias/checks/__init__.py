@@ -15,20 +15,20 @@ What a source of sentences calls::
 
     Sentence(text="The nurse ...", meant=("nurse", "guard"), type="type2", referent="nurse",
              gender="feminine", pronoun=None, line=None, id="")       # keywords only; text and meant are required
-    first_finding(sentence, GENERATED) -> Finding | None             # building: the first failing check
-    all_findings(sentence, GENERATED) -> list[Finding]               # flagging and linting: all of them
+    first_finding(sentence, GENERATED) -> SentenceFinding | None   # building: the first failing check
+    all_findings(sentence, GENERATED) -> list[SentenceFinding]     # flagging and linting: all of them
     seen = Duplicates(template_cap=None, near=None)
-    seen.add(sentence) -> Finding | None                             # one side of each minimal pair
+    seen.add(sentence) -> SentenceFinding | None                   # one side of each minimal pair
 
-A :class:`Finding` has ``check`` (name in the catalogue), ``reason``, ``severity``, ``line`` and ``id``. A profile such
-as ``GENERATED`` is a tuple of names; ``CATALOGUE[name].as_rule()`` is the rule for the rejects of a draft. Checks of
-one sentence need only that sentence; those of pairs and files need all sentences of the file.
+A :class:`SentenceFinding` has ``check`` (name in the catalogue), ``reason``, ``severity``, ``line`` and ``id``. A
+profile such as ``GENERATED`` is a tuple of names; ``CATALOGUE[name].as_rule()`` is the rule for the rejects of a draft.
+Checks of one sentence need only that sentence; those of pairs and files need all sentences of the file.
 """
 
 from __future__ import annotations
 
 from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, GENERATED, Profile, all_findings, first_finding
-from builders.synthbias.checks.check import Check, Finding, Severity
+from builders.synthbias.checks.check import Check, SentenceFinding, Severity
 from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Sentence
 
@@ -38,9 +38,9 @@ __all__ = [
     "GENERATED",
     "Check",
     "Duplicates",
-    "Finding",
     "Profile",
     "Sentence",
+    "SentenceFinding",
     "Severity",
     "all_findings",
     "first_finding",

@@ -13,7 +13,7 @@ import builders.synthbias.checks.collection_checks as collection_checks
 import builders.synthbias.checks.form_checks as form_checks
 import builders.synthbias.checks.sentence_checks as sentence_checks
 from biasboard.ground.errors import DataError
-from builders.synthbias.checks.check import ENTRIES, Check, Finding, SentenceCheck
+from builders.synthbias.checks.check import ENTRIES, Check, SentenceCheck, SentenceFinding
 from builders.synthbias.checks.sentence import Collection, Sentence
 
 Profile: TypeAlias = tuple[str, ...]
@@ -123,7 +123,7 @@ CATALOGUE: Mapping[str, Check] = MappingProxyType({name: _WITH_CODE.get(name) or
 """Every check by name."""
 
 
-def first_finding(sentence: Sentence, profile: Profile) -> Finding | None:
+def first_finding(sentence: Sentence, profile: Profile) -> SentenceFinding | None:
     """Return the first finding about a sentence, in the order of the profile; None if there is none."""
     for check in _sentence_checks(profile):
         reason = check.find(sentence)
@@ -132,19 +132,19 @@ def first_finding(sentence: Sentence, profile: Profile) -> Finding | None:
     return None
 
 
-def all_findings(sentence: Sentence, profile: Profile) -> list[Finding]:
+def all_findings(sentence: Sentence, profile: Profile) -> list[SentenceFinding]:
     """Return every finding about a single sentence, in the order of the profile."""
     reasons = ((check, check.find(sentence)) for check in _sentence_checks(profile))
     return [check.finding(sentence, reason) for check, reason in reasons if reason is not None]
 
 
-def findings_in(collection: Collection, profile: Profile) -> list[list[Finding]]:
+def findings_in(collection: Collection, profile: Profile) -> list[list[SentenceFinding]]:
     """Return every finding about each sentence, including those of pair and file checks.
 
     Returns:
         The findings of each sentence in the order of the profile, shape (n_sentences,).
     """
-    findings: list[list[Finding]] = [[] for _ in collection.sentences]
+    findings: list[list[SentenceFinding]] = [[] for _ in collection.sentences]
     for name in profile:
         for index, reason in CATALOGUE[name].reasons(collection):
             findings[index].append(CATALOGUE[name].finding(collection.sentences[index], reason))
@@ -156,14 +156,14 @@ def _sentence_checks(profile: Profile) -> tuple[SentenceCheck, ...]:
     return tuple(check for name in profile if isinstance(check := CATALOGUE[name], SentenceCheck))
 
 
-class Reading(NamedTuple):
+class SentencesRead(NamedTuple):
     """The sentences of a file, and a finding for each row or line that could not be read."""
 
     sentences: list[Sentence]
-    findings: list[Finding]
+    findings: list[SentenceFinding]
 
 
-def sentences_to_build(reading: Reading, refused: Profile, *, remedy: str) -> list[Sentence]:
+def sentences_to_build(reading: SentencesRead, refused: Profile, *, remedy: str) -> list[Sentence]:
     """Return the sentences of a file to build a dataset from.
 
     Args:
@@ -185,7 +185,7 @@ def finding_of(
     reason: str,
     name: str,
     line: int | None = None,
-) -> Finding:
+) -> SentenceFinding:
     """Return a finding about a file, or about one of its lines."""
     where = name if line is None else f"{name}:{line}"
-    return Finding(check, reason, CATALOGUE[check].severity, line, where)
+    return SentenceFinding(check, reason, CATALOGUE[check].severity, line, where)

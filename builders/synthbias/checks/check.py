@@ -26,7 +26,7 @@ ENTRIES = packaged_toml("builders.synthbias.checks", "checks.toml")
 """The texts, severity and certainty of each check, by name."""
 
 
-class Finding(NamedTuple):
+class SentenceFinding(NamedTuple):
     """A defect or peculiarity of one sentence."""
 
     check: str
@@ -68,9 +68,9 @@ class Check:
         """Return the index of each sentence with a finding, and the reason for it."""
         return ()
 
-    def finding(self, sentence: Sentence, reason: str) -> Finding:
+    def finding(self, sentence: Sentence, reason: str) -> SentenceFinding:
         """Return a finding about a sentence."""
-        return Finding(self.name, reason, self.severity, sentence.line, sentence.id)
+        return SentenceFinding(self.name, reason, self.severity, sentence.line, sentence.id)
 
     def as_rule(self, name: str | None = None) -> Rule:
         """Return the rule for rejecting what the check finds, described by the requirement.

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from biasboard.ground.errors import import_extra
 from builders.synthbias.checks.catalogue import CATALOGUE
-from builders.synthbias.checks.check import Finding
+from builders.synthbias.checks.check import SentenceFinding
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.mentions import wording
 
@@ -47,7 +47,7 @@ class Duplicates:
     def __len__(self) -> int:
         return len(self._wordings)
 
-    def add(self, sentence: Sentence) -> Finding | None:
+    def add(self, sentence: Sentence) -> SentenceFinding | None:
         """Remember a candidate, or return the reason why it is not new."""
         masked = wording(sentence.masked)
         key = _digest(masked)
@@ -72,7 +72,7 @@ class Duplicates:
         return None
 
 
-def _repeated(sentence: Sentence, earlier: int) -> Finding:
+def _repeated(sentence: Sentence, earlier: int) -> SentenceFinding:
     """Return the finding about a candidate whose wording with masked pronouns is that of an earlier one.
 
     Args:

@@ -28,14 +28,14 @@ from builders.synthbias.generation.generated import (
     CELL_FULL,
     DEFAULT_PER_CELL,
     NAME,
-    Limits,
+    KeepLimits,
     check,
     draft,
     limits_of,
 )
 from builders.synthbias.generation.instructions import (
     DATASET,
-    Cell,
+    DesignCell,
     Wanted,
     cells_of,
     default_folder,
@@ -43,7 +43,7 @@ from builders.synthbias.generation.instructions import (
     requests_draft,
     wanted,
 )
-from builders.synthbias.generation.written_sentences import Answers, read_answers
+from builders.synthbias.generation.written_sentences import WrittenAnswers, read_answers
 from schemas.folders.dataset_folder import MANIFEST, read_manifest, read_split
 
 PER_CELL = typer.Option(min=1, help="Number of minimal pairs that each cell of the design needs.")
@@ -89,7 +89,7 @@ def requests(
 ) -> None:
     """Write the instructions that ask a model for the sentences of each cell."""
     check_target(out, overwrite=overwrite)
-    limits = Limits(per_cell or DEFAULT_PER_CELL, near) if top_up is None else limits_of(top_up, per_cell, near)
+    limits = KeepLimits(per_cell or DEFAULT_PER_CELL, near) if top_up is None else limits_of(top_up, per_cell, near)
     state = None if top_up is None else _state_of(top_up, limits)
     cells = design_cells(pairs) if state is None or pairs is not None else cells_of_pairs_in(state.answers.samples)
     asked = _still_wanted(cells, state, limits, per_request)
@@ -111,7 +111,7 @@ def requests(
 class _State(NamedTuple):
     """The answers so far, and how far they fill the cells."""
 
-    answers: Answers
+    answers: WrittenAnswers
     have: dict[str, int]
     """Number of minimal pairs by cell key; cells without any are left out."""
     n_written: int
@@ -125,7 +125,7 @@ class _State(NamedTuple):
         return self.n_usable / self.n_written if self.n_written else 0.0
 
 
-def design_cells(n_pairs: int | None) -> list[Cell]:
+def design_cells(n_pairs: int | None) -> list[DesignCell]:
     """Return the cells of the design.
 
     Args:
@@ -142,13 +142,13 @@ def design_cells(n_pairs: int | None) -> list[Cell]:
     return list(cells_of([pairs[number * len(pairs) // n_pairs] for number in range(n_pairs)]))
 
 
-def cells_of_pairs_in(keys: Collection[str]) -> list[Cell]:
+def cells_of_pairs_in(keys: Collection[str]) -> list[DesignCell]:
     """Return all cells of the occupation pairs of which a cell is among some keys."""
     pairs = (pair for pair in occupation_pairs().kept if any(cell.key in keys for cell in cells_of([pair])))
     return list(cells_of(list(pairs)))
 
 
-def _state_of(path: Path, limits: Limits) -> _State:
+def _state_of(path: Path, limits: KeepLimits) -> _State:
     """Read and check the answers in a folder of runs, or in a generated dataset.
 
     Raises:
@@ -162,7 +162,9 @@ def _state_of(path: Path, limits: Limits) -> _State:
     return _State(answers, dict(have), n_written, have.total() + n_surplus)
 
 
-def _still_wanted(cells: Sequence[Cell], state: _State | None, limits: Limits, per_request: int) -> list[Wanted]:
+def _still_wanted(
+    cells: Sequence[DesignCell], state: _State | None, limits: KeepLimits, per_request: int
+) -> list[Wanted]:
     """Return the instructions that the cells still need; ``state`` is None before the first answers."""
     if state is None:
         return wanted(cells, {}, {}, per_cell=limits.per_cell, per_request=per_request)
@@ -184,7 +186,7 @@ _RESERVED_OPTIONS = ("--dataset", "--config", "--split", "--part", "--limit", "-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-class _Work(NamedTuple):
+class _WorkFolder(NamedTuple):
     """The working folder, which keeps requests, answers and runs between rounds."""
 
     folder: Path
@@ -200,7 +202,7 @@ class _Work(NamedTuple):
         return self.folder / "requests" / f"round-{number}"
 
 
-class _Asking(NamedTuple):
+class _Asker(NamedTuple):
     """A model, and the options for querying it."""
 
     backend: str
@@ -208,7 +210,7 @@ class _Asking(NamedTuple):
     max_cost: float | None
     further: tuple[str, ...]
     """Options passed on to ``biasboard run``."""
-    work: _Work
+    work: _WorkFolder
 
     def ask(self, dataset: Path, *more: str, spent: float = 0.0) -> None:
         """Ask the instructions of a dataset.
@@ -315,15 +317,15 @@ def generate(
     """
     target = out or Path("out/datasets") / NAME
     _check_further(context.args)
-    cells, limits = design_cells(pairs), Limits(per_cell, near)
+    cells, limits = design_cells(pairs), KeepLimits(per_cell, near)
     next_step = f"next: biasboard build synthbias annotate plan {shlex.quote(str(target))} --state out/annotation"
     if not overwrite and _is_complete(target, cells, limits, model, dataset_version):
         typer.echo(f"complete: each of the {len(cells):,} cells has {per_cell} minimal pairs in {target}")
         typer.echo(next_step)
         return
     check_target(target, overwrite=overwrite or dry_run)
-    folders = _Work(work or default_folder(NAME), model)
-    asking = _Asking(backend, model, max_cost, tuple(context.args), folders)
+    folders = _WorkFolder(work or default_folder(NAME), model)
+    asking = _Asker(backend, model, max_cost, tuple(context.args), folders)
     if dry_run:
         with tempfile.TemporaryDirectory() as folder:
             asked = _still_wanted(cells, None, limits, per_request)
@@ -347,7 +349,9 @@ def generate(
     typer.echo(next_step)
 
 
-def _is_complete(target: Path, cells: Sequence[Cell], limits: Limits, model: str, dataset_version: str | None) -> bool:
+def _is_complete(
+    target: Path, cells: Sequence[DesignCell], limits: KeepLimits, model: str, dataset_version: str | None
+) -> bool:
     """Return True if a folder holds the dataset that a generation would end with: a model's, with all cells full."""
     if not (target / MANIFEST).is_file():
         return False
@@ -401,7 +405,9 @@ class _End(NamedTuple):
     """True if the last round brought no usable sentence."""
 
 
-def _rounds(asking: _Asking, cells: Sequence[Cell], limits: Limits, *, per_request: int, pilot: int, most: int) -> _End:
+def _rounds(
+    asking: _Asker, cells: Sequence[DesignCell], limits: KeepLimits, *, per_request: int, pilot: int, most: int
+) -> _End:
     """Ask until every cell is full, a round brings nothing usable, or ``most`` rounds have passed.
 
     Raises:
@@ -427,7 +433,7 @@ def _rounds(asking: _Asking, cells: Sequence[Cell], limits: Limits, *, per_reque
     return _End(state, number, is_stuck)
 
 
-def _spent(state: _State | None, asking: _Asking) -> float:
+def _spent(state: _State | None, asking: _Asker) -> float:
     """Return the cost of earlier runs in US dollars; 0 if no limit is given."""
     if state is None or asking.max_cost is None:
         return 0.0
@@ -445,7 +451,9 @@ def _written(asked: Sequence[Wanted], folder: Path, per_request: int) -> Path:
     return folder
 
 
-def _check_pilot(state: _State, cells: Sequence[Cell], per_cell: int, per_request: int, max_cost: float | None) -> None:
+def _check_pilot(
+    state: _State, cells: Sequence[DesignCell], per_cell: int, per_request: int, max_cost: float | None
+) -> None:
     """Print the yield of the pilot and of any earlier runs.
 
     Raises:
@@ -469,7 +477,7 @@ def _check_pilot(state: _State, cells: Sequence[Cell], per_cell: int, per_reques
         )
 
 
-def _summary(number: int, state: _State, cells: Sequence[Cell], per_cell: int) -> str:
+def _summary(number: int, state: _State, cells: Sequence[DesignCell], per_cell: int) -> str:
     n_full = sum(state.have.get(cell.key, 0) >= per_cell for cell in cells)
     cost = state.answers.cost_usd
     price = "" if not cost else f", {cost:.2f} US dollars"

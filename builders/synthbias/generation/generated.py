@@ -21,11 +21,17 @@ from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.dataset.protected import digests_of, holds_protected
 from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
+from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Sentence, SentenceFinding, first_finding
 from builders.synthbias.checks.sentence import Claims
 from builders.synthbias.generation.instructions import CONFIGS, instructions_source, version
-from builders.synthbias.generation.written_sentences import ANSWER_RULES, Answered, Answers, Candidate, read_answers
-from builders.synthbias.minimal_pairs import GENDERS, items_of, split_of, take_pairs
+from builders.synthbias.generation.written_sentences import (
+    ANSWER_RULES,
+    Answered,
+    WrittenAnswers,
+    WrittenSentence,
+    read_answers,
+)
+from builders.synthbias.minimal_pairs import GENDERS, CheckedItems, items_of, split_of, take_pairs
 from schemas.documents.dataset import Reject, Source
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
@@ -49,7 +55,7 @@ CELL_FULL = Rule(name="cell_full", description="the cell had fewer minimal pairs
 _REPEATS = ("repeated_text", "repeated_wording", "repeated_apart_from_pronoun", "repeated_template", "near_duplicate")
 
 
-class Limits(NamedTuple):
+class KeepLimits(NamedTuple):
     """The limits that decide which sentences of a model are kept."""
 
     per_cell: int = DEFAULT_PER_CELL
@@ -60,7 +66,7 @@ class Limits(NamedTuple):
     """Maximum number of sentences per template: the most frequent template of the published SynthBias has 36."""
 
 
-def limits_of(path: Path, per_cell: int | None, near: float | None) -> Limits:
+def limits_of(path: Path, per_cell: int | None, near: float | None) -> KeepLimits:
     """Return the user's limits; where one is not given, that of the dataset at a path, or the default.
 
     Args:
@@ -70,20 +76,13 @@ def limits_of(path: Path, per_cell: int | None, near: float | None) -> Limits:
     """
     parameters = read_manifest(path).parameters if (path / MANIFEST).is_file() else {}
     per_cell_before, near_before = parameters.get("per_cell"), parameters.get("near_duplicates")
-    return Limits(
+    return KeepLimits(
         per_cell or (per_cell_before if isinstance(per_cell_before, int) else DEFAULT_PER_CELL),
         near if near is not None else near_before if isinstance(near_before, float) else None,
     )
 
 
-class Checked(NamedTuple):
-    """The items and rejects that result from checking candidates."""
-
-    items: tuple[CoreferenceItem, ...]
-    rejects: tuple[Reject, ...]
-
-
-def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> Draft[CoreferenceItem]:
+def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) -> Draft[CoreferenceItem]:
     """Build a draft of a generated dataset.
 
     Args:
@@ -151,8 +150,12 @@ def reject_rules() -> tuple[Rule, ...]:
 
 
 def check(
-    candidates: Iterable[Candidate], limits: Limits, *, report: Report, published: frozenset[bytes] | None = None
-) -> Checked:
+    candidates: Iterable[WrittenSentence],
+    limits: KeepLimits,
+    *,
+    report: Report,
+    published: frozenset[bytes] | None = None,
+) -> CheckedItems:
     """Turn each candidate into a minimal pair, or into a reject with the first rule that it breaks.
 
     Args:
@@ -180,10 +183,10 @@ def check(
             items.extend(items_of(candidate.slotted, template_id=None, source_row=candidate.row))
         else:
             rejects.append(Reject(candidate=text, source_row=candidate.row, rule=finding.check, reason=finding.reason))
-    return Checked(tuple(items), tuple(rejects))
+    return CheckedItems(tuple(items), tuple(rejects))
 
 
-def _finding(candidate: Candidate, seen: Duplicates, is_full: bool) -> Finding | None:
+def _finding(candidate: WrittenSentence, seen: Duplicates, is_full: bool) -> SentenceFinding | None:
     """Return the first finding about a candidate; None if it is kept.
 
     A candidate that passes the other checks is remembered, so that later ones are compared with it.
@@ -207,10 +210,10 @@ def _finding(candidate: Candidate, seen: Duplicates, is_full: bool) -> Finding |
             return finding
     named = [mention.text for mention in sides[0].occupations]
     if named != [slotted.first, slotted.second]:
-        return Finding(WRONG_ORDER.name, f"names {' and '.join(named)}, not {slotted.first} first", "error")
+        return SentenceFinding(WRONG_ORDER.name, f"names {' and '.join(named)}, not {slotted.first} first", "error")
     repeated = seen.add(sides[0])
     if repeated is None and is_full:
-        return Finding(CELL_FULL.name, "the cell has as many minimal pairs as it needs", "note")
+        return SentenceFinding(CELL_FULL.name, "the cell has as many minimal pairs as it needs", "note")
     return repeated
 
 
@@ -225,7 +228,7 @@ def _files(runs: Sequence[Answered]) -> Iterable[ExtraFile]:
             )
 
 
-def _sources(answers: Answers) -> tuple[Source, ...]:
+def _sources(answers: WrittenAnswers) -> tuple[Source, ...]:
     return (
         Source(
             name=f"answers of {answers.model.id}",
@@ -257,7 +260,7 @@ of a `pair_id` differ in exactly one token, the pronoun. `cluster` is the occupa
 and the place of the sentence in its answer."""
 
 
-def how_built(answers: Answers, per_cell: int, *, are_kept: bool) -> str:
+def how_built(answers: WrittenAnswers, per_cell: int, *, are_kept: bool) -> str:
     """Describe how the sentences were built."""
     n_answers = sum(answers.samples.values())
     cost = "a cost that is unknown, because no prices were given"
@@ -274,7 +277,9 @@ its rule. It took {answers.n_calls} calls of the model, with those repeated afte
 {_KEPT if are_kept else _LEFT_OUT}"""
 
 
-def _card(answers: Answers, limits: Limits, splits: Sequence[DraftSplit[CoreferenceItem]], *, are_kept: bool) -> Card:
+def _card(
+    answers: WrittenAnswers, limits: KeepLimits, splits: Sequence[DraftSplit[CoreferenceItem]], *, are_kept: bool
+) -> Card:
     return synthbias_card(
         data_statement=data_statement(answers.model),
         how_built=how_built(answers, limits.per_cell, are_kept=are_kept),

@@ -26,7 +26,7 @@ _OPEN = "open"
 _REFERENTS: dict[Config, tuple[Position | None, ...]] = {"type1": (None,), "type2": ("first", "second")}
 
 
-class Cell(NamedTuple):
+class DesignCell(NamedTuple):
     """A cell of the design: a type of sentence, two occupations in order of mention, and who is meant.
 
     The instruction fixes both order and referent because a model left to choose follows a habit: in the published data
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
         return "-".join((self.config, *names, self.referent or _OPEN))
 
 
-def cell_of(key: str) -> Cell | None:
+def cell_of(key: str) -> DesignCell | None:
     """Return the cell with a key; None if there is none."""
     parts = key.split("-")
     if len(parts) != 4:
@@ -56,25 +56,25 @@ def cell_of(key: str) -> Cell | None:
     for config in CONFIGS:
         for referent in _REFERENTS[config]:
             if parts[0] == config and parts[3] == (referent or _OPEN) and {parts[1], parts[2]} <= names.keys():
-                return Cell(config, names[parts[1]], names[parts[2]], referent)
+                return DesignCell(config, names[parts[1]], names[parts[2]], referent)
     return None
 
 
-def cell_of_item(item: CoreferenceItem) -> Cell:
+def cell_of_item(item: CoreferenceItem) -> DesignCell:
     """Return the cell that an item belongs to."""
     first, second = item.occupations
-    return Cell("type1" if item.referent is None else "type2", first, second, referent_position(item))
+    return DesignCell("type1" if item.referent is None else "type2", first, second, referent_position(item))
 
 
-def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[Cell]:
+def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[DesignCell]:
     """Yield the cells of occupation pairs: two of type 1 (by order) and four of type 2 (by order and referent) each."""
     for config in CONFIGS:
         for a, b in pairs:
             for first, second in ((a, b), (b, a)):
-                yield from (Cell(config, first, second, referent) for referent in _REFERENTS[config])
+                yield from (DesignCell(config, first, second, referent) for referent in _REFERENTS[config])
 
 
-class Example(NamedTuple):
+class ShownSentence(NamedTuple):
     """A sentence in the form of an answer, with the reason why it is good or bad."""
 
     before: str
@@ -105,13 +105,13 @@ def instructions_source() -> Source:
     )
 
 
-def examples(config: str) -> dict[str, tuple[Example, ...]]:
+def examples(config: str) -> dict[str, tuple[ShownSentence, ...]]:
     """Return the examples of a type, ``positive`` and ``negative``."""
     of_type = _data()[config]
-    return {kind: tuple(Example(**entry) for entry in of_type[kind]) for kind in ("positive", "negative")}
+    return {kind: tuple(ShownSentence(**entry) for entry in of_type[kind]) for kind in ("positive", "negative")}
 
 
-def instruction(cell: Cell, sample: int, n_sentences: int) -> str:
+def instruction(cell: DesignCell, sample: int, n_sentences: int) -> str:
     """Return the instruction to write sentences for a cell.
 
     Args:
@@ -141,7 +141,7 @@ def instruction(cell: Cell, sample: int, n_sentences: int) -> str:
     return "\n\n".join(parts)
 
 
-def _shown(example: Example) -> str:
+def _shown(example: ShownSentence) -> str:
     answer = json.dumps({"before": example.before, "case": example.case, "after": example.after})
     return f"- {answer} ({example.why})"
 
@@ -189,7 +189,7 @@ _MOST_INSTRUCTIONS = 20
 class Wanted(NamedTuple):
     """The instructions that a cell still needs."""
 
-    cell: Cell
+    cell: DesignCell
     first_sample: int
     """Index of the first instruction; earlier rounds asked all before it."""
     n: int
@@ -204,7 +204,7 @@ def pairs_by_cell(items: Iterable[CoreferenceItem]) -> Counter[str]:
 
 
 def wanted(
-    cells: Sequence[Cell],
+    cells: Sequence[DesignCell],
     have: Mapping[str, int],
     samples: Mapping[str, int],
     *,

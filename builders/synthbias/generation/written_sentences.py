@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
-from builders.synthbias.generation.instructions import DATASET, Cell, cell_of
+from builders.synthbias.generation.instructions import DATASET, DesignCell, cell_of
 from builders.synthbias.minimal_pairs import Slotted
 from schemas.documents.dataset import Reject
 from schemas.documents.record import Record
@@ -40,21 +40,21 @@ class Answered(NamedTuple):
         return {name: (self.folder / name).read_bytes() for name in (RECORDS, RESULT)}
 
 
-class Candidate(NamedTuple):
+class WrittenSentence(NamedTuple):
     """A sentence that a model wrote."""
 
     row: str
     """Id of the instruction and number of the sentence in its answer, as ``ID#NUMBER``."""
-    cell: Cell
+    cell: DesignCell
     slotted: Slotted
 
 
-class Answers(NamedTuple):
+class WrittenAnswers(NamedTuple):
     """The runs of one model, and the contents of its answers."""
 
     runs: tuple[Answered, ...]
     model: Model
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[WrittenSentence, ...]
     rejects: tuple[Reject, ...]
     """Answers and sentences that could not be read as candidates."""
     samples: Mapping[str, int]
@@ -67,7 +67,7 @@ class Answers(NamedTuple):
     """Ids of the instructions in the finished runs."""
 
 
-def read_answers(path: Path, report: Report) -> Answers:
+def read_answers(path: Path, report: Report) -> WrittenAnswers:
     """Read the answers of all runs at a path, ordered by their instructions.
 
     An instruction in several runs, such as a pilot and the full run after it, is read once: from the run with the most
@@ -86,7 +86,7 @@ def read_answers(path: Path, report: Report) -> Answers:
         report("reading answers", number, len(runs))
         for record in read_run(answered.folder).records:
             records.setdefault(record.item_id, record)
-    candidates: list[Candidate] = []
+    candidates: list[WrittenSentence] = []
     rejects: list[Reject] = []
     samples: dict[str, int] = {}
     for key in sorted(records):
@@ -96,9 +96,9 @@ def read_answers(path: Path, report: Report) -> Answers:
             raise DataError(f"{path}: record '{key}' names no cell of this builder; ask again: {_HOW}")
         samples[cell.key] = samples.get(cell.key, 0) + 1
         for sentence in _read_sentences(record, cell):
-            (candidates if isinstance(sentence, Candidate) else rejects).append(sentence)  # type: ignore[arg-type]
+            (candidates if isinstance(sentence, WrittenSentence) else rejects).append(sentence)  # type: ignore[arg-type]
     costs = [run.result.usage.cost_usd for run in runs]
-    return Answers(
+    return WrittenAnswers(
         runs=tuple(runs),
         model=runs[0].result.model,
         candidates=tuple(candidates),
@@ -129,7 +129,7 @@ def _runs(path: Path) -> list[Answered]:
     return sorted(ours, key=lambda run: (-run.result.signature.n_items, run.result.signature_sha256))
 
 
-def _read_sentences(record: Record, cell: Cell) -> Iterator[Candidate | Reject]:
+def _read_sentences(record: Record, cell: DesignCell) -> Iterator[WrittenSentence | Reject]:
     (exchange,) = record.exchanges
     text = exchange.text or ""
     sentences = _sentences(text) if exchange.status == "answered" else ""
@@ -167,12 +167,12 @@ def _sentences(text: str) -> Sequence[Any] | str:
     return sentences if isinstance(sentences, list) and sentences else "holds JSON without a list of sentences"
 
 
-def candidate_of(value: Any, row: str, cell: Cell) -> Candidate | Reject:
+def candidate_of(value: Any, row: str, cell: DesignCell) -> WrittenSentence | Reject:
     """Return a sentence of an answer as a candidate, or as a reject if it does not have the requested form.
 
     Args:
         value: The sentence, as parsed JSON.
-        row: Id of the instruction and number of the sentence, see :class:`Candidate`.
+        row: Id of the instruction and number of the sentence, see :class:`WrittenSentence`.
         cell: Cell that the instruction asked for.
     """
     fields = value if isinstance(value, dict) else {}
@@ -189,4 +189,4 @@ def candidate_of(value: Any, row: str, cell: Cell) -> Candidate | Reject:
     before = before.strip() + " "
     after = after.strip()
     after = f" {after}" if after[:1].isalpha() else after
-    return Candidate(row, cell, Slotted(cell.config, before, case, after, cell.first, cell.second, cell.referent))
+    return WrittenSentence(row, cell, Slotted(cell.config, before, case, after, cell.first, cell.second, cell.referent))

@@ -8,8 +8,16 @@ from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import expected_reading
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.state import State
-from builders.synthbias.annotation.vote_intake import Submission
-from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Answer, Ballot, Question, Status, Vote
+from builders.synthbias.annotation.vote_intake import SubmittedVotes
+from builders.synthbias.annotation.votes import (
+    Annotator,
+    AnnotatorKind,
+    Ballot,
+    Status,
+    Vote,
+    VoteAnswer,
+    VoteQuestion,
+)
 from schemas.items.coreference import CoreferenceItem
 
 BALLOTS = {
@@ -24,10 +32,10 @@ def right(item: CoreferenceItem) -> Ballot:
     return BALLOTS[expected_reading(item)]
 
 
-def answers(ballot: Ballot) -> dict[Question, Answer]:
+def answers(ballot: Ballot) -> dict[VoteQuestion, VoteAnswer]:
     return {
-        question: Answer.YES if answer else Answer.NO
-        for question, answer in zip(Question, ballot, strict=True)
+        question: VoteAnswer.YES if answer else VoteAnswer.NO
+        for question, answer in zip(VoteQuestion, ballot, strict=True)
         if answer is not None
     }
 
@@ -47,12 +55,12 @@ def votes(item: CoreferenceItem, annotator: str, ballot: Ballot, *, at: str = ""
 
 def submission(
     item: CoreferenceItem | str, annotator: str, ballot: Ballot, *, at: str = "", where: str = "here"
-) -> Submission:
+) -> SubmittedVotes:
     item_id = item if isinstance(item, str) else item.item_id
-    return Submission(where, item_id, annotator, answers(ballot), at, "test")
+    return SubmittedVotes(where, item_id, annotator, answers(ballot), at, "test")
 
 
-def entrance_submissions(annotator: str, *, wrong: int = 0) -> list[Submission]:
+def entrance_submissions(annotator: str, *, wrong: int = 0) -> list[SubmittedVotes]:
     """The entrance test as somebody answers it who errs on the first sentences."""
     found = []
     for number, solved in enumerate(TEST):

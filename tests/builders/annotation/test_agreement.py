@@ -13,7 +13,7 @@ from builders.synthbias.annotation.agreement import agreement_on, make_report
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.state import State
-from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Question
+from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, VoteQuestion
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous, votes
 
 
@@ -45,16 +45,16 @@ def ballots() -> dict[str, dict[str, Ballot]]:
     return found
 
 
-@pytest.mark.parametrize("question", list(Question))
+@pytest.mark.parametrize("question", list(VoteQuestion))
 def test_alpha_and_agreement_are_those_of_plain_loops(
-    question: Question, ballots: dict[str, dict[str, Ballot]]
+    question: VoteQuestion, ballots: dict[str, dict[str, Ballot]]
 ) -> None:
     pytest.importorskip("krippendorff", reason="the extra 'agreement' is not installed")
     answers = [
         [
             bool(getattr(ballot, question))
             for ballot in found.values()
-            if ballot.coherent or question is Question.COHERENT
+            if ballot.coherent or question is VoteQuestion.COHERENT
         ]
         for found in ballots.values()
     ]
@@ -78,20 +78,20 @@ def test_alpha_of_a_published_table() -> None:
         f"u{unit}": {"a": Ballot(bool(a), True, True), "b": Ballot(bool(b), True, True)}
         for unit, (a, b) in enumerate(zip(one, other, strict=True))
     }
-    found = agreement_on(Question.COHERENT, ballots)
+    found = agreement_on(VoteQuestion.COHERENT, ballots)
     assert found.krippendorff_alpha == pytest.approx(0.095, abs=5e-4)
     assert found.percent_agreement == 0.6
 
 
 def test_an_unknown_alpha_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = agreement_on(Question.COHERENT, {"i": {"a": BALLOTS["open"]}})
+    nobody = agreement_on(VoteQuestion.COHERENT, {"i": {"a": BALLOTS["open"]}})
     assert (nobody.krippendorff_alpha, nobody.alpha_reason) == (None, "no item has two votes")
-    same = agreement_on(Question.COHERENT, {"i": {"a": BALLOTS["open"], "b": BALLOTS["open"]}})
+    same = agreement_on(VoteQuestion.COHERENT, {"i": {"a": BALLOTS["open"], "b": BALLOTS["open"]}})
     assert same.percent_agreement == 1
     assert same.krippendorff_alpha is None
     assert "all votes are the same" in str(same.alpha_reason)
     monkeypatch.setitem(sys.modules, "krippendorff", None)
-    missing = agreement_on(Question.FIRST, {"i": {"a": BALLOTS["first"], "b": BALLOTS["second"]}})
+    missing = agreement_on(VoteQuestion.FIRST, {"i": {"a": BALLOTS["first"], "b": BALLOTS["second"]}})
     assert missing.krippendorff_alpha is None
     assert "install the extra 'agreement'" in str(missing.alpha_reason)
 

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from builders.synthbias.annotation.annotated import AnnotatedDataset
-from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceUnit, Score, entrance_score
+from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceScore, EntranceUnit, entrance_score
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.vote_intake import EntranceRule, take_in
-from builders.synthbias.annotation.votes import Answer, Ballot, Question
+from builders.synthbias.annotation.votes import Ballot, VoteAnswer, VoteQuestion
 from builders.synthbias.frames import open_frames, settled_frames
 from builders.synthbias.mentions import masked, mentions_in, wording
 from schemas.lexicon import gender_of_pronoun, occupations
@@ -52,17 +52,23 @@ def test_no_sentence_of_the_test_is_a_frame_of_the_dataset() -> None:
 
 def test_a_score_counts_sentences_or_answers() -> None:
     ballots = {solved.sentence.item_id: solved.answers for solved in TEST}
-    assert entrance_score(ballots, EntranceUnit.ITEM) == Score(20, 20)
+    assert entrance_score(ballots, EntranceUnit.ITEM) == EntranceScore(20, 20)
     # 16 coherent sentences have three answers, four have one.
-    assert entrance_score(ballots, EntranceUnit.ANSWER) == Score(52, 52)
+    assert entrance_score(ballots, EntranceUnit.ANSWER) == EntranceScore(52, 52)
     first = TEST[0].sentence.item_id
     wrong = {**ballots, first: Ballot(True, True, False)}
-    assert entrance_score(wrong, EntranceUnit.ITEM) == Score(19, 20)
-    assert entrance_score(wrong, EntranceUnit.ANSWER) == Score(51, 52)
+    assert entrance_score(wrong, EntranceUnit.ITEM) == EntranceScore(19, 20)
+    assert entrance_score(wrong, EntranceUnit.ANSWER) == EntranceScore(51, 52)
     # Answers about the pronoun of a sentence that is called incoherent do not matter.
     odd = next(solved.sentence.item_id for solved in TEST if solved.answers.coherent is False)
-    incoherent = Ballot.of({Question.COHERENT: Answer.NO, Question.FIRST: Answer.YES, Question.SECOND: Answer.YES})
-    assert entrance_score({**ballots, odd: incoherent}, EntranceUnit.ITEM) == Score(20, 20)
+    incoherent = Ballot.of(
+        {
+            VoteQuestion.COHERENT: VoteAnswer.NO,
+            VoteQuestion.FIRST: VoteAnswer.YES,
+            VoteQuestion.SECOND: VoteAnswer.YES,
+        }
+    )
+    assert entrance_score({**ballots, odd: incoherent}, EntranceUnit.ITEM) == EntranceScore(20, 20)
     assert entrance_score({**ballots, first: Ballot(True, True, None)}, EntranceUnit.ITEM) is None
     del ballots[first]
     assert entrance_score(ballots, EntranceUnit.ITEM) is None
@@ -86,8 +92,8 @@ def test_another_rule_judges_the_same_votes_again(annotated: AnnotatedDataset) -
 
 
 def test_a_score_is_compared_without_rounding() -> None:
-    assert Score(16, 20).reaches(80)
-    assert not Score(15, 20).reaches(80)
-    assert not Score(41, 52).reaches(79)
-    assert Score.parse("17/20") == Score(17, 20)
-    assert Score.parse("passed") is None
+    assert EntranceScore(16, 20).reaches(80)
+    assert not EntranceScore(15, 20).reaches(80)
+    assert not EntranceScore(41, 52).reaches(79)
+    assert EntranceScore.parse("17/20") == EntranceScore(17, 20)
+    assert EntranceScore.parse("passed") is None

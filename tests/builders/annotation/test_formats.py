@@ -29,7 +29,7 @@ from builders.synthbias.annotation.platforms import (
 from builders.synthbias.annotation.safe_csv import render_records
 from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.vote_intake import Intake, take_in
-from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Question, Status, Vote
+from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, Vote, VoteQuestion
 from schemas.items.coreference import CoreferenceItem
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous
 
@@ -242,7 +242,7 @@ def filled(text: str, name: str, answers: Callable[[str], Ballot], *, separator:
     rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
     for row in rows:
         given = ("" if answer is None else WORDS[answer].upper() for answer in answers(row["item_id"]))
-        row |= {"annotator_id": row["annotator_id"] or name} | dict(zip(Question, given, strict=True))
+        row |= {"annotator_id": row["annotator_id"] or name} | dict(zip(VoteQuestion, given, strict=True))
     sheet = io.StringIO(newline="")
     writer = csv.DictWriter(sheet, list(rows[0]), delimiter=separator)
     writer.writeheader()

@@ -14,7 +14,7 @@ from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_o
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft, read_submissions
 from builders.synthbias.annotation.state import read_state
-from builders.synthbias.annotation.votes import AnnotatorKind, Question, Status
+from builders.synthbias.annotation.votes import AnnotatorKind, Status, VoteQuestion
 from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
@@ -60,7 +60,7 @@ def write_answers(path: Path, dataset: Path) -> None:
     for item in read_split(dataset, entry):
         assert isinstance(item, InstructionItem)
         if item.item_id in right:
-            pairs = zip(Question, right[item.item_id], strict=True)
+            pairs = zip(VoteQuestion, right[item.item_id], strict=True)
             text = json.dumps({str(question): "yes" if answer else "no" for question, answer in pairs})
         else:
             text = SAYS[n_asked % len(SAYS)]

@@ -22,7 +22,7 @@ from builders.synthbias.annotation.session import Session, Turn, check_annotator
 from builders.synthbias.annotation.state import State, locked, read_state, write_state
 from builders.synthbias.annotation.vote_intake import take_in
 from builders.synthbias.annotation.vote_page import MOST_BYTES, open_server, turn_json
-from builders.synthbias.annotation.votes import AnnotatorKind, Answer, Ballot, Question
+from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, VoteAnswer, VoteQuestion
 from tests.builders.annotation.made_votes import (
     BALLOTS,
     active,
@@ -117,7 +117,7 @@ def test_undo_asks_the_last_sentence_again(annotated: AnnotatedDataset, tmp_path
     asked = turn.sentence
     answer_right(found, turn)
     assert found.undo().sentence == asked
-    withdrawn = [vote for vote in read_state(tmp_path).rows if vote.answer is Answer.WITHDRAWN]
+    withdrawn = [vote for vote in read_state(tmp_path).rows if vote.answer is VoteAnswer.WITHDRAWN]
     assert len(withdrawn) == 1 + len(answers(TEST[1].answers)) + 3
 
 
@@ -136,7 +136,7 @@ def test_a_vote_that_is_not_asked_for_is_refused(annotated: AnnotatedDataset, tm
     with pytest.raises(DataError, match="a question is not answered"):
         found.vote("entrance-01", answers(Ballot(True, None, True)))
     with pytest.raises(DataError, match="a question is not answered"):
-        found.vote("entrance-01", dict.fromkeys(Question, Answer.WITHDRAWN))
+        found.vote("entrance-01", dict.fromkeys(VoteQuestion, VoteAnswer.WITHDRAWN))
     assert read_state(tmp_path).rows == ()
 
 

@@ -15,7 +15,14 @@ from biasboard.ground.plain_text import protected, unprotected
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.safe_csv import read_rows, render
 from builders.synthbias.annotation.state import State, pseudonyms, read_state, write_state
-from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Answer, Question, Vote, standing_votes
+from builders.synthbias.annotation.votes import (
+    Annotator,
+    AnnotatorKind,
+    Vote,
+    VoteAnswer,
+    VoteQuestion,
+    standing_votes,
+)
 from tests.builders.annotation.made_votes import BALLOTS, active, votes
 
 
@@ -62,21 +69,21 @@ def test_votes_only_grow_and_old_bytes_stay(annotated: AnnotatedDataset, tmp_pat
 
 
 def test_a_withdrawn_vote_makes_room_for_the_next() -> None:
-    def vote(answer: Answer, at: str) -> Vote:
+    def vote(answer: VoteAnswer, at: str) -> Vote:
         return Vote(
             item_id="i",
             pair_id="p",
             annotator_id="anna",
-            question=Question.COHERENT,
+            question=VoteQuestion.COHERENT,
             answer=answer,
             submitted_at=at,
             source="",
         )
 
-    rows = [vote(Answer.YES, "1"), vote(Answer.NO, "2"), vote(Answer.WITHDRAWN, "3")]
+    rows = [vote(VoteAnswer.YES, "1"), vote(VoteAnswer.NO, "2"), vote(VoteAnswer.WITHDRAWN, "3")]
     assert standing_votes(rows[:2]) == {rows[0].key: rows[0]}
     assert standing_votes(rows) == {}
-    again = vote(Answer.NO, "4")
+    again = vote(VoteAnswer.NO, "4")
     assert standing_votes([*rows, again]) == {again.key: again}
 
 

@@ -13,7 +13,7 @@ from builders.synthbias.annotation.deciding import (
     Count,
     Expected,
     StopRule,
-    Tally,
+    VoteTally,
     is_accepted,
     is_enough,
     reading_of,
@@ -94,13 +94,13 @@ BOUNDARY: tuple[tuple[str, tuple[Count, Count, Count], Expected, bool, bool], ..
 def test_the_boundary_cases(
     name: str, counts: tuple[Count, Count, Count], expected: Expected, enough: bool, accepted: bool
 ) -> None:
-    tally = Tally(*counts)
+    tally = VoteTally(*counts)
     assert is_enough(tally, expected, PAPER) == enough, name
     assert is_accepted(tally, expected) == accepted, name
 
 
 def test_what_settles_on_the_other_occupation_is_not_accepted() -> None:
-    tally = Tally(Count(4, 4), Count(0, 4), Count(4, 4))
+    tally = VoteTally(Count(4, 4), Count(0, 4), Count(4, 4))
     assert reading_of(tally) == "second"
     assert not is_accepted(tally, "first")
     assert not is_accepted(tally, "first", relabel=True)
@@ -108,10 +108,10 @@ def test_what_settles_on_the_other_occupation_is_not_accepted() -> None:
 
 
 def test_relabelling_accepts_type_2_that_is_open_and_nothing_else() -> None:
-    is_open = Tally(Count(4, 4), Count(3, 4), Count(4, 4))
+    is_open = VoteTally(Count(4, 4), Count(3, 4), Count(4, 4))
     assert not is_accepted(is_open, "first")
     assert is_accepted(is_open, "first", relabel=True)
-    assert not is_accepted(Tally(Count(4, 4), Count(4, 4), Count(0, 4)), "open", relabel=True)
+    assert not is_accepted(VoteTally(Count(4, 4), Count(4, 4), Count(0, 4)), "open", relabel=True)
 
 
 def test_votes_that_pass_the_first_question_leave_at_least_four_for_the_others() -> None:
@@ -120,12 +120,12 @@ def test_votes_that_pass_the_first_question_leave_at_least_four_for_the_others()
         assert all(yes >= 4 for yes in range(n + 1) if Count(yes, n).above_three_quarters)
 
 
-def futures(tally: Tally, n: int) -> set[Tally]:
+def futures(tally: VoteTally, n: int) -> set[VoteTally]:
     """Every tally after n more ballots, by going through them one by one."""
     found = {tally}
     for _ in range(n):
         found = {
-            Tally(
+            VoteTally(
                 Count(one.coherent.yes + coherent, one.coherent.n + 1),
                 Count(one.first.yes + (coherent and first), one.first.n + coherent),
                 Count(one.second.yes + (coherent and second), one.second.n + coherent),
@@ -136,8 +136,8 @@ def futures(tally: Tally, n: int) -> set[Tally]:
     return found
 
 
-def tallies(n: int) -> list[Tally]:
-    return sorted(futures(Tally(Count(0, 0), Count(0, 0), Count(0, 0)), n))
+def tallies(n: int) -> list[VoteTally]:
+    return sorted(futures(VoteTally(Count(0, 0), Count(0, 0), Count(0, 0)), n))
 
 
 @pytest.mark.parametrize("expected", ["open", "first"])
@@ -149,11 +149,11 @@ def test_decisive_stops_exactly_when_no_further_votes_can_change_the_verdict(exp
             assert is_enough(tally, expected, DECISIVE) == (len(ends) == 1), tally
             stopped += len(ends) == 1
     assert stopped > 50
-    assert not is_enough(Tally(Count(0, 3), Count(0, 0), Count(0, 0)), expected, DECISIVE)
+    assert not is_enough(VoteTally(Count(0, 3), Count(0, 0), Count(0, 0)), expected, DECISIVE)
 
 
 def test_a_reject_that_more_votes_could_rescue_is_not_decisive() -> None:
-    tally = Tally(Count(3, 4), Count(3, 3), Count(3, 3))
+    tally = VoteTally(Count(3, 4), Count(3, 3), Count(3, 3))
     assert is_enough(tally, "open", PAPER)
     assert not is_enough(tally, "open", DECISIVE)
     assert any(is_accepted(after, "open") for after in futures(tally, 6))
@@ -193,7 +193,7 @@ def simulated(accuracy: float, expected: Expected, rule: StopRule, rng: np.rando
         for n in range(1, MAX_VOTES + 1):
             n_coherent = int(coherent[item, :n].sum())
             first, second = (int(total) for total in yes[item, :n].sum(axis=0))
-            tally = Tally(Count(n_coherent, n), Count(first, n_coherent), Count(second, n_coherent))
+            tally = VoteTally(Count(n_coherent, n), Count(first, n_coherent), Count(second, n_coherent))
             if is_enough(tally, expected, rule):
                 break
         n_votes += n
