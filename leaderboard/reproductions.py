@@ -14,7 +14,7 @@ from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.reported_tables import table_of_file
 from leaderboard.toml_documents import read_documents
-from schemas.documents.reproduction import Measure, PaperPart, Reproduction
+from schemas.documents.reproduction import PaperMeasure, PaperPart, Reproduction
 
 
 @cache
@@ -75,7 +75,7 @@ def _problems_of_part(part: PaperPart, figures: set[str], recounts: set[str]) ->
         yield f"parts: {part.number}: nothing computes '{unknown[0]}'; have: {', '.join(sorted(recounts)) or 'none'}"
 
 
-def _measures(paper: Reproduction) -> Iterator[tuple[str, Measure]]:
+def _measures(paper: Reproduction) -> Iterator[tuple[str, PaperMeasure]]:
     for number, claim in enumerate(paper.claims):
         for measure in (claim.higher, claim.lower, *claim.orders):
             if measure is not None:
@@ -85,7 +85,7 @@ def _measures(paper: Reproduction) -> Iterator[tuple[str, Measure]]:
             yield f"parts: {part.number}: measures.{key}", measure
 
 
-def _set_rows(paper: Reproduction, measure: Measure) -> tuple[str, ...]:
+def _set_rows(paper: Reproduction, measure: PaperMeasure) -> tuple[str, ...]:
     return set_row_names(load_benchmark(measure.benchmark or paper.benchmarks[0]).compared_over_sets)
 
 

@@ -193,7 +193,7 @@ class TaskInfo(NamedTuple):
     output_language: str
 
 
-class Refusal(NamedTuple):
+class TaskRefusal(NamedTuple):
     """The reason why a task is dropped."""
 
     rule: Rule
@@ -256,16 +256,18 @@ def is_candidate(info: TaskInfo) -> bool:
     )
 
 
-def info_refusal(info: TaskInfo) -> Refusal | None:
+def info_refusal(info: TaskInfo) -> TaskRefusal | None:
     """Return why the filter drops a candidate, judging by the list of all tasks; None if it does not."""
     if (info.input_language, info.output_language) != ("English", "English"):
-        return Refusal(LANGUAGE, f"its languages are {info.input_language or '?'} and {info.output_language or '?'}")
+        return TaskRefusal(
+            LANGUAGE, f"its languages are {info.input_language or '?'} and {info.output_language or '?'}"
+        )
     if info.name in _EXCLUDED or "incorrect_answer" in info.name:
-        return Refusal(EXCLUDED, "the publication leaves it out")
+        return TaskRefusal(EXCLUDED, "the publication leaves it out")
     return None
 
 
-def content_refusal(content: TaskContent, labels: Sequence[str], *, is_filter: bool) -> Refusal | None:
+def content_refusal(content: TaskContent, labels: Sequence[str], *, is_filter: bool) -> TaskRefusal | None:
     """Return why a task is dropped, judging by its content; None if it is not.
 
     Args:
@@ -275,15 +277,15 @@ def content_refusal(content: TaskContent, labels: Sequence[str], *, is_filter: b
     """
     n = len(content.instances)
     if n <= N_SUPPORT:
-        return Refusal(TOO_FEW, f"{n} items can be used, and {N_SUPPORT + 1} are needed")
+        return TaskRefusal(TOO_FEW, f"{n} items can be used, and {N_SUPPORT + 1} are needed")
     if len(labels) < 2:
-        return Refusal(ONE_LABEL, f"the only label is '{labels[0]}'")
+        return TaskRefusal(ONE_LABEL, f"the only label is '{labels[0]}'")
     if len(labels) >= _MOST_LABELS:
-        return Refusal(MANY_LABELS, f"it has {len(labels)} labels")
+        return TaskRefusal(MANY_LABELS, f"it has {len(labels)} labels")
     if is_filter:
         mean = sum(len(instance.outputs) for instance in content.instances) / n
         if mean >= _MOST_OUTPUTS:
-            return Refusal(MANY_OUTPUTS, f"its items have {mean:.2f} outputs on average")
+            return TaskRefusal(MANY_OUTPUTS, f"its items have {mean:.2f} outputs on average")
         if n < _LEAST_ITEMS:
-            return Refusal(SMALL, f"it has {n} items")
+            return TaskRefusal(SMALL, f"it has {n} items")
     return None

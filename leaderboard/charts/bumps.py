@@ -22,7 +22,7 @@ LEAST_ROWS = 3
 """Smallest number of rows whose orders are compared: those of two are the same or reversed, whatever they are worth."""
 
 
-class Order(NamedTuple):
+class BumpColumn(NamedTuple):
     """A column of a bump chart: values by which its rows are ordered."""
 
     title: str
@@ -32,7 +32,7 @@ class Order(NamedTuple):
     """Best value; rows are ordered by their distance from it."""
 
 
-def bump_chart(names: Sequence[str], orders: Sequence[Order], *, subject: str) -> Chart | None:
+def bump_chart(names: Sequence[str], orders: Sequence[BumpColumn], *, subject: str) -> Chart | None:
     """Draw the order of the rows in each column, with a line for each row.
 
     Rows without a value in every column are left out, since places among different rows cannot be compared. Above each

@@ -27,7 +27,7 @@ _ABOVE = 10
 """Distance of the names of the columns from the grid."""
 
 
-class Cell(NamedTuple):
+class GridCell(NamedTuple):
     """A cell of a grid."""
 
     value: float | None
@@ -40,7 +40,7 @@ class Cell(NamedTuple):
 def grid(
     rows: Sequence[str],
     columns: Sequence[str],
-    cells: Sequence[Sequence[Cell | None]],
+    cells: Sequence[Sequence[GridCell | None]],
     *,
     column_title: str,
     alt: str,
@@ -98,7 +98,7 @@ def grid(
     return drawing.chart(alt)
 
 
-def _step(cell: Cell, palest: float) -> int | None:
+def _step(cell: GridCell, palest: float) -> int | None:
     """Return the number of the colour of a cell; None for none."""
     if cell.value is None or cell.is_pale:
         return None

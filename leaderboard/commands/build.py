@@ -27,7 +27,7 @@ from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.board_files import CONFIG, SITE, keys_folder, site_folder
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import embedded_folder, open_book
-from leaderboard.verify.loading import Loaded, load
+from leaderboard.verify.loading import LoadedResults, load
 from leaderboard.verify.submissions import read_register
 from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside
 from schemas.printed import with_format
@@ -134,7 +134,7 @@ def build(
         return built
 
 
-def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
+def _refuse_unsound(loaded: LoadedResults, *, skip_invalid: bool) -> None:
     if loaded.left_out and not skip_invalid:
         for result in loaded.left_out:
             _say(f"error: {printable(result.reason, most=_MOST)}")

@@ -35,7 +35,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SITE = re.compile(r"https?://[^\s\"<>]+")
 
 
-class Refusal(NamedTuple):
+class NotExported(NamedTuple):
     """A result that is not exported, and the reason."""
 
     place: str
@@ -82,8 +82,8 @@ def export(
     _check_one_dataset(sound, addresses)
     refused = chosen.refused(sound)
     files = list(chosen.write([one for one in sound if one.folder not in refused], addresses, out))
-    reasons = [one for one in told if isinstance(one, Refusal)]
-    reasons += [Refusal(str(folder), reason) for folder, reason in refused.items()]
+    reasons = [one for one in told if isinstance(one, NotExported)]
+    reasons += [NotExported(str(folder), reason) for folder, reason in refused.items()]
     for refusal in reasons:
         print(f"not exported: {printable(refusal.place)}: {printable(refusal.reason, most=2_000)}", file=sys.stderr)
     for file in files:
@@ -116,12 +116,12 @@ def _check_one_dataset(results: Sequence[VerifiedResult], addresses: Addresses) 
 
 def _verified(
     paths: Sequence[Path], results: Path, datasets: Path, book: KeyBook, memory: Memory
-) -> Iterator[VerifiedResult | Refusal]:
+) -> Iterator[VerifiedResult | NotExported]:
     """Yield every result at some paths with what an export says about it, or the reason why it is not exported."""
     found: list[tuple[Path, Root]] = []
     for place in paths:
         for one in _found(place, results):
-            if isinstance(one, Refusal):
+            if isinstance(one, NotExported):
                 yield one
             elif one not in found:
                 found.append(one)
@@ -132,21 +132,21 @@ def _verified(
     manifests = _manifests(datasets)
     for (path, root), outcome in zip(found, outcomes, strict=True):
         if not isinstance(outcome, Entry):
-            yield Refusal(str(path.parent), outcome.reason.removeprefix(f"{root.place(path)}/"))
+            yield NotExported(str(path.parent), outcome.reason.removeprefix(f"{root.place(path)}/"))
             continue
         try:
             yield _described(path, outcome, book, manifests, memory)
         except (BiasboardError, OSError) as error:
-            yield Refusal(str(path.parent), str(error))
+            yield NotExported(str(path.parent), str(error))
 
 
-def _found(place: Path, results: Path) -> Iterator[tuple[Path, Root] | Refusal]:
+def _found(place: Path, results: Path) -> Iterator[tuple[Path, Root] | NotExported]:
     """Yield the results at a path with their origin: accepted below the folder of accepted results, else local."""
     folder = place.parent if place.name == RESULT else place
     is_accepted = folder.resolve().is_relative_to(results.resolve())
     for searched in results_at(place):
         if searched.problem is not None:
-            yield Refusal(str(searched.path), searched.problem)
+            yield NotExported(str(searched.path), searched.problem)
         elif is_accepted:
             # The register names places relative to the folder of all accepted results.
             yield results / searched.path.resolve().relative_to(results.resolve()), Root(results, "accepted")

@@ -69,7 +69,7 @@ class ExampleGroup(NamedTuple):
     """The examples; empty if their texts must not be shown."""
 
 
-class Answers(NamedTuple):
+class ResultExamples(NamedTuple):
     """The examples and downloads of a result; a baseline has none."""
 
     groups: tuple[ExampleGroup, ...]
@@ -93,7 +93,7 @@ class Answers(NamedTuple):
         return None if self.warning is not None else next((view for view in wrong if view.doubt is None), None)
 
 
-def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: str | None) -> Answers:
+def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: str | None) -> ResultExamples:
     """Prepare the examples and downloads of a result.
 
     Args:
@@ -105,7 +105,7 @@ def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: st
     withheld = why_withheld(entry, manifest)
     # One command makes a baseline's answers again, and on a fresh clone they would be most of the site.
     if entry.is_baseline:
-        return Answers((), (), withheld, None, None)
+        return ResultExamples((), (), withheld, None, None)
     # Who withheld the texts may want them nowhere, unless it was for others who published them under a free licence.
     published, task = published_part(entry), load_task(entry.result.signature.task)
     is_free = published is not None and (manifest is None or manifest.redistributable)
@@ -115,7 +115,7 @@ def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: st
         views = tuple(_view(record, task, fold=warning is not None) for record in records) if is_shown else ()
         groups.append(ExampleGroup(kind, _KINDS[kind], n, tuple(record.item_id for record in records), views))
     downloads = () if withheld else tuple(_downloads(entry, stem))
-    return Answers(tuple(groups), downloads, withheld, warning, published)
+    return ResultExamples(tuple(groups), downloads, withheld, warning, published)
 
 
 def rule() -> str:

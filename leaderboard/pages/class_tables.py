@@ -21,8 +21,8 @@ from evaluators.task import ClassAccuracy, ClassReport, CorrectedClasses, load_t
 from leaderboard.charts.curves import curves
 from leaderboard.charts.rows import strips
 from leaderboard.charts.values import Panel
-from leaderboard.pages.exports import Files, Line, Table
-from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.pages.exports import DownloadTable, Files, Line
+from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.fields import Columns
 from leaderboard.verify.entries import Entry
 from leaderboard.verify.intake import contents_of
@@ -56,7 +56,7 @@ class ClassTable(NamedTuple):
     """The corrections that there are, of which the first is none."""
     missing: tuple[CorrectedClasses, ...]
     """Those that there are not, with reasons."""
-    table: Table
+    table: DownloadTable
     """The accuracies of all classes, then measures over them: a line for each column."""
     most_frequent: str
     constant_accuracy: float
@@ -66,7 +66,7 @@ class ClassTable(NamedTuple):
     above: tuple[str, ...]
     """Headings of the columns whose accuracy over all items is larger."""
     n_items: int
-    pictures: tuple[Picture, ...]
+    pictures: tuple[PageChart, ...]
 
 
 def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
@@ -96,7 +96,7 @@ def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
     return ClassTable(
         columns=columns,
         missing=tuple(column for column in known if not column.accuracies),
-        table=Table(
+        table=DownloadTable(
             Files(f"files/{stem.rpartition('/')[2]}-classes"),
             _COLUMNS,
             [tuple(line.values()) for line in _lines(entry, report, columns)],
@@ -158,7 +158,7 @@ def _lines(entry: Entry, report: ClassReport, columns: Sequence[CorrectedClasses
 
 def _accuracy_pictures(
     columns: Sequence[CorrectedClasses], labels: Sequence[str], accuracy: Metric, stem: str
-) -> Iterator[Picture]:
+) -> Iterator[PageChart]:
     if not 1 < len(labels) <= _MOST_DRAWN:
         return
     before, *corrected = columns
@@ -184,7 +184,7 @@ def _accuracy_pictures(
         )
 
 
-def _lorenz_picture(columns: Sequence[CorrectedClasses], accuracy: Metric, stem: str) -> Iterator[Picture]:
+def _lorenz_picture(columns: Sequence[CorrectedClasses], accuracy: Metric, stem: str) -> Iterator[PageChart]:
     n_classes = len(columns[0].accuracies)
     places = np.linspace(0.0, 1.0, min(n_classes, _MOST_PLACES) + 1)
     shares = [np.interp(places, *lorenz_curve(_values(column))) for column in columns]

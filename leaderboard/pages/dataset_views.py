@@ -23,7 +23,7 @@ from evaluators.benchmark import PublishedPart
 from leaderboard.benchmark_pages import CountTable, load_pages
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.answers import published_part
-from leaderboard.pages.exports import Files, Table
+from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.fields import Columns, Fields, T, attributes
 from schemas.documents.board import AnswerKey
@@ -148,14 +148,14 @@ class DatasetView:
         return None if self.manifest is None else _rebuilding(self.manifest)
 
     @cached_property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, DownloadTable]:
         """The tables that the page offers for download, by name, of which some may be empty."""
         manifest = self.manifest
         kinds = () if manifest is None else (("reject", manifest.rejects), ("flag", manifest.flags))
         stem, about = f"files/dataset-{PurePosixPath(self.page).stem}", {"dataset": self.title}
 
-        def table(name: str, fields: Fields[T], rows: Iterable[T]) -> Table:
-            return Table.of(Files(f"{stem}-{name}"), fields, rows, about=about)
+        def table(name: str, fields: Fields[T], rows: Iterable[T]) -> DownloadTable:
+            return DownloadTable.of(Files(f"{stem}-{name}"), fields, rows, about=about)
 
         found = {
             "splits": table("splits", _SPLITS, () if manifest is None else manifest.splits),
@@ -165,7 +165,7 @@ class DatasetView:
         }
         for one in self.count_tables:
             columns: Columns = {heading.lower(): int if number else str for number, heading in enumerate(one.columns)}
-            found[one.name] = Table(Files(f"{stem}-{one.name}"), columns, one.rows, about=about)
+            found[one.name] = DownloadTable(Files(f"{stem}-{one.name}"), columns, one.rows, about=about)
         return found
 
     @property
@@ -284,9 +284,9 @@ _DATASETS: Fields[DatasetView] = {
 }
 
 
-def datasets_table(views: Sequence[DatasetView]) -> Table:
+def datasets_table(views: Sequence[DatasetView]) -> DownloadTable:
     """Return one row for each dataset."""
-    return Table.of(Files("files/datasets"), _DATASETS, views)
+    return DownloadTable.of(Files("files/datasets"), _DATASETS, views)
 
 
 def _rebuilding(manifest: Manifest) -> str | None:

@@ -74,7 +74,7 @@ class Files(NamedTuple):
         return f"{self.stem}.bib"
 
 
-class Table(NamedTuple):
+class DownloadTable(NamedTuple):
     """A table for download."""
 
     files: Files
@@ -86,9 +86,11 @@ class Table(NamedTuple):
     """Further metadata of the Parquet file besides the signature, by name."""
 
     @staticmethod
-    def of(files: Files, fields: Fields[T], things: Iterable[T], about: Mapping[str, str] | None = None) -> Table:
+    def of(
+        files: Files, fields: Fields[T], things: Iterable[T], about: Mapping[str, str] | None = None
+    ) -> DownloadTable:
         """Return a table with a row about each of some things."""
-        return Table(files, columns_of(fields), [values_of(fields, one) for one in things], about=about or {})
+        return DownloadTable(files, columns_of(fields), [values_of(fields, one) for one in things], about=about or {})
 
     @property
     def lines(self) -> list[Line]:

@@ -26,14 +26,14 @@ from leaderboard.benchmark_figures import (
     Strips,
 )
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.charts.bumps import Order, bump_chart
+from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.charts.curves import Cloud, Spot, chosen, curves, multiples
-from leaderboard.charts.grids import Cell, grid
+from leaderboard.charts.grids import GridCell, grid
 from leaderboard.charts.rows import strips
 from leaderboard.charts.values import Panel, interval_of
 from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import slug
-from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Scope, scope_of, tables_of
 from leaderboard.ranking.rows import Table
@@ -99,7 +99,7 @@ class Subject(NamedTuple):
         return replace(metrics[0], value=fmean(values), interval=None, interval_reason=reason)
 
 
-def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:
+def figures_of(board: Board) -> dict[Scope, tuple[PageChart, ...]]:
     """Return the figures of the models that were asked alike, for each way to ask."""
     tables: dict[Scope, list[Table]] = {}
     for benchmark in board.benchmarks:
@@ -113,7 +113,7 @@ def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:
     }
 
 
-def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
+def figures_of_result(entry: Entry, stem: str) -> tuple[PageChart, ...]:
     """Return the figures that show a single result, for its page.
 
     Args:
@@ -169,7 +169,7 @@ def subjects_of(tables: Sequence[Table]) -> list[Subject]:
     return [one._replace(adapted=adapted.get(identity)) for identity, one in subjects.items() if identity not in taken]
 
 
-def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str) -> Iterator[Picture]:
+def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str) -> Iterator[PageChart]:
     models = [subject for subject in subjects if not subject.is_baseline] or subjects
     for figure in figures:
         chart = _chart(figure, models)
@@ -387,7 +387,7 @@ def _bump_chart(figure: BumpChart, models: Sequence[Subject]) -> Chart | None:
     return bump_chart(
         [model.label for model in asked],
         [
-            Order(ordering.label, [_ordered_by(ordering, model) for model in asked], figure.ideal)
+            BumpColumn(ordering.label, [_ordered_by(ordering, model) for model in asked], figure.ideal)
             for ordering in figure.orderings
         ],
         subject=figure.subject,
@@ -421,7 +421,7 @@ def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
         labels,
         [
             [
-                Cell(None) if metric is None else Cell(metric.value, is_pale=interval_of(metric)[0] <= chance)
+                GridCell(None) if metric is None else GridCell(metric.value, is_pale=interval_of(metric)[0] <= chance)
                 for metric in of_model
             ]
             for of_model in rows
@@ -456,7 +456,7 @@ def _matrix(figure: Matrix, models: Sequence[Subject]) -> Chart | None:
     means = {place: fmean(of_place) for place, of_place in values.items() if of_place}
     cells = [
         [
-            Cell(means.get((row, column)), is_framed=figure.frames_diagonal and row == column)
+            GridCell(means.get((row, column)), is_framed=figure.frames_diagonal and row == column)
             if (row, column) in shown
             else None
             for column in names

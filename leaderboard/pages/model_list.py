@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
-from leaderboard.pages.exports import Files, Table
+from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.model_views import ModelView
 from leaderboard.ranking.fields import Fields, Kind, Scalar
 from leaderboard.verify.entries import Provenance
@@ -124,6 +124,6 @@ def population(models: Sequence[ModelView]) -> str:
     return f"{models_of}: {told}; {rule}.{newest} {joins}"
 
 
-def models_table(models: Sequence[ListedModel]) -> Table:
+def models_table(models: Sequence[ListedModel]) -> DownloadTable:
     """Return one row for each model."""
-    return Table.of(Files("files/models"), _FIELDS, models)
+    return DownloadTable.of(Files("files/models"), _FIELDS, models)

@@ -15,8 +15,8 @@ from leaderboard.verify.entries import Entry
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.model_summary import (
     BenchmarkSummary,
-    Difference,
     MeasureValue,
+    ModelDifference,
     ModelSummary,
     NamedValue,
     Outcome,
@@ -177,14 +177,14 @@ def _at_worst(row: Row, metric: Metric) -> float | None:
     return metric.value if is_bounded or all(count.scored == count.items for count in counts) else None
 
 
-def _difference(column: ProfileColumn, identity: str, other: str | None) -> Difference | None:
+def _difference(column: ProfileColumn, identity: str, other: str | None) -> ModelDifference | None:
     """Return what the table of a measure says of two models; None if it does not compare them."""
     found = next((one for one in column.pairs if {one.first, one.second} == {identity, other}), None)
     theirs = None if other is None else column.metrics.get(other)
     if found is None or theirs is None or theirs.value is None:
         return None
     seen = found.seen_from(identity)
-    return Difference(
+    return ModelDifference(
         value=theirs.value,
         lead=seen.lead,
         low=seen.low,

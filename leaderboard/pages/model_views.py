@@ -13,13 +13,13 @@ from leaderboard.benchmark_pages import Column, SliceFact
 from leaderboard.charts.rows import dots
 from leaderboard.charts.values import RowValue
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
-from leaderboard.pages.answers import Answers, make_answers
+from leaderboard.pages.answers import ResultExamples, make_answers
 from leaderboard.pages.class_tables import ClassTable, class_table
 from leaderboard.pages.definitions import define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import slug
-from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.pages.summaries import doubts_of, uneven_groups
 from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.rows import Row
@@ -53,19 +53,19 @@ class Placement:
     """Metrics on all items, without variants."""
     variants: tuple[Metric, ...]
     """Variants of metrics on all items, which the page folds away."""
-    answers: Answers
+    answers: ResultExamples
     doubts: tuple[str, ...]
     """Sentences on the items that count and on answers that may be damaged."""
     uneven: tuple[str, ...]
     """Sentences on groups of items that differ separably, one for each metric and group."""
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
-    pictures: tuple[Picture, ...]
+    pictures: tuple[PageChart, ...]
     of_classes: ClassTable | None
     """Classes before and after corrections; None unless the result is of one task with classes."""
 
     @property
-    def all_pictures(self) -> tuple[Picture, ...]:
+    def all_pictures(self) -> tuple[PageChart, ...]:
         """The charts of the page, those of classes first."""
         return (*(self.of_classes.pictures if self.of_classes else ()), *self.pictures)
 
@@ -186,7 +186,7 @@ def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> t
     return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
 
 
-def _pictures(section: TableView, entry: Entry, slices: Sequence[Slice], stem: str) -> Iterator[Picture]:
+def _pictures(section: TableView, entry: Entry, slices: Sequence[Slice], stem: str) -> Iterator[PageChart]:
     """Yield the first two metrics of the table by group, then the charts that the benchmark describes."""
     pages = section.pages
     shown = [

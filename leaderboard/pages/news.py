@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
 from biasboard.ground.plain_text import printable
-from leaderboard.pages.exports import Files, Table
+from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.rows import Row
@@ -189,11 +189,11 @@ def by_benchmark(news: Sequence[News]) -> tuple[News, ...]:
     )
 
 
-def news_table(news: Sequence[News]) -> Table:
+def news_table(news: Sequence[News]) -> DownloadTable:
     """Return one row for each event."""
     names = ("date", "event", "model", "table", "text", "now", "place", "page")
     rows = [tuple(getattr(one, name) or None for name in names) for one in news]
-    return Table(Files("files/news"), dict.fromkeys(names, str), rows)
+    return DownloadTable(Files("files/news"), dict.fromkeys(names, str), rows)
 
 
 def feed(news: Sequence[News], address: str | None) -> str | None:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD, H100
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages
-from leaderboard.charts.bumps import Order, bump_chart
+from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import anchor_of, result_page, row_anchor
 from leaderboard.pages.markup import slug
-from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Scope, scope_of, tables_of
 from leaderboard.ranking.reproduced import (
@@ -70,7 +70,7 @@ class Spent(NamedTuple):
         return sum(cell.seconds for cell in self.cells.values())
 
 
-class Column(NamedTuple):
+class ComparedMeasure(NamedTuple):
     """A compared measure."""
 
     key: str
@@ -87,7 +87,7 @@ class PaperView:
 
     compared: ReproducedPaper
     citation: Paper
-    pictures: Mapping[str, tuple[Picture, ...]]
+    pictures: Mapping[str, tuple[PageChart, ...]]
     """Figures of each table or figure of the paper, by its number."""
     benchmark_pages: tuple[tuple[str, str | None], ...]
     """Heading and page of each benchmark of the paper; no page of one without results."""
@@ -129,7 +129,7 @@ class PaperView:
         """Return what hours of a GPU cost, by assumption."""
         return hours * GPU_HOUR_USD
 
-    def columns_of(self, part: ComparedPart) -> tuple[Column, ...]:
+    def columns_of(self, part: ComparedPart) -> tuple[ComparedMeasure, ...]:
         """Return the compared columns of a table or figure."""
         pages = load_pages(self.compared.paper.benchmarks[0])
         reported = {} if part.table is None else {column.key: column for column in part.table.columns}
@@ -141,7 +141,7 @@ class PaperView:
             label, text = (ours, "") if printed is None else (printed.label, printed.text)
             # A mean over chosen sets is named by their choice, as the printed one is.
             is_named = printed is not None and measure is not None and measure.set_row is None
-            columns.append(Column(key, label, text, digits, ours if is_named else ""))
+            columns.append(ComparedMeasure(key, label, text, digits, ours if is_named else ""))
         return tuple(columns)
 
     def address(self, ours: Ours) -> str:
@@ -150,7 +150,7 @@ class PaperView:
         return result_page(model.id, row_anchor(anchor_of(ours.table), model))
 
 
-def paper_views(board: Board, figures: Mapping[Scope, tuple[Picture, ...]]) -> tuple[PaperView, ...]:
+def paper_views(board: Board, figures: Mapping[Scope, tuple[PageChart, ...]]) -> tuple[PaperView, ...]:
     """Return the page of each paper, sorted by name.
 
     Args:
@@ -160,7 +160,7 @@ def paper_views(board: Board, figures: Mapping[Scope, tuple[Picture, ...]]) -> t
     return tuple(_view(reproduced(name, paper, board), board, figures) for name, paper in reproductions().items())
 
 
-def _view(compared: ReproducedPaper, board: Board, figures: Mapping[Scope, tuple[Picture, ...]]) -> PaperView:
+def _view(compared: ReproducedPaper, board: Board, figures: Mapping[Scope, tuple[PageChart, ...]]) -> PaperView:
     paper = compared.paper
     sizes = [(run.n_prompt_tokens, run.n_completion_tokens) for run in paper.runs if run.answers is None]
     scopes = dict.fromkeys(scope_of(table) for name in paper.benchmarks for table in tables_of(board, name))
@@ -181,12 +181,12 @@ def _view(compared: ReproducedPaper, board: Board, figures: Mapping[Scope, tuple
     )
 
 
-def _orders(part: ComparedPart, name: str) -> Iterator[Picture]:
+def _orders(part: ComparedPart, name: str) -> Iterator[PageChart]:
     """Yield the drawing of the orders of models by each measure, if the part wants it and there are enough models."""
     if not part.part.draws_orders:
         return
     orders = [
-        Order(
+        BumpColumn(
             measure.label or measure.metric,
             [cell.ours.value if (cell := row.cells[key]).ours else "no result" for row in part.rows],
         )
@@ -199,7 +199,7 @@ def _orders(part: ComparedPart, name: str) -> Iterator[Picture]:
         yield make_picture(chart, f"charts/{slug(f'paper-{name}-{part.part.number}')}", _ORDERS)
 
 
-def _pictures(names: Sequence[str], drawn: Sequence[Picture]) -> Iterator[Picture]:
+def _pictures(names: Sequence[str], drawn: Sequence[PageChart]) -> Iterator[PageChart]:
     """Yield for each name the first drawing of that figure."""
     for name in names:
         yield from [picture for picture in drawn if picture.path.endswith(f"-{name}.svg")][:1]

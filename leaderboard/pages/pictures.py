@@ -24,7 +24,7 @@ _AXES: tuple[Literal["y", "x"], ...] = ("y", "x")
 """Axes in the order in which a benchmark names the columns of a plane."""
 
 
-class Picture(NamedTuple):
+class PageChart(NamedTuple):
     """A chart and the path of its drawing, relative to the root of the site."""
 
     chart: Chart
@@ -42,7 +42,7 @@ class Picture(NamedTuple):
         return math.ceil(self.chart.width * LEAST_SHOWN)
 
 
-def make_picture(chart: Chart, stem: str, caption: str) -> Picture:
+def make_picture(chart: Chart, stem: str, caption: str) -> PageChart:
     """Return a chart with the path of its drawing.
 
     Args:
@@ -50,7 +50,7 @@ def make_picture(chart: Chart, stem: str, caption: str) -> Picture:
         stem: Path of the drawing without the ending.
         caption: Caption below the chart, which the note of the chart follows.
     """
-    return Picture(chart, f"{stem}.svg", f"{caption} {chart.note}".strip())
+    return PageChart(chart, f"{stem}.svg", f"{caption} {chart.note}".strip())
 
 
 def _marks(rows: Sequence[Row]) -> str:
@@ -59,7 +59,7 @@ def _marks(rows: Sequence[Row]) -> str:
     return f"Filled circles are models{useless} and lines are 95 % intervals."
 
 
-def results_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
+def results_pictures(table: Table, stem: str) -> tuple[PageChart, ...]:
     """Return the chart of a table of results: the plane that its benchmark names, or else its first column."""
     pages = load_pages(table.signature.benchmark)
     layout = pages.layout(lambda name: any(column.metric == name for column in table.columns))
@@ -85,7 +85,7 @@ def results_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
     return () if chart is None else (make_picture(chart, stem, caption),)
 
 
-def index_pictures(table: Table, stem: str) -> tuple[Picture, ...]:
+def index_pictures(table: Table, stem: str) -> tuple[PageChart, ...]:
     """Return the chart of the table of an index: the index of each model."""
     rows = [RowValue(display_name(row.model.id), row.primary, row.is_baseline) for row in table.rows]
     chart = dots(rows, title=load_pages(table.signature.benchmark).label(table.rows[0].primary.name))
@@ -112,7 +112,7 @@ def _baseline_lines(table: Table, axes: Sequence[Column]) -> Iterator[BaselineLi
             yield BaselineLine(axis, solver.value, caption, is_solver=True)
 
 
-def size_pictures(board: Board) -> tuple[Picture, ...]:
+def size_pictures(board: Board) -> tuple[PageChart, ...]:
     """Return the first two headline measures of each benchmark over size, where enough models have a known size."""
     pictures = []
     for benchmark in board.benchmarks:

@@ -25,7 +25,7 @@ from schemas.documents.result import Metric
 _SHARE = "share of "
 
 
-class Standing(NamedTuple):
+class HeadlineStanding(NamedTuple):
     """A headline measure of a model, between the best value and that of a predictor without skill."""
 
     column: ProfileColumn
@@ -57,7 +57,7 @@ class Portrait(NamedTuple):
     placing: str
     """Its rank, or why it has none."""
     sentences: tuple[str, ...]
-    measures: tuple[Standing, ...]
+    measures: tuple[HeadlineStanding, ...]
     results: tuple[ResultLink, ...]
     """Results under the conditions of the measures, the one that ranks first."""
     others: tuple[ResultLink, ...]
@@ -170,7 +170,7 @@ def _rank_sentences(pages: BenchmarkPages, model_id: str, row: Row | None) -> It
         yield "It cannot be told apart from any of them."
 
 
-def _share_sentences(pages: BenchmarkPages, identity: str, measures: Sequence[Standing]) -> Iterator[str]:
+def _share_sentences(pages: BenchmarkPages, identity: str, measures: Sequence[HeadlineStanding]) -> Iterator[str]:
     for standing in measures:
         headline, metric = standing.column.headline, standing.metric
         if not headline.unit.startswith(_SHARE):
@@ -204,7 +204,7 @@ def _has_value(column: ProfileColumn, identity: str) -> bool:
     return identity in column.metrics and column.metrics[identity].value is not None
 
 
-def _standing(column: ProfileColumn, identity: str) -> Standing:
+def _standing(column: ProfileColumn, identity: str) -> HeadlineStanding:
     own = column.metrics[identity]
     crowd = {
         one: metric
@@ -221,7 +221,7 @@ def _standing(column: ProfileColumn, identity: str) -> Standing:
         if metric.value is not None and metric.ideal is not None
     ]
     _, model_id, nearest = min(distances, default=(0.0, "", ""))
-    return Standing(
+    return HeadlineStanding(
         column=column,
         metric=own,
         page=row_page(column.table, column.rows[identity]),

@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.pages.addresses import anchor_of, model_page, result_page, row_anchor, table_page
 from leaderboard.pages.choice_keys import answers_link
-from leaderboard.pages.exports import Files
-from leaderboard.pages.exports import Table as Export
+from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Columns, Kind, Scalar
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of, scope_of
@@ -343,7 +342,7 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
     return useless | tints
 
 
-def front_file(front: FrontTable) -> Export:
+def front_file(front: FrontTable) -> DownloadTable:
     """Return the table of the front page, with one row for each model."""
     of_rank: Columns = {"rank_best": int, "rank_worst": int, "n_ranked": int, "no_rank_reason": str}
     of_value: Columns = {"": float, "_low": float, "_high": float, "_shown_as": str}
@@ -352,7 +351,7 @@ def front_file(front: FrontTable) -> Export:
         columns |= {f"{group.key}_{name}": kind for name, kind in of_rank.items()}
         for column in group.columns:
             columns |= {f"{group.key}_{column.headline.name}{name}": kind for name, kind in of_value.items()}
-    return Export(Files("files/front"), columns, [tuple(_exported(row)) for row in front.rows])
+    return DownloadTable(Files("files/front"), columns, [tuple(_exported(row)) for row in front.rows])
 
 
 def _exported(row: FrontRow) -> Iterator[Scalar]:

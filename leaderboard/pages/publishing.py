@@ -60,7 +60,7 @@ def handwritten_pages(site: Path) -> dict[str, str]:
     }
 
 
-class Settings(NamedTuple):
+class SiteSettings(NamedTuple):
     """Who runs a board, and where, as the settings of its site say; None where they say nothing."""
 
     address: str | None = None
@@ -71,7 +71,7 @@ class Settings(NamedTuple):
     """Address of a page, or of mail, for questions and corrections."""
 
 
-NO_SETTINGS = Settings()
+NO_SETTINGS = SiteSettings()
 
 
 class _Reader(yaml.SafeLoader):
@@ -81,7 +81,7 @@ class _Reader(yaml.SafeLoader):
 _Reader.add_constructor(None, lambda loader, node: node.tag)
 
 
-def site_settings(site: Path) -> Settings:
+def site_settings(site: Path) -> SiteSettings:
     """Return who runs a board, and where, from ``site_url``, ``repo_url`` and ``extra: contact`` of ``mkdocs.yml``.
 
     Raises:
@@ -98,7 +98,7 @@ def site_settings(site: Path) -> Settings:
     contact = extra.get("contact") if isinstance(extra, dict) else None
     if contact is not None and not (isinstance(contact, str) and _MAIL.fullmatch(contact)):
         contact = _web_address(path, "extra: contact", contact)
-    return Settings(
+    return SiteSettings(
         address=None if address is None else address.rstrip("/") + "/",
         repository=_web_address(path, "repo_url", settings.get("repo_url")),
         contact=contact,

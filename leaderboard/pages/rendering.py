@@ -26,7 +26,7 @@ from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
 from leaderboard.pages.explorer import explored, explorer_files, explorer_link
-from leaderboard.pages.exports import Files, Table, frame_parquet
+from leaderboard.pages.exports import DownloadTable, Files, frame_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
@@ -35,10 +35,10 @@ from leaderboard.pages.model_views import ModelView, Placement, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.part_files import part_files
-from leaderboard.pages.pictures import Picture, size_pictures
+from leaderboard.pages.pictures import PageChart, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
 from leaderboard.pages.profile import FrontTable, all_parts, front_file, front_table, profile_page
-from leaderboard.pages.publishing import NO_SETTINGS, Settings
+from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
 from leaderboard.pages.set_aside import ApartGroup, make_apart
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
 from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
@@ -67,7 +67,7 @@ class View:
     models: tuple[ModelView, ...]
     left_out: tuple[LeftOut, ...]
     manifests: tuple[Manifest, ...]
-    settings: Settings
+    settings: SiteSettings
     """Who runs the board, and where."""
     badges: Mapping[str, tuple[Badge, ...]]
     """Badges of each model, by its id."""
@@ -81,9 +81,9 @@ class View:
     """Results that are set apart, by kind."""
     suites: tuple[SuiteView, ...]
     """Parts of the suites that have results."""
-    figures: Mapping[Scope, tuple[Picture, ...]]
+    figures: Mapping[Scope, tuple[PageChart, ...]]
     """Figures of all models that were asked alike."""
-    by_size: tuple[Picture, ...]
+    by_size: tuple[PageChart, ...]
     """Figures of values over the sizes of models."""
     papers: tuple[PaperView, ...]
     """Papers and how far they are reproduced."""
@@ -125,7 +125,7 @@ def make_view(
     built: Sequence[BuiltDataset],
     report: Report = silent,
     *,
-    settings: Settings = NO_SETTINGS,
+    settings: SiteSettings = NO_SETTINGS,
     register: Register | None = None,
     keys: Sequence[AnswerKey] = (),
 ) -> View:
@@ -427,7 +427,7 @@ def _incomplete(board: Board, table: TableView) -> list[Incomplete]:
     return [entry for place, entries in board.indices.incomplete.items() if (*place,) == scope for entry in entries]
 
 
-def tables_of(view: View) -> Iterator[Table]:
+def tables_of(view: View) -> Iterator[DownloadTable]:
     """Yield every table that the site offers for download."""
     yield from table_files.result_tables(view.tables, view.frames.values)
     for model in view.models:
@@ -437,7 +437,7 @@ def tables_of(view: View) -> Iterator[Table]:
     yield from _tables_of_few(view)
 
 
-def _tables_of_few(view: View) -> Iterator[Table]:
+def _tables_of_few(view: View) -> Iterator[DownloadTable]:
     """Yield the tables of which no result has its own."""
     manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
     for table in view.tables:

@@ -15,7 +15,7 @@ from evaluators.task import PartReport, load_task
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define
-from leaderboard.pages.exports import Files, Table
+from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.markup import slug
 from leaderboard.pages.part_values import PartOfResult, parts_of, why_unmeasured
 from leaderboard.pages.tables import TableColumn, TableView
@@ -127,7 +127,7 @@ class SuiteView:
         return name[:1].upper() + name[1:]
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> DownloadTable:
         """The table of all parts, with the mean and the range of the models that count."""
         names = [column.metric for column in self.columns]
         columns: dict[str, Kind] = {"part": str, **dict.fromkeys(self.groups, str), "n_labels": int, "n_items": int}
@@ -148,7 +148,9 @@ class SuiteView:
                 line[f"{name}_low"], line[f"{name}_high"] = min(known, default=None), max(known, default=None)
                 line[f"{name}_n_models"] = len(known)
             rows.append(tuple(line.values()))
-        return Table(Files(f"files/parts-{self.section.anchor}"), columns, rows, str(self.section.table.signature))
+        return DownloadTable(
+            Files(f"files/parts-{self.section.anchor}"), columns, rows, str(self.section.table.signature)
+        )
 
     def why_unknown(self, part: str, metric: str) -> str:
         """Return why no model has a value on a part."""

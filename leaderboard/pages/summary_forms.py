@@ -11,7 +11,7 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.latex import escape, latex_row, latex_table, markdown_table
 from leaderboard.pages.markup import number, source_markdown
 from leaderboard.ranking.rank_ranges import RankRange, rank_words
-from schemas.documents.model_summary import BenchmarkSummary, Difference, MeasureValue, ModelSummary
+from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelDifference, ModelSummary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +142,7 @@ def difference_of(benchmark: BenchmarkSummary, measure: MeasureValue) -> str:
     return f"{number(difference.lead, signed=True)} [{low}, {high}] {words}"
 
 
-def why_tied(difference: Difference) -> str:
+def why_tied(difference: ModelDifference) -> str:
     """Return why two models are not told apart although the interval of their difference leaves out 0; empty if not."""
     if difference.outcome != "tied" or difference.low is None or difference.high is None:
         return ""

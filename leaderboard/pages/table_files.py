@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import Files, Table, json_text, rows_by
+from leaderboard.pages.exports import DownloadTable, Files, json_text, rows_by
 from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Columns, Fields, Scalar, Values, attributes, columns_of, values_of
@@ -104,7 +104,7 @@ Manifests = Mapping[tuple[str, str], Manifest]
 """Manifests of the datasets that were built here, by name and version."""
 
 
-def view_table(view: TableView, manifests: Manifests) -> Table:
+def view_table(view: TableView, manifests: Manifests) -> DownloadTable:
     """Return the table of a view: of each row the model, its ranks, its values and the results behind them."""
     entries = view.table.rows[0].entries
     of_rank, of_metric, of_result = columns_of(_RANKED), columns_of(_METRIC), columns_of(_RESULT)
@@ -124,7 +124,7 @@ def view_table(view: TableView, manifests: Manifests) -> Table:
     }
     about = _about([entry.result.signature for entry in entries], manifests) | {"metrics": json_text(metrics)}
     rows = [tuple(_values(view, row)) for row in view.table.rows]
-    return Table(view.files, columns, rows, " ".join(map(str, view.table.signatures)), about)
+    return DownloadTable(view.files, columns, rows, " ".join(map(str, view.table.signatures)), about)
 
 
 def _values(view: TableView, row: Row) -> Iterator[Scalar]:
@@ -153,24 +153,24 @@ def _prefixes(entries: Sequence[Entry]) -> list[str]:
     return [f"{one.config}_" if configs.count(one.config) == 1 else f"{one.config}_{one.prompt}_" for one in signatures]
 
 
-def pair_tables(view_of: Sequence[TableView], pairs: pd.DataFrame) -> Iterator[Table]:
+def pair_tables(view_of: Sequence[TableView], pairs: pd.DataFrame) -> Iterator[DownloadTable]:
     """Yield the pairs of each table."""
     rows = rows_by(pairs, ["table"], PAIR_COLUMNS)
     for view in view_of:
         if (of_table := rows.get((table_name(view.table),))) is not None:
-            yield Table(view.comparisons, PAIR_COLUMNS, of_table, " ".join(map(str, view.table.signatures)))
+            yield DownloadTable(view.comparisons, PAIR_COLUMNS, of_table, " ".join(map(str, view.table.signatures)))
 
 
-def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterator[Table]:
+def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterator[DownloadTable]:
     """Yield the values of each result of a language model."""
     rows = rows_by(values, ["table", "origin", "place"], VALUE_COLUMNS)
     for table in (view.table for view in view_of if not view.table.is_index):
         for entry in (row.entry for row in table.rows if not row.is_baseline):
             of_result = rows[table_name(table), entry.origin, entry.place]
-            yield Table(result_files(entry.result), VALUE_COLUMNS, of_result)
+            yield DownloadTable(result_files(entry.result), VALUE_COLUMNS, of_result)
 
 
-def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
+def audit_table(board: Board, left_out: Sequence[LeftOut]) -> DownloadTable:
     """Return one row for each result that was found, shown or not, with the reason if it is not shown."""
     found: list[tuple[str, str | None, Entry]] = [
         ("shown", None, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed
@@ -184,15 +184,15 @@ def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
         rows.append((entry.place, entry.origin, state, reason, *about, result.environment.biasboard))
     rows += [(one.place, one.origin, "left out", one.reason, *[None] * 6) for one in left_out]
     rows.sort(key=lambda row: (str(row[1]), str(row[0])))
-    return Table(Files("files/audit"), _AUDITED, rows)
+    return DownloadTable(Files("files/audit"), _AUDITED, rows)
 
 
-def benchmarks_table(sections: Sequence[TableView]) -> Table:
+def benchmarks_table(sections: Sequence[TableView]) -> DownloadTable:
     """Return one row for each table of results."""
-    return Table.of(Files("files/benchmarks"), _TABLED, sections)
+    return DownloadTable.of(Files("files/benchmarks"), _TABLED, sections)
 
 
-def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> Table:
+def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> DownloadTable:
     """Return one row for each set of items that has results, with facts from the manifest if it is available."""
     built = {(manifest.name, manifest.version): manifest for manifest in manifests}
     n_results: Counter[tuple[str, ...]] = Counter()
@@ -209,7 +209,7 @@ def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> 
         manifest = built.get((key[0], key[1]))
         known = (None, None) if manifest is None else (manifest.licence, manifest.human_validated)
         rows.append((*names, n_items[key], items_sha256, n_results[key], *known))
-    return Table(Files("files/data"), _ASKED, rows)
+    return DownloadTable(Files("files/data"), _ASKED, rows)
 
 
 def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, str]:

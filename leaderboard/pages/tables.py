@@ -24,7 +24,7 @@ from leaderboard.pages.addresses import anchor_of, result_anchor, result_page, r
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
-from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
+from leaderboard.pages.pictures import PageChart, index_pictures, results_pictures
 from leaderboard.ranking.boards import Board, table_title
 from leaderboard.ranking.bounds import detectable_note, top_note
 from leaderboard.ranking.gates import solved_note
@@ -86,7 +86,7 @@ class TableView:
     """The columns of the page, followed by those that only files hold."""
     files: Files
     comparisons: Files
-    pictures: tuple[Picture, ...]
+    pictures: tuple[PageChart, ...]
 
     @property
     def pages(self) -> BenchmarkPages:

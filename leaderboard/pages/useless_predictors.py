@@ -22,7 +22,7 @@ class Predictor(NamedTuple):
     metrics: tuple[Metric | None, ...]
 
 
-class Group(NamedTuple):
+class BenchmarkBaselines(NamedTuple):
     """The baselines of one benchmark."""
 
     pages: BenchmarkPages
@@ -30,7 +30,7 @@ class Group(NamedTuple):
     predictors: tuple[Predictor, ...]
 
 
-def useless_predictors(board: Board) -> tuple[Group, ...]:
+def useless_predictors(board: Board) -> tuple[BenchmarkBaselines, ...]:
     """Return the baselines with results, by benchmark, with their values under the first conditions that have any."""
     groups = []
     anchors: set[str] = set()
@@ -50,5 +50,7 @@ def useless_predictors(board: Board) -> tuple[Group, ...]:
             predictors.append(Predictor(name, "" if anchor in anchors else anchor, texts.get(name, ""), metrics))
             anchors.add(anchor)
         if predictors:
-            groups.append(Group(load_pages(benchmark), tuple(one.headline for one in columns), tuple(predictors)))
+            groups.append(
+                BenchmarkBaselines(load_pages(benchmark), tuple(one.headline for one in columns), tuple(predictors))
+            )
     return tuple(groups)

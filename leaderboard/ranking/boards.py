@@ -12,8 +12,8 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
-from leaderboard.ranking.index_tables import Indices, index_tables
-from leaderboard.ranking.rows import Measured, Row, Table, compared, ranked_by
+from leaderboard.ranking.index_tables import IndexTables, index_tables
+from leaderboard.ranking.rows import RankableValue, Row, Table, compared, ranked_by
 from leaderboard.ranking.table_columns import choose, undefined
 from leaderboard.ranking.unranked import BY_INDEX, MIN_ANSWERED, why_unranked
 from leaderboard.verify.entries import Entry, Match, model_label
@@ -26,7 +26,7 @@ class Board:
 
     tables: tuple[Table, ...]
     duplicates: tuple[Duplicate, ...]
-    indices: Indices
+    indices: IndexTables
     """Tables of the indices, for benchmarks that have an index over their configs."""
     apart: tuple[Entry, ...] = ()
     """Results on datasets that the board does not know; no table shows them."""
@@ -186,7 +186,7 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
     return replace(table, primary=None, sorted_by=sorted_by, rows=tuple(rows))
 
 
-def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> Measured:
+def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> RankableValue:
     """Return a result with its value of a metric, and whether that can rank it.
 
     Args:
@@ -197,7 +197,7 @@ def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> Measu
     metric = None if by is None else entry.metric(by.metric)
     bounds = missing_bounds(entry, metric)
     row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)
-    return Measured(row, metric, bounds, None if metric is None else entry.deviations.get(metric.name))
+    return RankableValue(row, metric, bounds, None if metric is None else entry.deviations.get(metric.name))
 
 
 def missing_bounds(entry: Entry, metric: Metric | None) -> Bounds | None:

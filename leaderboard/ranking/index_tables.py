@@ -14,7 +14,7 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import in_config, why_own_shut
-from leaderboard.ranking.rows import Measured, Row, Table, compared, ranked_by
+from leaderboard.ranking.rows import RankableValue, Row, Table, compared, ranked_by
 from leaderboard.ranking.unranked import MIN_ANSWERED, is_settled, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Result
@@ -37,14 +37,14 @@ class IndexPlace(NamedTuple):
     protocol: str
 
 
-class Indices(NamedTuple):
+class IndexTables(NamedTuple):
     """All tables of indices, and the models that are in none."""
 
     tables: tuple[Table, ...]
     incomplete: dict[IndexPlace, tuple[Incomplete, ...]]
 
 
-def index_tables(entries: Sequence[Entry]) -> Indices:
+def index_tables(entries: Sequence[Entry]) -> IndexTables:
     """Build the tables of all indices, and list the models that have no index.
 
     Args:
@@ -69,7 +69,7 @@ def index_tables(entries: Sequence[Entry]) -> Indices:
             continue
         signatures = tuple(str(entry.result.signature) for entry in row.entries)
         rows[scope, row.primary.version, signatures].append(row)
-    return Indices(
+    return IndexTables(
         tuple(_table(key[0], _of_one_version(rows[key])) for key in sorted(rows)),
         {scope: tuple(incomplete[scope]) for scope in sorted(incomplete)},
     )
@@ -249,12 +249,12 @@ def _table(place: IndexPlace, rows: Sequence[Row]) -> Table:
     )
 
 
-def _measured(rows: Sequence[Row], number: int) -> list[Measured]:
+def _measured(rows: Sequence[Row], number: int) -> list[RankableValue]:
     """Return the rows with their values of the index of a number, and whether that can rank them."""
     measured = []
     for row in rows:
         index = row.indices[number]
         lacking = (reason for entry in row.entries if (reason := _why_uncovered(entry, index)) is not None)
         own = row if number == 0 else replace(row, unranked=row.unranked or next(lacking, None))
-        measured.append(Measured(own, index.metric, index_bounds(index, row.entries), index.deviations))
+        measured.append(RankableValue(own, index.metric, index_bounds(index, row.entries), index.deviations))
     return measured

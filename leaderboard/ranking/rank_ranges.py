@@ -33,7 +33,7 @@ _NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Contender:
     """A model to be ranked."""
 
     name: str
@@ -186,7 +186,7 @@ class Pairs(NamedTuple):
     """Squared standard errors by the clusters of either factor alone, shape (2, n_pairs); zeros without a second."""
 
 
-def rank(candidates: Sequence[Candidate], *, ideal: float, largest: float = math.inf) -> Ranking:
+def rank(candidates: Sequence[Contender], *, ideal: float, largest: float = math.inf) -> Ranking:
     """Rank models by the distance of a metric to its ideal value.
 
     Both models of a pair are compared on the same items, so that variation which affects both alike cancels. The
@@ -224,7 +224,7 @@ def rank(candidates: Sequence[Candidate], *, ideal: float, largest: float = math
     )
 
 
-def _toward(candidate: Candidate, ideal: float) -> Deviations:
+def _toward(candidate: Contender, ideal: float) -> Deviations:
     """Return the deviations of a model's distance to the ideal."""
     assert candidate.deviations is not None
     lead = candidate.given - ideal
@@ -233,7 +233,7 @@ def _toward(candidate: Candidate, ideal: float) -> Deviations:
     return candidate.deviations * math.copysign(1.0, lead if lead else 0.5 - ideal)
 
 
-def compare_pairs(known: Sequence[Candidate], ideal: float) -> Pairs:
+def compare_pairs(known: Sequence[Contender], ideal: float) -> Pairs:
     """Return the differences of all pairs of models, with their standard errors.
 
     Args:
@@ -365,7 +365,7 @@ def _contributions(known: Sequence[Deviations], models: BoolArray, number: int) 
     return own, shares * np.repeat(parts, lengths)
 
 
-def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[FloatArray, float]:
+def _adjusted(pairs: Pairs, known: Sequence[Contender], ideal: float) -> tuple[FloatArray, float]:
     """Return the adjusted p-value of each pair, shape (n_pairs,).
 
     That of two models that count is adjusted for all pairs of such models, that of two ranked ones of which one is a
@@ -458,8 +458,8 @@ def _step_down(equal: _EqualModels, pairs: Pairs, together: BoolArray) -> tuple[
 
 
 def _comparisons(
-    ordered: Sequence[Candidate],
-    known: Sequence[Candidate],
+    ordered: Sequence[Contender],
+    known: Sequence[Contender],
     pairs: Pairs,
     adjusted: FloatArray,
     limits: tuple[float, float],
@@ -479,7 +479,7 @@ def _comparisons(
 
 
 def _comparison(
-    first: Candidate, second: Candidate, limits: tuple[float, float], judged: tuple[float, float, float] | None
+    first: Contender, second: Contender, limits: tuple[float, float], judged: tuple[float, float, float] | None
 ) -> Comparison:
     """Return a comparison.
 
@@ -514,7 +514,7 @@ def _comparison(
 
 
 def _ranges(
-    ranked: Sequence[Candidate], known: Sequence[Candidate], pairs: Pairs, separable: BoolArray
+    ranked: Sequence[Contender], known: Sequence[Contender], pairs: Pairs, separable: BoolArray
 ) -> dict[str, RankRange]:
     models = [candidate.model or candidate.name for candidate in known]
     nearer, farther = (set[tuple[int, str]](), set[tuple[int, str]]())
@@ -540,7 +540,7 @@ def _ranges(
     }
 
 
-def _chances(known: Sequence[Candidate], ideal: float) -> dict[str, float]:
+def _chances(known: Sequence[Contender], ideal: float) -> dict[str, float]:
     """Return the share of the draws in which each model is the nearest to the ideal; ties are shared."""
     if len(known) < 2:
         return {}

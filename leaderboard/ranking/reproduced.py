@@ -25,7 +25,7 @@ from leaderboard.ranking.rows import Row, Table
 from leaderboard.reported_tables import table_of_file
 from leaderboard.verify.entries import Entry
 from schemas.documents.reported_table import ReportedTable
-from schemas.documents.reproduction import Claim, Measure, PaperModel, PaperPart, Reproduction
+from schemas.documents.reproduction import Claim, PaperMeasure, PaperModel, PaperPart, Reproduction
 from schemas.documents.result import Metric
 
 Status: TypeAlias = Literal[
@@ -178,7 +178,7 @@ class Sighting(NamedTuple):
         return words[self.sign] if self.why_useless is None else f"does not count: {self.why_useless}"
 
 
-class Verdict(NamedTuple):
+class ClaimTally(NamedTuple):
     """In how many models a claim is seen, of those that do better than useless predictors."""
 
     n: int
@@ -188,7 +188,7 @@ class Verdict(NamedTuple):
     """Models that do no better, which do not count."""
 
     @classmethod
-    def of(cls, sightings: Sequence[Sighting]) -> Verdict:
+    def of(cls, sightings: Sequence[Sighting]) -> ClaimTally:
         """Count the models."""
         counted = [one.sign for one in sightings if one.why_useless is None]
         return cls(len(counted), counted.count(1), counted.count(-1), len(sightings) - len(counted))
@@ -196,11 +196,11 @@ class Verdict(NamedTuple):
     def __str__(self) -> str:
         """Say it in words.
 
-        >>> str(Verdict(15, 13, 0)), str(Verdict(2, 2, 0)), str(Verdict(3, 0, 3))
+        >>> str(ClaimTally(15, 13, 0)), str(ClaimTally(2, 2, 0)), str(ClaimTally(3, 0, 3))
         ('in 13 of 15 models, undecided in 2', 'in both models', 'in none of 3 models, the reverse in 3')
-        >>> str(Verdict(1, 1, 0, 1))
+        >>> str(ClaimTally(1, 1, 0, 1))
         'in the only model; 1 is no better than a useless predictor'
-        >>> str(Verdict(0, 0, 0, 2))
+        >>> str(ClaimTally(0, 0, 0, 2))
         'no model counts: 2 are no better than a useless predictor'
         """
         at_chance = f"{self.n_at_chance} {'is' if self.n_at_chance == 1 else 'are'} no better than a useless predictor"
@@ -235,18 +235,18 @@ class TestedClaim:
     order: Order | None = None
 
     @property
-    def published(self) -> Verdict | None:
+    def published(self) -> ClaimTally | None:
         """The verdict on models whose answers were published; None if there are none."""
         return self._verdict(is_published=True)
 
     @property
-    def asked(self) -> Verdict | None:
+    def asked(self) -> ClaimTally | None:
         """The verdict on models that were asked here; None if there are none."""
         return self._verdict(is_published=False)
 
-    def _verdict(self, *, is_published: bool) -> Verdict | None:
+    def _verdict(self, *, is_published: bool) -> ClaimTally | None:
         sightings = [one for one in self.sightings if one.is_published == is_published]
-        return Verdict.of(sightings) if sightings else None
+        return ClaimTally.of(sightings) if sightings else None
 
     @property
     def outcome(self) -> str:
@@ -258,7 +258,7 @@ class TestedClaim:
             return few if self.order.tau is None else f"orders agree by {self.order.tau:.2f}"
         if not self.sightings:
             return "not asked yet"
-        all_models = Verdict.of(self.sightings)
+        all_models = ClaimTally.of(self.sightings)
         if not all_models.n:
             return "cannot be judged"
         if all_models.n_seen == all_models.n:
@@ -317,11 +317,11 @@ class _Lookup:
         }
         self._first = paper.benchmarks[0]
 
-    def values(self, measure: Measure) -> dict[str, Ours]:
+    def values(self, measure: PaperMeasure) -> dict[str, Ours]:
         """Return the first value of each model that fits, by the id in the file about the model."""
         return {model: values[0] for model, values in self._all(measure).items()}
 
-    def pairs(self, first: Measure, second: Measure) -> dict[str, tuple[Ours, Ours]]:
+    def pairs(self, first: PaperMeasure, second: PaperMeasure) -> dict[str, tuple[Ours, Ours]]:
         """Return of each model the first values of two measures that one version of it gives.
 
         If the measures name the same dataset, both values are of the same version of it.
@@ -341,7 +341,7 @@ class _Lookup:
                 found[model] = pair
         return found
 
-    def _all(self, measure: Measure) -> dict[str, list[Ours]]:
+    def _all(self, measure: PaperMeasure) -> dict[str, list[Ours]]:
         found: dict[str, list[Ours]] = {}
         # A copy of a model under another name is no second model.
         names: dict[str, str] = {}
@@ -359,7 +359,7 @@ def canonical_id(model_id: str) -> str:
     return model_id if facts is None else facts.id
 
 
-def _ours(table: Table, row: Row, measure: Measure) -> Ours | None:
+def _ours(table: Table, row: Row, measure: PaperMeasure) -> Ours | None:
     signature = row.entry.result.signature
     if measure.dataset not in (None, signature.dataset):
         return None
@@ -378,7 +378,7 @@ def _ours(table: Table, row: Row, measure: Measure) -> Ours | None:
     return None
 
 
-def _of_sets(table: Table, row: Row, measure: Measure) -> Ours | None:
+def _of_sets(table: Table, row: Row, measure: PaperMeasure) -> Ours | None:
     for sets in row.sets:
         if sets.n_examples == measure.n_examples:
             for of_row in sets.rows:

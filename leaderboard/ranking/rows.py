@@ -20,7 +20,7 @@ from evaluators.scorer import WORD_LISTS
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
 from leaderboard.ranking.bounds import Bounds
-from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, by_rank, rank
+from leaderboard.ranking.rank_ranges import NO_RANKING, Comparison, Contender, Ranking, RankRange, by_rank, rank
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.table_columns import Undefined
 from leaderboard.ranking.unranked import reasons_of, why_unranked
@@ -240,7 +240,7 @@ class Table:
         return any(scorer.name in WORD_LISTS for scorer in self.scorers)
 
 
-class Measured(NamedTuple):
+class RankableValue(NamedTuple):
     """The value of a row by a metric that can rank."""
 
     row: Row
@@ -260,7 +260,7 @@ class Measured(NamedTuple):
         return False, abs((self.metric.value if self.bounds is None else self.bounds.worst) - self.metric.ideal), *name
 
 
-def ranked_by(measured: Sequence[Measured]) -> tuple[tuple[Row, ...], Ranking]:
+def ranked_by(measured: Sequence[RankableValue]) -> tuple[tuple[Row, ...], Ranking]:
     """Rank the rows of a table by a metric.
 
     Returns:
@@ -285,7 +285,7 @@ def ranked_by(measured: Sequence[Measured]) -> tuple[tuple[Row, ...], Ranking]:
     return tuple(sorted(rows, key=lambda row: (row.is_below, by_rank(row.rank)))), ranking
 
 
-def compared(measured: Sequence[Measured]) -> Ranking:
+def compared(measured: Sequence[RankableValue]) -> Ranking:
     """Compare the models of a table by a metric, and rank those that can be ranked, by the identities of their rows.
 
     Language models without a rank are compared with the others and change none of their ranks; baselines, and results
@@ -294,7 +294,7 @@ def compared(measured: Sequence[Measured]) -> Ranking:
     """
     models = model_rows([one.row.entry for one in measured if one.row.unranked is None])
     n_rows = Counter(one.row.identity for one in measured)
-    candidates: dict[str, list[Candidate]] = {}
+    candidates: dict[str, list[Contender]] = {}
     limits: dict[str, tuple[float, float]] = {}
     for row, metric, bounds, deviations in measured:
         is_ranked = row.unranked is None
@@ -304,7 +304,7 @@ def compared(measured: Sequence[Measured]) -> Ranking:
             continue
         ends = (metric.minimum, math.inf if metric.maximum is None else metric.maximum)
         limits[metric.version] = metric.ideal, max(abs(end - metric.ideal) for end in ends)
-        candidate = Candidate(
+        candidate = Contender(
             name=row.identity,
             worst=metric.value if bounds is None else bounds.worst,
             best=metric.value if bounds is None else bounds.best,

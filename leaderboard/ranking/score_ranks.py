@@ -24,7 +24,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, deviations_of, interval_of
 from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.bounds import detectable_note, top_note
-from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
+from leaderboard.ranking.rank_ranges import Comparison, Contender, Ranking, RankRange, rank
 from leaderboard.ranking.scores import Columns, Scores, scores_of
 from leaderboard.ranking.unranked import MIN_ANSWERED
 
@@ -198,7 +198,7 @@ def rank_scores(
         name: _measured(name, values, cells, crossing, is_bounded, lower_is_better)
         for name, values in zip(scores.models, units, strict=True)
     }
-    candidates = [value for value in measured.values() if isinstance(value, Candidate)]
+    candidates = [value for value in measured.values() if isinstance(value, Contender)]
     if len(candidates) < 2:
         raise DataError(_too_few(scores, len(candidates), is_bounded))
     ideal = 0.0 if lower_is_better else 1.0
@@ -207,13 +207,13 @@ def rank_scores(
     rows = []
     for name in (*tiers, *sorted(set(scores.models) - set(tiers))):
         values, candidate = scores.values[scores.models.index(name)], measured[name]
-        interval = _interval(candidate, is_bounded) if isinstance(candidate, Candidate) else None
+        interval = _interval(candidate, is_bounded) if isinstance(candidate, Contender) else None
         rows.append(
             RankedModel(
                 model=name,
                 rank=ranking.ranges.get(name),
                 tier=tiers.get(name),
-                score=float(np.nanmean(values)) if isinstance(candidate, Candidate) else None,
+                score=float(np.nanmean(values)) if isinstance(candidate, Contender) else None,
                 low=None if interval is None else low + width * interval[0],
                 high=None if interval is None else low + width * interval[1],
                 chance=ranking.chances.get(name),
@@ -264,7 +264,7 @@ def _cells(scores: Scores) -> tuple[IntArray, Crossing | None]:
 
 def _measured(
     name: str, values: FloatArray, cells: IntArray, crossing: Crossing | None, is_bounded: bool, lower_is_better: bool
-) -> Candidate | str:
+) -> Contender | str:
     """Return a model as a candidate for a rank, or the reason why it has none.
 
     Args:
@@ -291,10 +291,10 @@ def _measured(
     high = low + (n_items - n) / n_items
     worst, best = (high, low) if lower_is_better else (low, high)
     given = float(values[is_known].mean())
-    return Candidate(name=name, worst=worst, best=best, value=given, deviations=deviations)
+    return Contender(name=name, worst=worst, best=best, value=given, deviations=deviations)
 
 
-def _interval(candidate: Candidate, is_bounded: bool) -> tuple[float, float] | None:
+def _interval(candidate: Contender, is_bounded: bool) -> tuple[float, float] | None:
     """Return the interval of a mean on the scale from 0 to 1, widened by what missing scores could change."""
     deviations = candidate.deviations
     assert deviations is not None
@@ -310,7 +310,7 @@ def _interval(candidate: Candidate, is_bounded: bool) -> tuple[float, float] | N
     return interval.low * (1 - missing), interval.high * (1 - missing) + missing
 
 
-def _tiers(best_first: Sequence[Candidate], ranking: Ranking) -> dict[str, int]:
+def _tiers(best_first: Sequence[Contender], ranking: Ranking) -> dict[str, int]:
     """Return the tier of each model, the best first."""
     better: dict[str, list[str]] = {}
     for pair in ranking.comparisons:

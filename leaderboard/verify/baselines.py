@@ -32,7 +32,7 @@ from evaluators.task import Task, load_task, prompt_of
 from evaluators.text_scores import TextScores
 from leaderboard.verify.entries import Entry, Measured
 from leaderboard.verify.intake import FAULTS
-from leaderboard.verify.isolation import DEFAULT_LIMITS, Limits, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, end_for_lack_of_memory, isolated
 from leaderboard.verify.sketches import SketchMaker
 from leaderboard.verify.stored_entries import as_json, entry_from
 from schemas.documents.base import as_row, from_values
@@ -78,7 +78,9 @@ def gate_references(
     return tuple(Reference.from_json(row["reference"]) for row in rows)
 
 
-def with_baselines(entries: Sequence[Entry], memory: Memory, limits: Limits = DEFAULT_LIMITS) -> tuple[Entry, ...]:
+def with_baselines(
+    entries: Sequence[Entry], memory: Memory, limits: ProcessLimits = DEFAULT_LIMITS
+) -> tuple[Entry, ...]:
     """Return the results, followed by the baselines that the board computes on the items of the models' results.
 
     A baseline of which there is a result on the same items is not computed: its records can be opened.

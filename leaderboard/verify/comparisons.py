@@ -28,7 +28,7 @@ from evaluators.task import Prompt, load_task, prompt_of
 from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import FAULTS, read_untrusted, results_in
-from leaderboard.verify.isolation import Stopped, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import StoppedWork, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook, dataset_of
 from leaderboard.verify.public_files import hides_prompts, place_for
 from leaderboard.verify.verification import differences, scored_again, verified_entry
@@ -198,7 +198,7 @@ class CompleteRuns:
             folders: Folders of verified results whose texts are kept elsewhere.
         """
         for folder, outcome in zip(folders, isolated(self.problem, folders), strict=True):
-            yield f"{folder}: {outcome.reason}" if isinstance(outcome, Stopped) else outcome
+            yield f"{folder}: {outcome.reason}" if isinstance(outcome, StoppedWork) else outcome
 
     def problem(self, folder: Path) -> str | None:
         """Make a verified result again from its complete run, and return how both differ; None if they do not."""

@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Limits(NamedTuple):
+class ProcessLimits(NamedTuple):
     """The limits of one process."""
 
     n_bytes: int = 1 << 30
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
     """Maximum time for one piece of work."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = ProcessLimits()
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _LACKS_MEMORY, _LACKS_MEMORY_ALONE = 77, 78
 """Exit statuses of a process that ran out of memory: after earlier pieces had kept much of it, and otherwise."""
@@ -44,7 +44,7 @@ _n_at_start = 0
 _n_kept = 0
 
 
-class Stopped(NamedTuple):
+class StoppedWork(NamedTuple):
     """A piece of work that had to be stopped, and the reason."""
 
     reason: str
@@ -53,8 +53,8 @@ class Stopped(NamedTuple):
 
 
 def isolated(
-    work: Callable[[T], R], pieces: Sequence[T], limits: Limits = DEFAULT_LIMITS, *, n_workers: int = 1
-) -> Iterator[R | Stopped]:
+    work: Callable[[T], R], pieces: Sequence[T], limits: ProcessLimits = DEFAULT_LIMITS, *, n_workers: int = 1
+) -> Iterator[R | StoppedWork]:
     """Yield the result of each piece of work in order, or why there is none.
 
     A process that ends or takes too long is replaced by a new one, and the other pieces are not affected. A piece that
@@ -80,7 +80,7 @@ def isolated(
         try:
             for piece, future in zip(pieces, futures, strict=True):
                 outcome = _outcome(future, limits)
-                if isinstance(outcome, Stopped) and outcome.may_fit_alone and len(pieces) > 1:
+                if isinstance(outcome, StoppedWork) and outcome.may_fit_alone and len(pieces) > 1:
                     wait(futures)  # One more process at the same time would exceed the memory of all together.
                     (outcome,) = isolated(work, [piece], limits)
                 yield outcome
@@ -90,18 +90,18 @@ def isolated(
                 future.cancel()  # type: ignore[no-untyped-call]
 
 
-def _outcome(future: ProcessFuture[R], limits: Limits) -> R | Stopped:
+def _outcome(future: ProcessFuture[R], limits: ProcessLimits) -> R | StoppedWork:
     try:
         return future.result()
     except TimeLimitError:
-        return Stopped(f"checking it takes longer than {limits.seconds:g} s")
+        return StoppedWork(f"checking it takes longer than {limits.seconds:g} s")
     except MemoryError:
-        return Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory", may_fit_alone=True)
+        return StoppedWork(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory", may_fit_alone=True)
     except ProcessExpired as error:
         if error.exitcode in (_LACKS_MEMORY, _LACKS_MEMORY_ALONE):
             reason = f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory"
-            return Stopped(reason, may_fit_alone=error.exitcode == _LACKS_MEMORY)
-        return Stopped(f"the process that checks it ended with status {error.exitcode}")
+            return StoppedWork(reason, may_fit_alone=error.exitcode == _LACKS_MEMORY)
+        return StoppedWork(f"the process that checks it ended with status {error.exitcode}")
 
 
 def end_for_lack_of_memory() -> None:

@@ -17,7 +17,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
 from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, contents_of, read_untrusted
-from leaderboard.verify.isolation import DEFAULT_LIMITS, Limits, Stopped, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, StoppedWork, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.stored_entries import as_json, entry_from
 from leaderboard.verify.submissions import read_register
@@ -39,7 +39,7 @@ Located: TypeAlias = tuple[Path, Root]
 Outcome: TypeAlias = Entry | LeftOut
 
 
-class Loaded(NamedTuple):
+class LoadedResults(NamedTuple):
     """The results that were found: the valid ones, and those that were left out."""
 
     entries: tuple[Entry, ...]
@@ -53,7 +53,7 @@ def load(
     *,
     progress: Callable[[int, int], None] | None = None,
     keep: Callable[[Root, str], bool] | None = None,
-) -> Loaded:
+) -> LoadedResults:
     """Load and verify every result below some folders, on all cores if there is much to read.
 
     Args:
@@ -73,7 +73,7 @@ def load(
         if (keep is None or keep(root, root.place(path))) and not _measures_nothing(path)
     ]
     outcomes = verified_outcomes(results, keys, memory, progress=progress)
-    return Loaded(
+    return LoadedResults(
         entries=tuple(outcome for outcome in outcomes if isinstance(outcome, Entry)),
         left_out=tuple(outcome for outcome in outcomes if isinstance(outcome, LeftOut)),
     )
@@ -145,13 +145,13 @@ def _n_bytes(result: Located) -> int:
 
 
 def verified_apart(
-    results: Sequence[Located], memory: Memory, keys: KeyBook, limits: Limits = DEFAULT_LIMITS, *, n_workers: int
+    results: Sequence[Located], memory: Memory, keys: KeyBook, limits: ProcessLimits = DEFAULT_LIMITS, *, n_workers: int
 ) -> Iterator[Outcome]:
     """Yield the outcome of each result, verified in a process with limits, whose failure harms no other."""
     work = partial(verified_outcome, memory=memory, keys=keys)
     outcomes = isolated(work, results, limits, n_workers=max(1, min(n_workers, len(results))))
     for result, outcome in zip(results, outcomes, strict=True):
-        yield _left_out(result, f"{result[0]}: {outcome.reason}") if isinstance(outcome, Stopped) else outcome
+        yield _left_out(result, f"{result[0]}: {outcome.reason}") if isinstance(outcome, StoppedWork) else outcome
 
 
 def verified_outcome(result: Located, memory: Memory, keys: KeyBook) -> Outcome:

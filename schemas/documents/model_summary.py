@@ -29,7 +29,7 @@ class NamedValue(Document):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference(Document):
+class ModelDifference(Document):
     """The difference between the model and the one that it is compared with, on the same items."""
 
     value: float
@@ -77,7 +77,7 @@ class MeasureValue(Document):
     """True if the measure ranks the models."""
     useless: NamedValue | None
     """The useless predictor that comes nearest to the ideal; None if there is none."""
-    difference: Difference | None
+    difference: ModelDifference | None
     """None if nothing is compared, or not under the same conditions."""
 
     @override

@@ -14,7 +14,7 @@ from schemas.documents.model_facts import Line, ModelId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure(Document):
+class PaperMeasure(Document):
     """A value to look up among the results of this board: of each model the first result that fits.
 
     Where two are compared, both are of one version of the model, and of one version of the dataset if it is the same.
@@ -56,10 +56,10 @@ class Claim(Document):
     """Where the paper says so."""
     words: Line | None = None
     """What is compared here, in plain words."""
-    higher: Measure | None = None
-    lower: Measure | None = None
+    higher: PaperMeasure | None = None
+    lower: PaperMeasure | None = None
     than: float | None = None
-    orders: tuple[Measure, ...] = ()
+    orders: tuple[PaperMeasure, ...] = ()
     untested: Line | None = None
     """Why nothing here can test it; None if something can."""
 
@@ -101,7 +101,7 @@ class PaperPart(Document):
     reported: Name | None = None
     """File of published values in ``leaderboard/reported``, without ending; None if none are quoted. Without measures
     all of it is shown, compared with nothing."""
-    measures: dict[Name, Measure] = field(default_factory=dict)
+    measures: dict[Name, PaperMeasure] = field(default_factory=dict)
     """What is compared with each column of the published values, or shown alone without these, by the column's key."""
     draws_orders: bool = False
     """True to draw how the order of the models changes from measure to measure, which all have the ideal 1."""

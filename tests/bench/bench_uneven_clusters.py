@@ -19,7 +19,7 @@ from evaluators.statistics.evenness import N_FOLDS, deal
 from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, Deviations, deviations_of, interval_of, joined
 from evaluators.statistics.record_tables import mean
 from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
-from leaderboard.ranking.rank_ranges import Candidate, Ranking, rank
+from leaderboard.ranking.rank_ranges import Contender, Ranking, rank
 
 N_DRAWN = 400
 N_COVERED = 2000
@@ -201,7 +201,7 @@ def ranked(draw: Draw, rng: np.random.Generator, leads: FloatArray) -> Ranking:
     estimates = draw(rng, leads)
     return rank(
         [
-            Candidate(name=str(number), worst=one.value, best=one.value, deviations=one.deviations)
+            Contender(name=str(number), worst=one.value, best=one.value, deviations=one.deviations)
             for number, one in enumerate(estimates)
         ],
         ideal=1.0,

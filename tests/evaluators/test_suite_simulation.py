@@ -15,7 +15,7 @@ from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, TableSource
 from evaluators.statistics.jackknife import Deviations
 from evaluators.statistics.record_tables import MeasureTable, Statistics, mean
-from leaderboard.ranking.rank_ranges import Candidate, rank
+from leaderboard.ranking.rank_ranges import Contender, rank
 
 N_SUITES = 1000
 
@@ -87,7 +87,7 @@ def separable_pairs(rng: np.random.Generator, n_tasks: int, n_models: int, lead:
         assert metric.value is not None
         assert isinstance(deviations, Deviations)
         candidates.append(
-            Candidate(
+            Contender(
                 name=f"model-{number}",
                 worst=metric.value,
                 best=metric.value,

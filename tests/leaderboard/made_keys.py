@@ -14,7 +14,7 @@ from evaluators.runs.measure.answer_keys import MadeKey, key_of_parts
 from leaderboard.verify import checks
 from leaderboard.verify.entries import Entry, LeftOut, Root
 from leaderboard.verify.keys import KeyBook, KnownKey, write_key
-from leaderboard.verify.loading import Loaded, load, verified_outcome
+from leaderboard.verify.loading import LoadedResults, load, verified_outcome
 from schemas.documents.result import Result, Signature
 from schemas.files.record_files import read_parts_unchecked
 from schemas.folders.run_folder import RESULT, find_runs, read_result
@@ -65,7 +65,7 @@ def load_known(
     memory: Memory | None = None,
     progress: Callable[[int, int], None] | None = None,
     any_name: bool = False,
-) -> Loaded:
+) -> LoadedResults:
     """Load results whose items the board knows; pages must bear any name, though verification refuses most."""
     if any_name:
         # One after another in this process: others would refuse the names.
@@ -73,7 +73,7 @@ def load_known(
         found = [(run / RESULT, root) for root in roots for run in find_runs(root.folder)]
         with mock.patch.object(checks, "check_model_id"):
             outcomes = [verified_outcome(one, memory or Memory(None), keys) for one in found]
-        return Loaded(
+        return LoadedResults(
             tuple(one for one in outcomes if isinstance(one, Entry)),
             tuple(one for one in outcomes if isinstance(one, LeftOut)),
         )

@@ -18,7 +18,7 @@ from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import strange_files
 from leaderboard.verify.keys import open_book
-from leaderboard.verify.loading import Loaded, load
+from leaderboard.verify.loading import LoadedResults, load
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.submissions import read_submission
 from schemas.files.record_files import read_records
@@ -40,14 +40,14 @@ TINY = "raincandy-u/TinyStories-656K"
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedResults:
     # Results on the same items share what a baseline scores on them.
     memory = Memory(tmp_path_factory.mktemp("memory"))
     return load([Root(RESULTS, "accepted")], open_book(REPOSITORY / "leaderboard" / "keys", None), memory)
 
 
 @pytest.mark.slow
-def test_every_result_verifies_and_is_the_accepted_one(loaded: Loaded) -> None:
+def test_every_result_verifies_and_is_the_accepted_one(loaded: LoadedResults) -> None:
     assert loaded.left_out == ()
     assert len(loaded.entries) == len(list(RESULTS.rglob(RESULT))) > 0
     for entry in loaded.entries:
@@ -61,7 +61,7 @@ def test_every_result_verifies_and_is_the_accepted_one(loaded: Loaded) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_of_an_index_shows_those_with_a_value_and_counts_the_others(loaded: Loaded) -> None:
+def test_the_page_of_an_index_shows_those_with_a_value_and_counts_the_others(loaded: LoadedResults) -> None:
     own = [entry for entry in loaded.entries if entry.result.signature.dataset == "superni"]
     views = index_views(assemble(own))
     assert views
@@ -90,7 +90,7 @@ def test_the_page_of_an_index_shows_those_with_a_value_and_counts_the_others(loa
 
 
 @pytest.mark.slow
-def test_published_answers_are_there_by_hash_alone(loaded: Loaded) -> None:
+def test_published_answers_are_there_by_hash_alone(loaded: LoadedResults) -> None:
     """Others published them, so neither they nor the prompts are ours to hand on; a maintainer had them."""
     found = [entry for entry in loaded.entries if entry.is_imported and not entry.is_baseline]
     configs: dict[str, set[str]] = {}
@@ -113,7 +113,7 @@ def test_published_answers_are_there_by_hash_alone(loaded: Loaded) -> None:
 
 
 @pytest.mark.slow
-def test_of_datasets_with_a_key_here_no_prompt_is_there(loaded: Loaded) -> None:
+def test_of_datasets_with_a_key_here_no_prompt_is_there(loaded: LoadedResults) -> None:
     """The code does not hold them, so their sentences are not ours to hand on; a choice is there by its hash."""
     others = {path.name for path in (REPOSITORY / "leaderboard" / "keys").iterdir()}
     found = [entry for entry in loaded.entries if entry.place.partition("/")[0] in others and not entry.is_imported]
@@ -128,7 +128,7 @@ def test_of_datasets_with_a_key_here_no_prompt_is_there(loaded: Loaded) -> None:
 
 
 @pytest.mark.slow
-def test_they_stand_in_tables_and_the_gate_holds_for_them(loaded: Loaded) -> None:
+def test_they_stand_in_tables_and_the_gate_holds_for_them(loaded: LoadedResults) -> None:
     board = assemble(loaded.entries)
     assert board.apart == ()
     assert {table.signature.benchmark for table in board.tables} == {"gifi", "superni", "synthbias"}
@@ -144,7 +144,7 @@ def test_the_repository_stays_small() -> None:
 
 
 @pytest.mark.slow
-def test_their_pages_are_small_and_have_headings_of_human_words(loaded: Loaded, tmp_path: Path) -> None:
+def test_their_pages_are_small_and_have_headings_of_human_words(loaded: LoadedResults, tmp_path: Path) -> None:
     built = render(make_view(assemble(loaded.entries), (), ()), tmp_path, with_parquet=True)
     n_bytes = sum(path.stat().st_size for path in built.rglob("*") if path.is_file())
     assert n_bytes < MOST_OF_A_RESULT * len(loaded.entries)

@@ -12,7 +12,7 @@ import pytest
 
 from leaderboard.pages.badges import Badge, summary_badge
 from leaderboard.pages.model_summary import summarise
-from leaderboard.pages.publishing import Settings
+from leaderboard.pages.publishing import SiteSettings
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
@@ -36,7 +36,7 @@ HOSTILE = 'evil/"><script>alert(1)</script>](javascript:x) \u202e'
 def made(root: Path, address: str | None = None, origin: str = "local") -> View:
     # Decisions about accepted results are read only where their names are checked too.
     found = load_known(Root(root, "accepted" if origin == "accepted" else "local"), any_name=origin == "local")
-    return make_view(assemble(found.entries), (), (), settings=Settings(address))
+    return make_view(assemble(found.entries), (), (), settings=SiteSettings(address))
 
 
 @pytest.fixture(scope="module")

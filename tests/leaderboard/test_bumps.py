@@ -12,7 +12,7 @@ import pytest
 
 from leaderboard.benchmark_figures import BumpChart
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.charts.bumps import Order, bump_chart
+from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.pages.pictures import make_picture
 from leaderboard.ranking.rank_ranges import rank_correlation
 from tests.leaderboard.test_figures import lines
@@ -36,7 +36,10 @@ def tau_b(values: Sequence[float], others: Sequence[float]) -> float:
 def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_column() -> None:
     chart = bump_chart(
         NAMES,
-        [Order("Index", [0.9, 0.8, 0.7, 0.6]), Order("Gap, with a long title", [0.3, -0.1, 0.2, -0.4], ideal=0.0)],
+        [
+            BumpColumn("Index", [0.9, 0.8, 0.7, 0.6]),
+            BumpColumn("Gap, with a long title", [0.3, -0.1, 0.2, -0.4], ideal=0.0),
+        ],
         subject="by two measures",
     )
     assert chart is not None
@@ -58,7 +61,7 @@ def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_col
 
 
 def test_a_row_without_a_value_is_left_out_of_all_columns_and_the_note_says_why() -> None:
-    orders = [Order("a", [0.1, 0.2, 0.3, 0.4]), Order("b", [0.1, "no SA", 0.3, 0.4])]
+    orders = [BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("b", [0.1, "no SA", 0.3, 0.4])]
     chart = bump_chart(NAMES, orders, subject="")
     assert chart is not None
     assert chart.note.endswith("Left out: beta (no SA).")
@@ -77,7 +80,7 @@ def test_rank_correlations_are_those_of_plain_loops_ties_included() -> None:
         assert rank_correlation(values, [value**3 for value in values]) == pytest.approx(1.0)
         assert rank_correlation(values, [-value for value in values]) == pytest.approx(-1.0)
     assert rank_correlation([0.1, 0.2, 0.3], [0.5] * 3) is None
-    chart = bump_chart(NAMES, [Order("a", [0.1, 0.2, 0.3, 0.4]), Order("tied", [0.5] * 4)], subject="")
+    chart = bump_chart(NAMES, [BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("tied", [0.5] * 4)], subject="")
     assert chart is not None
     assert "tied: τ undefined" in chart.alt
 

@@ -18,7 +18,7 @@ from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.charts.grids import short_number
 from leaderboard.pages.figures import figures_of, figures_of_result
-from leaderboard.pages.pictures import Picture
+from leaderboard.pages.pictures import PageChart
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Entry, Root
 from schemas.files.record_columns import RecordColumns, count
@@ -52,7 +52,7 @@ def entries(board: Board) -> list[Entry]:
     return [row.entry for table in board.tables for row in table.rows]
 
 
-def pictures_of(board: Board) -> tuple[Picture, ...]:
+def pictures_of(board: Board) -> tuple[PageChart, ...]:
     (pictures,) = figures_of(board).values()
     return pictures
 

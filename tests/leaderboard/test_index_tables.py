@@ -27,10 +27,10 @@ from leaderboard.pages.tables import index_placements, index_views
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import RankRange
-from leaderboard.ranking.rows import Measured, compared
+from leaderboard.ranking.rows import RankableValue, compared
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Root
-from leaderboard.verify.loading import Loaded
+from leaderboard.verify.loading import LoadedResults
 from schemas.documents.board import Acceptance
 from schemas.documents.run_files import TextScore
 from schemas.files import row_files
@@ -40,7 +40,7 @@ from tests.leaderboard.made_keys import load_known
 from tests.sites import table_rows
 
 
-def loaded_from(root: Path) -> Loaded:
+def loaded_from(root: Path) -> LoadedResults:
     return load_known(Root(root, "local"))
 
 
@@ -167,7 +167,7 @@ def test_values_of_two_versions_are_not_compared(board: Board) -> None:
         assert metric is not None
         # Another version may have another ideal, too.
         other = replace(metric, version="0.9", ideal=0.0)
-        measured.append(Measured(row, other if number < 2 else metric, None, row.entry.deviations.get("gdr")))
+        measured.append(RankableValue(row, other if number < 2 else metric, None, row.entry.deviations.get("gdr")))
     names = [one.row.identity for one in measured]
     pairs = compared(measured).comparisons
     expected = [*itertools.combinations(names[:2], 2), *itertools.combinations(names[2:], 2)]

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leaderboard.verify.isolation import Limits, Stopped, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import ProcessLimits, StoppedWork, end_for_lack_of_memory, isolated
 from tests.commands import REPOSITORY
 
-_LIMITS = Limits(n_bytes=600 << 20, seconds=60)
+_LIMITS = ProcessLimits(n_bytes=600 << 20, seconds=60)
 _kept: list[np.ndarray] = []
 
 
@@ -48,5 +48,5 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
 def test_a_piece_that_is_too_large_by_itself_is_stopped_and_the_others_are_not() -> None:
     found = list(isolated(keep, [10, 700, 10], _LIMITS))
-    assert found[1] == Stopped("checking it takes more than 600 MB of memory")
-    assert [type(one) for one in found] == [int, Stopped, int]
+    assert found[1] == StoppedWork("checking it takes more than 600 MB of memory")
+    assert [type(one) for one in found] == [int, StoppedWork, int]

@@ -15,7 +15,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.news import News
-from leaderboard.pages.publishing import Settings
+from leaderboard.pages.publishing import SiteSettings
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import LeftOut, Root
@@ -35,7 +35,7 @@ def write(root: Path, place: str, bias: float, *, model: str = "acme/small", ver
 
 def view_of(root: Path, address: str | None = None, left_out: tuple[LeftOut, ...] = ()) -> View:
     board = assemble(load_known(Root(root, "accepted")).entries)
-    return make_view(board, left_out, (), settings=Settings(address), register=read_register(root))
+    return make_view(board, left_out, (), settings=SiteSettings(address), register=read_register(root))
 
 
 def told(news: tuple[News, ...]) -> list[tuple[str, str, str]]:

@@ -13,9 +13,9 @@ from playwright.sync_api import Browser
 
 from biasboard.ground.charts.drawing import SERIES, Chart
 from leaderboard.charts import rows
-from leaderboard.charts.bumps import Order, bump_chart
+from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.charts.curves import curves, named_rows
-from leaderboard.charts.grids import Cell, grid
+from leaderboard.charts.grids import GridCell, grid
 from leaderboard.charts.rows import strips
 from leaderboard.charts.scatter import ScatterPoint, scatter
 from leaderboard.charts.values import Panel, RowValue
@@ -83,7 +83,7 @@ def dots() -> Chart | None:
 
 
 def a_grid() -> Chart:
-    cells = [[Cell(metric.value)] * 3 for metric in values(50, "x")]
+    cells = [[GridCell(metric.value)] * 3 for metric in values(50, "x")]
     return grid(NAMES, ["he", "they", "thon"], cells, column_title="Pronoun", alt="A grid.")
 
 
@@ -108,7 +108,7 @@ def some_lorenz_curves() -> Chart:
 
 def a_bump_chart() -> Chart | None:
     titles = ("Index", "Geometric mean", "Four stages alike")
-    orders = [Order(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
+    orders = [BumpColumn(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
     return bump_chart(NAMES, orders, subject="")
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 from evaluators.statistics.jackknife import Deviations, deviations_of
 from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.bounds import bounds_of
-from leaderboard.ranking.rank_ranges import LEVEL, POWER, Candidate, Ranking, rank
+from leaderboard.ranking.rank_ranges import LEVEL, POWER, Contender, Ranking, rank
 from schemas.documents.result import Metric
 from tests.bench.bench_uneven_clusters import SETTINGS, ranked
 
@@ -33,7 +33,7 @@ def table(rng: np.random.Generator, qualities: np.ndarray) -> tuple[list[str], R
         sums = np.column_stack([right[:, number], np.full(N_CLUSTERS, PER_CLUSTER)]).astype(float)
         deviations = deviations_of(sums, mean)
         assert isinstance(deviations, Deviations)
-        candidates.append(Candidate(name=str(number), worst=value, best=value, deviations=deviations))
+        candidates.append(Contender(name=str(number), worst=value, best=value, deviations=deviations))
     ordered = sorted(candidates, key=lambda one: -one.worst)
     return [one.name for one in ordered], rank(candidates, ideal=1.0)
 

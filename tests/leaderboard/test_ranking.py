@@ -15,22 +15,22 @@ from scipy import stats
 
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.jackknife import Deviations
-from leaderboard.ranking.rank_ranges import Candidate, RankRange, rank
+from leaderboard.ranking.rank_ranges import Contender, RankRange, rank
 
 N_CLUSTERS = 100
 SHARED_NOISE = np.random.default_rng(0).normal(0, 0.02 / N_CLUSTERS**0.5, N_CLUSTERS)
 
 
-def made(name: str, value: float, deviations: FloatArray | None, best: float | None = None, **fields: Any) -> Candidate:
+def made(name: str, value: float, deviations: FloatArray | None, best: float | None = None, **fields: Any) -> Contender:
     of_clusters = None
     if deviations is not None:
         n, none = len(deviations), np.zeros(0)
         of_clusters = Deviations(deviations, none, none, np.full(n, 1 / n), np.array([[n], [0]]))
     best = value if best is None else best
-    return Candidate(name=name, worst=value, best=best, deviations=of_clusters, **fields)
+    return Contender(name=name, worst=value, best=best, deviations=of_clusters, **fields)
 
 
-def candidate(name: str, value: float, *, own_noise: float = 0.001, **fields: Any) -> Candidate:
+def candidate(name: str, value: float, *, own_noise: float = 0.001, **fields: Any) -> Contender:
     rng = np.random.default_rng(sum(map(ord, name)))
     own = rng.normal(0, own_noise / N_CLUSTERS**0.5, N_CLUSTERS)
     return made(name, value, SHARED_NOISE + own, **fields)
@@ -195,7 +195,7 @@ def test_equal_models_without_a_rank_are_seldom_told_apart(n_ranked: int) -> Non
             moved = own / (1 - shares) / 2 * np.sqrt((n - 1) / n)
             none = np.zeros(0)
             deviations = Deviations(moved, none, none, np.array([*shares]), np.array([[100, 12], [0, 0]]))
-            one = Candidate(name=str(number), worst=value, best=value, deviations=deviations)
+            one = Contender(name=str(number), worst=value, best=value, deviations=deviations)
             models.append(replace(one, is_ranked=number < n_ranked))
         n_false += any(pair.separable for pair in rank(models, ideal=1.0).comparisons)
     # Of 60 tables, 9 or more by chance in one of a thousand at .06.

@@ -10,7 +10,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages import publishing
-from leaderboard.pages.publishing import Settings, site_settings
+from leaderboard.pages.publishing import SiteSettings, site_settings
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
@@ -21,7 +21,7 @@ from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_result
 from tests.sites import copy_site, render
 
-OURS = Settings("https://board.test/x/", "https://code.test/lab/board", "https://code.test/lab/board/issues")
+OURS = SiteSettings("https://board.test/x/", "https://code.test/lab/board", "https://code.test/lab/board/issues")
 SETTINGS = """
 site_url: https://board.test/x
 repo_url: https://code.test/lab/board
@@ -33,17 +33,17 @@ extra:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("site_url: https://board.test/x", Settings(address="https://board.test/x/")),
-        ('site_url: "https://board.test/"  # ours', Settings(address="https://board.test/")),
-        ("site_url:", Settings()),
-        ("# site_url: https://board.test/", Settings()),
-        ("repo_url: https://code.test/lab/board", Settings(repository="https://code.test/lab/board")),
-        ("extra:\n  contact: board@lab.test", Settings(contact="board@lab.test")),
-        ("extra:\n  anything: !!python/name:module.function", Settings()),
+        ("site_url: https://board.test/x", SiteSettings(address="https://board.test/x/")),
+        ('site_url: "https://board.test/"  # ours', SiteSettings(address="https://board.test/")),
+        ("site_url:", SiteSettings()),
+        ("# site_url: https://board.test/", SiteSettings()),
+        ("repo_url: https://code.test/lab/board", SiteSettings(repository="https://code.test/lab/board")),
+        ("extra:\n  contact: board@lab.test", SiteSettings(contact="board@lab.test")),
+        ("extra:\n  anything: !!python/name:module.function", SiteSettings()),
         (SETTINGS, OURS),
     ],
 )
-def test_settings_are_those_of_mkdocs(tmp_path: Path, lines: str, said: Settings) -> None:
+def test_settings_are_those_of_mkdocs(tmp_path: Path, lines: str, said: SiteSettings) -> None:
     (tmp_path / "mkdocs.yml").write_text(f"site_name: x\n{lines}\nnav: []\n", encoding="utf-8")
     assert site_settings(tmp_path) == said
 
@@ -65,7 +65,7 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path, lines: str, complain
     assert "\n" not in str(caught.value)
 
 
-def pages(settings: Settings, root: Path | None = None) -> dict[str, str]:
+def pages(settings: SiteSettings, root: Path | None = None) -> dict[str, str]:
     entries = () if root is None else load_known(Root(root, "accepted")).entries
     register = None if root is None else read_register(root)
     handwritten = publishing.handwritten_pages(REPOSITORY / "site")
@@ -85,13 +85,13 @@ def test_the_front_page_says_who_and_when_and_the_guide_installs_from_the_reposi
     assert '<a href="https://code.test/lab/board/issues">Contact</a>' in front
     assert "pip install 'biasboard[hf,scorers,site] @ git+https://code.test/lab/board'\n" in texts["adding.md"]
     assert "ask whoever" not in texts["adding.md"]
-    mail = pages(Settings(contact="board@lab.test"))["index.md"]
+    mail = pages(SiteSettings(contact="board@lab.test"))["index.md"]
     assert '<a href="mailto:board@lab.test">Contact</a>' in mail
 
 
 @pytest.mark.slow
 def test_what_the_settings_do_not_say_is_not_said_and_the_guide_says_whom_to_ask() -> None:
-    texts = pages(Settings())
+    texts = pages(SiteSettings())
     assert "Contact</a>" not in texts["index.md"]
     assert "accepted from" not in texts["index.md"]
     assert "@ git+ADDRESS'\n```\n\n`ADDRESS` is that of the repository" in texts["adding.md"]

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderboard.pages.dataset_views import BuiltDataset
-from leaderboard.pages.exports import Files, Table
+from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.latex import escape
-from leaderboard.pages.publishing import Settings
+from leaderboard.pages.publishing import SiteSettings
 from leaderboard.pages.rendering import View, generate, make_view, parquet_files, tables_of
 from leaderboard.pages.table_files import result_tables
 from leaderboard.ranking.boards import assemble
@@ -60,7 +60,7 @@ def view_of(root: Path, address: str | None = None) -> View:
     hostile.write_text(text.replace('"acme/tmp"', json.dumps(HOSTILE)), encoding="utf-8")
     write_gifi_model(root, "lab/even", 0.5)
     board = assemble(load_known(Root(root, "local"), any_name=True).entries)
-    return make_view(board, (), (BuiltDataset(manifest()),), settings=Settings(address))
+    return make_view(board, (), (BuiltDataset(manifest()),), settings=SiteSettings(address))
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_the_same_results_give_the_same_bytes(parquet: dict[str, bytes], tmp_pat
 
 
 def test_a_row_without_a_value_for_each_column_is_an_error() -> None:
-    table = Table(Files("files/x"), COLUMNS, [("a", "b", 0.5, True), ("a", "b", 0.5)])
+    table = DownloadTable(Files("files/x"), COLUMNS, [("a", "b", 0.5, True), ("a", "b", 0.5)])
     for written in ("csv", "parquet"):
         with pytest.raises(ValueError, match="shorter"):
             getattr(table, written)
@@ -248,7 +248,7 @@ def test_a_citation_names_the_address_and_the_date_if_they_are_known(tmp_path: P
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     accepted(tmp_path, "synthbias@9.0.0/acme__small/type2", "2026-03-04")
     board = assemble(load_known(Root(tmp_path, "accepted")).entries)
-    view = make_view(board, (), (), settings=Settings("https://board.test/x/"))
+    view = make_view(board, (), (), settings=SiteSettings("https://board.test/x/"))
     texts = generate(view, {})
     (section,) = view.sections
     (cited, _) = entries(texts[section.files.bib]).values()

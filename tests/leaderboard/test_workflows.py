@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from leaderboard.pages.publishing import Settings, site_settings
+from leaderboard.pages.publishing import SiteSettings, site_settings
 from leaderboard.verify.submissions import DECIDING
 from schemas.outputs.documents import Verdict, Verdicts
 from schemas.printed import as_json
@@ -217,4 +217,4 @@ def test_the_published_site_has_its_address_and_a_link_to_the_source(tmp_path: P
     addresses = {"SITE": "https://lab.test/board", "REPOSITORY": "https://code.test/lab/board"}
     assert {*addresses} == {*step["env"]}
     subprocess.run(step["run"], shell=True, cwd=tmp_path, env={**os.environ, **addresses}, check=True)
-    assert site_settings(site) == Settings("https://lab.test/board/", "https://code.test/lab/board", None)
+    assert site_settings(site) == SiteSettings("https://lab.test/board/", "https://code.test/lab/board", None)
