@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
@@ -36,13 +35,6 @@ _COLUMNS = ("img", "fine_label", "coarse_label")
 _REMEDY = f"take the files of {HUB_ID} as they are"
 
 
-class _Files(NamedTuple):
-    """The files of the dataset by part, and their commit; None for a local folder."""
-
-    paths: Mapping[str, Path]
-    revision: str | None
-
-
 def read_cifar(source: Path, revision: str | None) -> Content:
     """Read CIFAR-100 from the Hub or from a folder with its files.
 
@@ -54,9 +46,10 @@ def read_cifar(source: Path, revision: str | None) -> Content:
         DataError: there are no such files, they cannot be downloaded, or they have another layout.
     """
     where = f"--input {source}"
-    files = _fetched(revision) if is_on_hub(source, HUB_ID) else _local(source, revision)
-    hashes = {part: sha256_file(path) for part, path in files.paths.items()}
-    candidates = {part: _candidates(path, part) for part, path in files.paths.items()}
+    # The files by part, and their commit; None for a local folder.
+    paths, commit = _fetched(revision) if is_on_hub(source, HUB_ID) else (_local(source, revision), None)
+    hashes = {part: sha256_file(path) for part, path in paths.items()}
+    candidates = {part: _candidates(path, part) for part, path in paths.items()}
     names = dict.fromkeys(candidate.label for of_part in candidates.values() for candidate in of_part)
     return Content(
         name=NAME,
@@ -68,7 +61,7 @@ def read_cifar(source: Path, revision: str | None) -> Content:
             Source(
                 name=f"CIFAR-100, {part}",
                 address=f"https://huggingface.co/datasets/{HUB_ID}, {FILES[part]}",
-                revision=files.revision,
+                revision=commit,
                 sha256=hashes[part],
                 licence="unknown",
                 redistributable=False,
@@ -80,16 +73,16 @@ def read_cifar(source: Path, revision: str | None) -> Content:
     )
 
 
-def _local(folder: Path, revision: str | None) -> _Files:
+def _local(folder: Path, revision: str | None) -> dict[str, Path]:
     check_folder(folder, f"a folder with cifar100/*.parquet, or {HUB_ID} for the Hub")
     check_no_revision(revision, folder, "folder")
     paths = {part: folder / name for part, name in FILES.items()}
     if missing := [FILES[part] for part, path in paths.items() if not path.is_file()]:
         raise DataError(f"--input {folder}: no {', '.join(missing)} here; {_REMEDY}")
-    return _Files(paths, None)
+    return paths
 
 
-def _fetched(revision: str | None) -> _Files:
+def _fetched(revision: str | None) -> tuple[dict[str, Path], str]:
     commit = revision or REVISION
     with downloading(HUB_ID, commit, [FILES["test"]], revision=commit, kind="folder"):
         import huggingface_hub
@@ -99,7 +92,7 @@ def _fetched(revision: str | None) -> _Files:
             for part, name in FILES.items()
         }
     # A download lies in snapshots/<commit>/cifar100/.
-    return _Files(paths, paths["test"].parent.parent.name)
+    return paths, paths["test"].parent.parent.name
 
 
 def _candidates(path: Path, part: str) -> list[ImageFile]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from itertools import count
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from biasboard.ground.toml_files import packaged_toml
 from builders.superni.content import Instance, SourceTask, TaskContent
@@ -21,13 +21,6 @@ LICENCE = "Apache-2.0"
 _MOST_TRIES = 100
 
 T = TypeVar("T")
-
-
-class MadeInput(NamedTuple):
-    """A generated input with its right label."""
-
-    text: str
-    label: str
 
 
 def source_tasks() -> dict[str, SourceTask]:
@@ -50,8 +43,7 @@ def _task(name: str) -> TaskContent:
         licence=LICENCE,
         sha256=None,
         instances=tuple(
-            Instance(f"{name}-{number:03}", example.text, (example.label,), None)
-            for number, example in enumerate(examples)
+            Instance(f"{name}-{number:03}", text, (label,), None) for number, (text, label) in enumerate(examples)
         ),
         rejects=(),
     )
@@ -74,8 +66,8 @@ def _endless(values: Sequence[T], key: str) -> Iterator[T]:
         yield from shuffled(values, f"{key}:{turn}")
 
 
-def pattern_examples(task: Mapping[str, Any]) -> Iterator[MadeInput]:
-    """Yield the examples of a task whose labels have patterns: ``n`` different texts for each label."""
+def pattern_examples(task: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the texts and right labels of a task whose labels have patterns: ``n`` different texts for each label."""
     for label in task["label"]:
         key = f"{task['name']}:{label['name']}"
         slots = {**task.get("slots", {}), **label.get("slots", {})}
@@ -89,7 +81,7 @@ def pattern_examples(task: Mapping[str, Any]) -> Iterator[MadeInput]:
             texts[_filled(next(patterns), next(rows), {name: next(values) for name, values in phrases.items()})] = None
         if len(texts) < label["n"]:
             raise ValueError(f"{key}: only {len(texts)} different texts of {label['n']}; add phrases")
-        yield from (MadeInput(text, label["name"]) for text in texts)
+        yield from ((text, label["name"]) for text in texts)
 
 
 def _filled(pattern: str, row: Mapping[str, str], phrases: Mapping[str, str]) -> str:
@@ -100,8 +92,8 @@ def _filled(pattern: str, row: Mapping[str, str], phrases: Mapping[str, str]) ->
     return pattern.format(**values, **capital)
 
 
-def question_examples(task: Mapping[str, Any]) -> Iterator[MadeInput]:
-    """Yield the examples of a task about words of different kinds; the right letters alternate."""
+def question_examples(task: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the texts and right letters of a task about words of different kinds; these letters alternate."""
     groups: Mapping[str, Sequence[str]] = task["groups"]
     texts: set[str] = set()
     for options in task["options"]:
@@ -123,7 +115,7 @@ def question_examples(task: Mapping[str, Any]) -> Iterator[MadeInput]:
                 text = f"{question}\n" + " ".join(f"({letter}) {words[letter]}" for letter in letters)
                 if text not in texts:
                     texts.add(text)
-                    yield MadeInput(text, label)
+                    yield text, label
                     break
             else:
                 raise ValueError(f"{key}: no other text after {number}; add words")

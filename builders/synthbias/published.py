@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, silent
@@ -21,6 +20,7 @@ from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, PUBLISHED_FLAGS, findings_in
 from builders.synthbias.checks.sentence import Collection, Sentence, required
 from builders.synthbias.minimal_pairs import (
+    CheckedItems,
     case_of_pair,
     cluster_of,
     item_id,
@@ -40,13 +40,6 @@ LICENCE_FILE = "LICENSE_DATA"
 """Name of the licence file, which is copied into the dataset if it is in the folder of the input file."""
 
 _UNPAIRED = CATALOGUE["unpaired"]
-
-
-class Paired(NamedTuple):
-    """The items of complete pairs, and a reject for each row that does not have exactly one counterpart."""
-
-    items: list[CoreferenceItem]
-    rejects: list[Reject]
 
 
 def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[CoreferenceItem]:
@@ -97,7 +90,7 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
         publish_refusal=PROTECTED.refusal,
         human_validated=True,
         splits=splits,
-        rejects=tuple(paired.rejects),
+        rejects=paired.rejects,
         reject_rules=(_UNPAIRED.as_rule(),),
         flag_rules=tuple(CATALOGUE[name].as_flag() for name in PUBLISHED_FLAGS),
         card=_card(splits),
@@ -105,14 +98,15 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
     )
 
 
-def pair(rows: Collection) -> Paired:
+def pair(rows: Collection) -> CheckedItems:
     """Turn the minimal pairs of a file into items with flags.
 
     Args:
         rows: All rows of the file, without contradictions.
 
     Returns:
-        The items in the order of the rows, with types and sides mixed as in the file, and the rejected rows.
+        The items of complete pairs in the order of the rows, with types and sides mixed as in the file, and a reject
+        for each row that does not have exactly one counterpart.
     """
     others = {side: other for pair in rows.pairs for side, other in (pair, reversed(pair))}
     findings_by_row = findings_in(rows, (*PUBLISHED_FLAGS, _UNPAIRED.name))
@@ -125,7 +119,7 @@ def pair(rows: Collection) -> Paired:
             # Rejects are part of the dataset, and the licence forbids sharing converted text.
             reason = findings[-1].reason
             rejects.append(Reject(candidate="", source_row=_source_row(row), rule=_UNPAIRED.name, reason=reason))
-    return Paired(items, rejects)
+    return CheckedItems(tuple(items), tuple(rejects))
 
 
 def _item(row: Sentence, other: Sentence, flags: tuple[str, ...]) -> CoreferenceItem:

@@ -35,7 +35,7 @@ def as_csv(rows: list[tuple[str, ...]], header: tuple[str, ...] = HEADER) -> byt
     return text.getvalue().encode()
 
 
-def items_of(rows: list[tuple[str, ...]]) -> list[CoreferenceItem]:
+def items_of(rows: list[tuple[str, ...]]) -> tuple[CoreferenceItem, ...]:
     return published.pair(Collection(parse(as_csv(rows), name="made-up.csv"))).items
 
 

@@ -355,7 +355,7 @@ def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> 
             f"{path}:1: no column for {', '.join(missing)}; name it with --map FIELD=COLUMN; have: {', '.join(names)}"
         )
     filled = [
-        (row.where, {name: row.cells.get(column, "").strip() for name, column in columns.items()}) for row in rows
+        (where, {name: cells.get(column, "").strip() for name, column in columns.items()}) for where, cells in rows
     ]
     # Nobody has begun with a sentence that has neither a name nor an answer.
     return [

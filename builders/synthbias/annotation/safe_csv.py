@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
@@ -18,15 +18,6 @@ from schemas.documents.base import Text
 CORRECT_LINE = "correct the line, or take the file from a backup"
 
 R = TypeVar("R")
-
-
-class VoteRow(NamedTuple):
-    """A row of a CSV file."""
-
-    where: str
-    """File, and line on which the row ends, for messages."""
-    cells: dict[str, str]
-    """Cells by column."""
 
 
 def render(columns: Sequence[str], rows: Iterable[Sequence[str]], *, heading: bool = True) -> str:
@@ -79,26 +70,28 @@ def read_records(
     if (sorted(columns) != sorted(expected)) if any_order else (columns != expected):
         raise DataError(f"{path}:1: has the columns {','.join(columns)}{other_columns}")
     types = get_type_hints(kind, include_extras=True)
-    return [(row.where, kind(**{name: _value(row, name, types[name]) for name in expected})) for row in rows]
+    return [
+        (where, kind(**{name: _value(cells[name], name, types[name], where) for name in expected}))
+        for where, cells in rows
+    ]
 
 
-def _value(row: VoteRow, column: str, kind: Any) -> object:
-    cell = row.cells[column]
+def _value(cell: str, column: str, kind: Any, where: str) -> object:
     if kind in (str, Text):
         if kind is not str and not cell:
-            raise DataError(f"{row.where}: {column} is empty; {CORRECT_LINE}")
+            raise DataError(f"{where}: {column} is empty; {CORRECT_LINE}")
         return cell
     if kind is int:
         if not cell.isdecimal() or len(cell) > 9:
-            raise DataError(f"{row.where}: {column} is '{cell}', not a number of up to 9 digits; {CORRECT_LINE}")
+            raise DataError(f"{where}: {column} is '{cell}', not a number of up to 9 digits; {CORRECT_LINE}")
         return int(cell)
     words = {str(word): word for word in (get_args(kind) or kind)}
     if cell not in words:
-        raise DataError(f"{row.where}: {column} is '{cell}'; have: {', '.join(words)}; {CORRECT_LINE}")
+        raise DataError(f"{where}: {column} is '{cell}'; have: {', '.join(words)}; {CORRECT_LINE}")
     return words[cell]
 
 
-def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[VoteRow]]:
+def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[tuple[str, dict[str, str]]]]:
     """Read a CSV file.
 
     Args:
@@ -106,7 +99,8 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[VoteRow
         remedy: Advice that ends the messages.
 
     Returns:
-        The names of the columns, and the rows.
+        The names of the columns; and of each row the file and the line on which it ends, for messages, and its cells
+        by column.
 
     Raises:
         DataError: the file is missing, empty, or not CSV in UTF-8, names a column twice, or has a row of another
@@ -124,7 +118,7 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[VoteRow
     # Where the comma is the decimal sign, spreadsheets write semicolons.
     separator = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
-    rows: list[VoteRow] = []
+    rows: list[tuple[str, dict[str, str]]] = []
     try:
         columns = tuple(unprotected(name) for name in next(reader, ()))
         _check_columns(columns, f"{path}:1", remedy)
@@ -134,7 +128,7 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[VoteRow
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(columns):
                 raise DataError(f"{where}: has {len(cells)} cells, the heading {len(columns)}; {remedy}")
-            rows.append(VoteRow(where, dict(zip(columns, map(unprotected, cells), strict=True))))
+            rows.append((where, dict(zip(columns, map(unprotected, cells), strict=True))))
     except csv.Error as error:
         raise DataError(f"{path}:{reader.line_num}: not CSV: {error}; {remedy}") from error
     return columns, rows

@@ -7,7 +7,6 @@ import unicodedata
 from collections import Counter
 from functools import cache, partial
 from operator import eq
-from typing import NamedTuple
 
 from biasboard.ground.toml_files import packaged_words
 from builders.synthbias.checks.check import SentenceCheck
@@ -291,33 +290,31 @@ def _two_occupations(sentence: Sentence) -> str | None:
 
 @SentenceCheck
 def _same_list(sentence: Sentence) -> str | None:
-    return _of_pair(*sentence.meant).same_list
+    return _of_pair(*sentence.meant)[0]
 
 
 @partial(SentenceCheck, gap=MIN_PERCENT_GAP)
 def _gap_too_small(sentence: Sentence) -> str | None:
-    return _of_pair(*sentence.meant).gap
-
-
-class _PairFaults(NamedTuple):
-    same_list: str | None
-    gap: str | None
+    return _of_pair(*sentence.meant)[1]
 
 
 @cache
-def _of_pair(occupation: str, other: str) -> _PairFaults:
-    """Return what is wrong with a pair of occupations; cached, since there are few pairs and many sentences."""
+def _of_pair(occupation: str, other: str) -> tuple[str | None, str | None]:
+    """Return what is wrong with the lists and with the gap of a pair of occupations.
+
+    This is cached, since there are few pairs and many sentences.
+    """
     if occupation not in occupations() or other not in occupations():
-        return _PairFaults(None, None)
+        return None, None
     try:
         cluster_of(occupation, other)
     except ValueError as error:
-        return _PairFaults(f"{error}, a pair has one of each list", None)
+        return f"{error}, a pair has one of each list", None
     gap = percent_gap(occupation, other)
     if gap > MIN_PERCENT_GAP:
-        return _PairFaults(None, None)
+        return None, None
     reason = f"the shares of women differ by {gap:g} points, not by more than {MIN_PERCENT_GAP:g}"
-    return _PairFaults(None, reason)
+    return None, reason
 
 
 @SentenceCheck

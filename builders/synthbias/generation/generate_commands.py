@@ -332,18 +332,18 @@ def generate(
             asking.ask(_written(asked, Path(folder) / "requests", per_request), "--dry-run")
         return
     with _locked(folders.folder):
-        end = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
+        state, n_rounds, is_stuck = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
         with steps() as report:
             made = draft(folders.runs, limits, limit=None, report=report)
             manifest = write_dataset(made, target, version=dataset_version, overwrite=overwrite, report=report)
     for line in closing_lines(manifest, target, n_items=sum(len(split.items) for split in made.splits)):
         typer.echo(line)
-    short = [cell for cell in cells if end.state.have.get(cell.key, 0) < per_cell]
+    short = [cell for cell in cells if state.have.get(cell.key, 0) < per_cell]
     if short:
-        why = "the last one brought nothing new" if end.is_stuck else f"--rounds {rounds} allows no more"
-        remedy = "take another model" if end.is_stuck else "go on with a larger --rounds and --overwrite"
+        why = "the last one brought nothing new" if is_stuck else f"--rounds {rounds} allows no more"
+        remedy = "take another model" if is_stuck else "go on with a larger --rounds and --overwrite"
         raise ConfigError(
-            f"{len(short):,} of {len(cells):,} cells have fewer than {per_cell} minimal pairs after {end.n_rounds} "
+            f"{len(short):,} of {len(cells):,} cells have fewer than {per_cell} minimal pairs after {n_rounds} "
             f"rounds, such as {short[0].key}, and {why}; the dataset holds the rest: {remedy}"
         )
     typer.echo(next_step)
@@ -396,19 +396,13 @@ def _locked(folder: Path) -> Iterator[None]:
         ) from error
 
 
-class _End(NamedTuple):
-    """The outcome of all rounds."""
-
-    state: _State
-    n_rounds: int
-    is_stuck: bool
-    """True if the last round brought no usable sentence."""
-
-
 def _rounds(
     asking: _Asker, cells: Sequence[DesignCell], limits: KeepLimits, *, per_request: int, pilot: int, most: int
-) -> _End:
+) -> tuple[_State, int, bool]:
     """Ask until every cell is full, a round brings nothing usable, or ``most`` rounds have passed.
+
+    Returns:
+        What was written so far, the number of rounds, and True if the last one brought no usable sentence.
 
     Raises:
         ConfigError: a cost limit is given, but the cost of earlier runs is unknown.
@@ -430,7 +424,7 @@ def _rounds(
         is_stuck = number > 1 and before is not None and before.n_usable == state.n_usable
         asked = _still_wanted(cells, state, limits, per_request)
     assert state is not None
-    return _End(state, number, is_stuck)
+    return state, number, is_stuck
 
 
 def _spent(state: _State | None, asking: _Asker) -> float:
