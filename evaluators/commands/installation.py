@@ -52,8 +52,10 @@ def installation(out: Path, cache: Path | None) -> list[DoctorLine]:
         out: Folder of all runs, which must be writable and on a disk with free space.
         cache: File of the cache that runs share; None if there is none.
     """
+    # pip installs nothing into a Python that is too old.
+    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     return [
-        _python(),
+        DoctorLine("python", "ok", f"{python}, {_DISTRIBUTION} {importlib.metadata.version(_DISTRIBUTION)}"),
         *extras(),
         *_devices(),
         _disk(out),
@@ -134,20 +136,6 @@ def _version(distribution: str) -> str | None:
     # For example, the build of vllm for CPUs has another name.
     others = importlib.metadata.packages_distributions().get(module, [])
     return importlib.metadata.version(others[0]) if others else None
-
-
-def _python() -> DoctorLine:
-    version = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    ours = importlib.metadata.version(_DISTRIBUTION)
-    needed = importlib.metadata.metadata(_DISTRIBUTION)["Requires-Python"]
-    if Requirement(f"python{needed}").specifier.contains(platform.python_version(), prereleases=True):
-        return DoctorLine("python", "ok", f"{version}, {_DISTRIBUTION} {ours}")
-    return DoctorLine(
-        "python",
-        "problem",
-        f"{version}; {_DISTRIBUTION} needs {needed}",
-        "create an environment with a supported Python",
-    )
 
 
 def _devices() -> Iterator[DoctorLine]:
