@@ -6,7 +6,6 @@ import datetime
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
@@ -27,15 +26,12 @@ from leaderboard.verify.keys import open_book
 from leaderboard.verify.public_files import models_of, public_files
 from leaderboard.verify.submissions import Prepared, prepare, write_prepared
 from schemas.folders.run_folder import SUBMISSION, finished_runs
-from schemas.outputs.documents import PublishedFiles, SubmittedResult, SubmittedResults
-from schemas.printed import with_format
 
 PullRequest: TypeAlias = Literal["hub", "git"]
 _OUTBOX = Path("out/submitted")
 
 
 @one_line_errors("stopped; nothing was submitted")
-@with_format(SubmittedResults)
 def submit(
     run: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders that contain them.")],
     contact: Annotated[str, typer.Option(help="Address or account at which you answer questions; it is published.")],
@@ -69,7 +65,7 @@ def submit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be published, and write nothing.")
     ] = False,
-) -> SubmittedResults:
+) -> None:
     """Verify runs, show what will be published, and put it where the board expects it.
 
     Published are result.json, the records with all answers, the scores of texts, and a submission.json with the options
@@ -104,25 +100,21 @@ def submit(
             )
             prepared.append(made)
             _show(made)
-        submitted = SubmittedResults(results=tuple(map(_submitted, prepared)), folder=None, hub=None)
         if dry_run:
             print("nothing was written, as --dry-run asks")
-            return submitted
+            return
         for one in prepared:
             print(f"wrote {write_prepared(one, target)}")
-    submitted = replace(submitted, folder=str(target))
     if pr == "git":
         print("\n".join(_git_commands(prepared, target)))
     elif pr == "hub":
         repository = HubRepository(repo or "")
         repository.check_token()
-        done = publish(_Submissions(prepared, target), repository, pull_request=True, say=print)
-        return replace(submitted, hub=PublishedFiles(**done._asdict()))
+        publish(_Submissions(prepared, target), repository, pull_request=True, say=print)
     elif board is None:
         print(f"next: copy it into {RESULTS} of a clone of the board's repository, or the same command with --pr hub")
     else:
         print("next: biasboard board, or the same command with --pr git or --pr hub")
-    return submitted
 
 
 class _Submissions(Publication):
@@ -149,16 +141,6 @@ class _Submissions(Publication):
 
 def _title(prepared: Sequence[Prepared]) -> str:
     return f"Submit {models_of([one.public for one in prepared])}"
-
-
-def _submitted(prepared: Prepared) -> SubmittedResult:
-    public = prepared.public
-    return SubmittedResult(
-        run=str(public.run),
-        place=public.place.as_posix(),
-        files=(*(file.name for file in public.files), SUBMISSION),
-        withheld=public.withheld,
-    )
 
 
 def _show(prepared: Prepared) -> None:

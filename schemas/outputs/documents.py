@@ -330,31 +330,6 @@ class PublishedFiles(Document):
     deleted: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmittedResult(Document):
-    """A result that is handed in."""
-
-    run: str
-    """Folder of the run as the user named it, which may hold any characters."""
-    place: Text
-    """Folder of the result below that of all results."""
-    files: tuple[str, ...]
-    """Names of its files that are published."""
-    withheld: Text | None
-    """Why there are hashes in place of generated texts, or of the prompts of options; None if there are not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmittedResults(Document):
-    """The outcome of ``submit``."""
-
-    results: tuple[SubmittedResult, ...]
-    folder: Text | None
-    """Folder of all results into which they were copied; None in a dry run."""
-    hub: PublishedFiles | None
-    """The pull request of ``--pr hub``; None without it, and in a dry run."""
-
-
 OUTPUTS: tuple[type[Document], ...] = (
     Listing,
     Validation,
@@ -365,7 +340,6 @@ OUTPUTS: tuple[type[Document], ...] = (
     Verdicts,
     BuiltBoard,
     PublishedFiles,
-    SubmittedResults,
 )
 """The documents whose schemas are published."""
 
