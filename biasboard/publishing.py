@@ -10,16 +10,14 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.hub_publishing import Publication
-from biasboard.ground.hub_publishing import dry_run as tell
+from biasboard.ground.hub_publishing import HubRepository, Publication
 from biasboard.ground.hub_publishing import publish as send
-from biasboard.ground.hub_repository import HubRepository
 from biasboard.ground.progress import steps
 from builders.publishable import read_dataset
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.commands.sound_runs import ensure_sound
-from leaderboard.publish.published_results import PublishedResults
+from leaderboard.publish.published_results import PublishedResults, published_results
 from leaderboard.verify.board_files import keys_folder, results_folder
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.public_files import public_files
@@ -59,9 +57,7 @@ def publish(
     other models that the repository has; it gets a card with their headline measures. Stores of answers, locks and
     results of useless predictors, which every board computes, stay behind.
     """
-    repository = HubRepository(repo)
-    if not dry_run:
-        repository.check_token()
+    repository = HubRepository(repo, writes=not dry_run)
     with tempfile.TemporaryDirectory() as scratch:
         if (folder / MANIFEST).is_file():
             if withhold_texts:
@@ -72,7 +68,7 @@ def publish(
             check_plug_ins()
             book = open_book(keys or keys_folder(), datasets)
             publication = _results(folder, book, Path(scratch), withhold=withhold_texts)
-        done = (tell if dry_run else send)(publication, repository, private=private, pull_request=pr, say=typer.echo)
+        done = send(publication, repository, private=private, pull_request=pr, is_dry_run=dry_run, say=typer.echo)
         if dry_run:
             typer.echo("dry run: nothing was sent")
         return PublishedFiles(**done._asdict())
@@ -100,4 +96,4 @@ def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> P
             public.append(public_files(run, scratch, withhold=withhold))
             if (words := public[-1].withheld_words) is not None:
                 typer.echo(f"{run}: {words}")
-        return PublishedResults(public, scratch)
+        return published_results(public, scratch)

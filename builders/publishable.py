@@ -9,14 +9,23 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from biasboard.ground.hub_publishing import MOST_NAMES, OF_THE_HUB, Publication
-from biasboard.ground.hub_repository import HubFile, HubRepository, HubState, LocalFile, local_files
+from biasboard.ground.files import sha256_file
+from biasboard.ground.hub_publishing import (
+    MOST_NAMES,
+    OF_THE_HUB,
+    HubRepository,
+    LocalFiles,
+    Publication,
+    local_files,
+)
 from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import BENCHMARK_FILE, card_problems
@@ -28,38 +37,26 @@ from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import CARD, MANIFEST, REJECTS, read_manifest
 from schemas.validate import problems
 
+if TYPE_CHECKING:
+    from huggingface_hub import RepoFile
+
 _OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)
-
-
 _HIGHER = "build the dataset with a higher --dataset-version"
 
 
+@dataclass(frozen=True, kw_only=True)
 class PublishableDataset(Publication):
     """A valid dataset that may be published: all its files, and a tag of its version such as v1.0.0."""
 
-    another_tag = _HIGHER
-
-    def __init__(self, manifest: Manifest, files: Mapping[str, LocalFile]) -> None:
-        """Keep a dataset that was checked.
-
-        Args:
-            manifest: Its manifest.
-            files: All its files.
-        """
-        self.manifest, self.files = manifest, files
-        self.title, self.tag = f"{manifest.name} {manifest.version}", f"v{manifest.version}"
+    manifest: Manifest
 
     @override
-    def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
-        return self.files
-
-    @override
-    def stale(self, files: Mapping[str, LocalFile], present: Mapping[str, HubFile]) -> list[str]:
+    def to_delete(self, repository: HubRepository, files: LocalFiles, present: Mapping[str, RepoFile]) -> Sequence[str]:
+        """Return all other files, after checking that they are of an earlier version of the same dataset."""
+        self._check_replaceable(repository, present)
         return sorted(set(present) - set(files) - set(OF_THE_HUB))
 
-    @override
-    def check_replaceable(self, repository: HubRepository, state: HubState, present: Mapping[str, HubFile]) -> None:
-        """Check that a commit replaces nothing but an earlier version of the same dataset."""
+    def _check_replaceable(self, repository: HubRepository, present: Mapping[str, RepoFile]) -> None:
         where, manifest = f"--repo {repository.repo}", self.manifest
         if MANIFEST not in present:
             foreign = sorted(set(present) - {*OF_THE_HUB, CARD})
@@ -69,7 +66,7 @@ class PublishableDataset(Publication):
                     "of ours; give a new repository, or remove them there"
                 )
             return
-        text = repository.contents([MANIFEST], state.head)[MANIFEST].decode("utf-8", "replace")
+        text = repository.contents([MANIFEST])[MANIFEST].decode("utf-8", "replace")
         value = strict_json.loads(text, where=f"{where}: {MANIFEST}")
         published = value if isinstance(value, dict) else {}
         if published.get("name") != manifest.name:
@@ -102,16 +99,23 @@ def read_dataset(folder: Path, *, report: Report = silent) -> PublishableDataset
     if faults := list(problems(folder)):
         rest = "" if len(faults) == 1 else f" (and {len(faults) - 1} more; biasboard validate {folder} lists them)"
         raise DataError(f"{faults[0]}{rest}")
-    files = {file.name: file for file in local_files(folder)}
+    files = local_files(folder)
+    hashes = set(map(sha256_file, files.values()))
     # Those of every builder, since an edited manifest may name other sources.
     for protected in _protected():
-        if set(protected.file_sha256s) & {file.sha256 for file in files.values()}:
+        if hashes & set(protected.file_sha256s):
             raise DataError(f"{folder}: holds the published file of {protected.name}; remove it: {protected.refusal}")
     _check_listed(folder, manifest, list(files))
     report("comparing texts with those that must not be published", 0, None)
     _check_texts(folder, list(files))
     _check_version(folder, manifest)
-    return PublishableDataset(manifest, files)
+    return PublishableDataset(
+        title=f"{manifest.name} {manifest.version}",
+        files=files,
+        tag=f"v{manifest.version}",
+        another_tag=_HIGHER,
+        manifest=manifest,
+    )
 
 
 def check_manifest(manifest: Manifest) -> None:

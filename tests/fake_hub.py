@@ -322,11 +322,6 @@ class _Handler(BaseHTTPRequestHandler):
                 return {"branches": [], "converts": [], "tags": tags}
             case "tree":
                 return [tree_entry(*file) for file in sorted(hub.commit_at(repository, revision).files.items())]
-            case "commits":
-                return [
-                    {"id": commit.oid, "authors": [], "date": _DAY, "title": commit.title, "message": ""}
-                    for commit in repository.log()
-                ]
             case "discussions":
                 return hub.discussions(name, query.get("status", []))
             case "preupload":

@@ -6,8 +6,7 @@
 * *command_line, options, progress, plain_text*: the commands' options, and what a terminal shows. *stopping*: signals.
 * *plugins*: finds plug-ins by the names of their files. *memory*: caches what the same code computed from the same
   bytes.
-* *hub*: downloads datasets of the Hugging Face Hub. *hub_repository*: a repository there, and changes to it.
-  *hub_publishing*: what is published there, by one commit that is sent until it has arrived.
+* *hub*: downloads datasets of the Hugging Face Hub. *hub_publishing*: publishes files there, by one commit and a tag.
 * *charts*: drawings for commands and pages, in which labels avoid each other.
 * *cue_search*: how far words, positions and lengths of texts predict their answers.
 

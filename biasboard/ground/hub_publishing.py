@@ -1,86 +1,259 @@
-"""Publishes files on the Hugging Face Hub: one commit, then a tag; after every failure the repository is read again.
+"""Publishes files in a dataset repository of the Hugging Face Hub: one commit, then a tag of it.
 
-What to send, a commit, a tag, both or nothing, depends only on what is published and the state of the repository.
+What to send, a commit, a tag, both or nothing, follows from what is published and from what the repository holds. The
+commit names as its parent the one that was looked at, so that the Hub refuses it if somebody else committed meanwhile.
+The client repeats the requests that may be repeated. After any other failure the same command goes on from what the
+Hub holds, so that nothing is committed or tagged twice.
 """
 
 from __future__ import annotations
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+import glob
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from json import JSONDecodeError
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from biasboard.ground.errors import ConfigError, DataError, RunError
-from biasboard.ground.hub_repository import HubFile, HubRepository, HubState, LocalFile, TryAgainError
-from biasboard.ground.plain_text import listed
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.hub import hub_fault, hub_host, hub_is_off, token_fault
+from biasboard.ground.plain_text import listed, one_line
+from biasboard.ground.progress import working
 
+if TYPE_CHECKING:
+    from huggingface_hub import RepoFile
+    from huggingface_hub.errors import HfHubHTTPError
+
+LocalFiles: TypeAlias = Mapping[str, Path]
+"""Files to send, by their path in the repository."""
 OF_THE_HUB = (".gitattributes",)
 """Files that the Hub itself adds to a repository and needs."""
 MOST_NAMES = 3
 """Number of files that a message names."""
-_MOST_TRIES = 6
-_MOST_SECONDS = 16.0
-"""Longest wait before a retry, in seconds: 1 + 2 + 4 + 8 + 16 + 16 = 47 seconds in all."""
+_REPO = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)
+_TOKEN_REMEDY = "give a token that may write to it in HF_TOKEN, or run: hf auth login"
+_GO_ON = "run the same command again, it goes on from what the Hub holds"
+_PASSING = {
+    408: "the Hub failed",
+    409: "something else is going on there",
+    412: "somebody else committed meanwhile",
+    429: "the Hub failed",
+}
+"""What statuses below 500 mean after which the same request may succeed later."""
 
-Say = Callable[[str], None]
+
+def local_files(folder: Path) -> dict[str, Path]:
+    """Return the files of a folder by their path in it, sorted; hidden files count too.
+
+    Raises:
+        DataError: the folder holds a link, or something that is no regular file.
+    """
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            raise DataError(f"{path}: is a link; put the file itself there, or remove it")
+        if not path.is_file() and not path.is_dir():
+            raise DataError(f"{path}: is no regular file; remove it")
+        if path.is_file():
+            files[path.relative_to(folder).as_posix()] = path
+    return files
 
 
-class Publication(ABC):
+class HubRepository:
+    """A dataset repository on the Hub, which need not exist yet."""
+
+    def __init__(self, repo: str, *, writes: bool) -> None:
+        """Open a repository, without looking at it.
+
+        Args:
+            repo: Its id, ``ORG/NAME``.
+            writes: True if a token is needed, which is not sent to the Hub yet.
+
+        Raises:
+            ConfigError: it is no id, the Hub is switched off, or the token is none.
+            RunError: the Hub cannot be reached.
+        """
+        from huggingface_hub import HfApi
+
+        if _REPO.fullmatch(repo) is None or "--" in repo or ".." in repo:
+            raise ConfigError(f"--repo {repo}: is no id of a repository; give ORG/NAME")
+        if hub_is_off():
+            raise ConfigError(f"--repo {repo}: HF_HUB_OFFLINE forbids asking the Hub; unset it to publish")
+        if (fault := token_fault()) is not None:
+            raise ConfigError(f"--repo {repo}: {fault}")
+        if (fault := hub_fault()) is not None:
+            raise RunError(f"--repo {repo}: the Hub at {hub_host()} cannot be reached ({fault}); try again later")
+        if writes and not _has_token():
+            raise ConfigError(f"--repo {repo}: there is no token for the Hub; {_TOKEN_REMEDY}")
+        self.repo = repo
+        self.api = HfApi()
+        self.head: str | None = None
+        """Last commit of the main branch; None if the repository does not exist or the token may not see it."""
+        self.is_private = False
+        self.tags: Mapping[str, str] = {}
+        """Commit of each tag."""
+
+    def look(self) -> None:
+        """Look at the state of the repository."""
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        with self.asking("reading"):
+            try:
+                info = self.api.repo_info(self.repo, repo_type="dataset")
+            except RepositoryNotFoundError as error:
+                if error.response.status_code != 404:
+                    raise
+                return
+            tags = self.api.list_repo_refs(self.repo, repo_type="dataset").tags
+            self.head, self.is_private = str(info.sha), bool(info.private)
+            self.tags = {tag.name: tag.target_commit for tag in tags}
+
+    def files(self, revision: str | None) -> dict[str, RepoFile]:
+        """Read the files of a commit or a reference, with their hashes, by name; None has no files."""
+        from huggingface_hub import RepoFile
+
+        if revision is None:
+            return {}
+        with self.asking("reading"):
+            tree = self.api.list_repo_tree(self.repo, recursive=True, revision=revision, repo_type="dataset")
+            return {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
+
+    def contents(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Read small files of the last commit, by name; those of an earlier call come from the Hub's cache."""
+        if not names:
+            return {}
+        patterns = [glob.escape(name) for name in names]
+        with self.asking("reading"), working(f"reading {self.repo}"):
+            folder = self.api.snapshot_download(
+                self.repo, repo_type="dataset", revision=self.head, allow_patterns=patterns
+            )
+            return {name: Path(folder, name).read_bytes() for name in names}
+
+    def address(self, commit: str) -> str:
+        """Return the address of a commit."""
+        return f"{self.api.endpoint}/datasets/{self.repo}/commit/{commit}"
+
+    def commit(self, title: str, additions: LocalFiles, deletions: Sequence[str], *, pull_request: bool) -> str:
+        """Send one commit with all changes; the main branch must still be where it was when it was looked at.
+
+        Args:
+            title: First line of the commit.
+            additions: Files to add or to replace.
+            deletions: Names of files to delete.
+            pull_request: True to open a pull request instead of changing the main branch.
+
+        Returns:
+            The commit, or the address of the pull request.
+        """
+        from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete
+
+        # Not by upload_folder: with Xet it makes several commits, of which only the first checks its parent.
+        operations: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
+            *(CommitOperationAdd(path_in_repo=name, path_or_fileobj=path) for name, path in additions.items()),
+            *(CommitOperationDelete(path_in_repo=name, is_folder=False) for name in deletions),
+        ]
+        with self.asking("sending the commit"):
+            made = self.api.create_commit(
+                self.repo,
+                operations,
+                commit_message=title,
+                repo_type="dataset",
+                parent_commit=self.head,
+                create_pr=pull_request,
+            )
+            return str(made.pr_url if pull_request else made.oid)
+
+    @contextmanager
+    def asking(self, doing: str) -> Iterator[None]:
+        """Turn whatever goes wrong in requests into an error of one line, which says whether to repeat the command."""
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+        where = f"--repo {self.repo}: {doing}"
+        # The Hub's errors derive from those of the client's HTTP library, which was another in older versions.
+        no_answer: type[Exception] = HfHubHTTPError.__bases__[0]
+        try:
+            yield
+        except HfHubHTTPError as error:
+            raise _refusal(error, where) from error
+        except (no_answer, LocalEntryNotFoundError) as error:
+            raise RunError(f"{where}: no answer ({one_line(error)}); {_GO_ON}") from error
+        except (JSONDecodeError, UnicodeDecodeError, LookupError, TypeError, AttributeError) as error:
+            # The client trusts the form of each answer, and a proxy or a sign-in page may answer in place of the Hub.
+            what = f"{type(error).__name__}: {one_line(error)}"
+            raise RunError(f"{where}: the answer is none of the Hub ({what}); {_GO_ON}") from error
+        except ValueError as error:
+            raise DataError(f"{where}: {one_line(error)}; correct what it names") from error
+        except RuntimeError as error:
+            # The thread that uploads a large file wraps its errors.
+            if isinstance(error.__cause__, HfHubHTTPError):
+                raise _refusal(error.__cause__, where) from error
+            raise RunError(f"{where}: {one_line(error.__cause__ or error)}; {_GO_ON}") from error
+
+
+def _refusal(error: HfHubHTTPError, where: str) -> BiasboardError:
+    status = error.response.status_code
+    told = f"({status}{f': {one_line(error.server_message)}' if error.server_message else ''})"
+    if status in (401, 403):
+        what = "does not allow this with the token" if status == 403 else "does not accept the token"
+        if not _has_token():
+            what = "shows no such repository without a token"
+        return ConfigError(f"{where}: the Hub {what} {told}; {_TOKEN_REMEDY}")
+    if status in _PASSING or status >= 500:
+        return RunError(f"{where}: {_PASSING.get(status, 'the Hub failed')} {told}; {_GO_ON}")
+    return RunError(f"{where}: the Hub refused {told}; correct that and run it again")
+
+
+def _has_token() -> bool:
+    from huggingface_hub import get_token
+
+    return get_token() is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
     """What is published by one commit."""
 
     title: str
-    """First line of the commit message, by which earlier commits and open pull requests are found."""
+    """First line of the commit message."""
+    files: LocalFiles
     tag: str | None = None
     """Tag of the commit, which never moves; None for no tag."""
     another_tag: str = ""
     """How to get another tag, for the message that the tag is on other files."""
+    varying: tuple[str, ...] = ()
+    """Names of files that differ from call to call although what is published is the same."""
 
-    def varies(self, name: str) -> bool:
-        """Return True for a file that differs from call to call although what is published is the same."""
-        return False
-
-    @abstractmethod
-    def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
-        """Return the files to publish, by their path in the repository.
-
-        Args:
-            repository: The repository.
-            state: Its state, on which the files may depend; None if it does not exist yet.
+    def files_for(self, repository: HubRepository) -> LocalFiles:
+        """Return the files to publish, which may depend on those that the repository holds.
 
         Raises:
             DataError: the files cannot be published there.
         """
+        return self.files
 
-    def stale(self, files: Mapping[str, LocalFile], present: Mapping[str, HubFile]) -> Sequence[str]:
-        """Return the files of the repository that those to publish take the place of, and that are to be deleted."""
-        return ()
-
-    def check_replaceable(  # noqa: B027 - most may replace anything
-        self, repository: HubRepository, state: HubState, present: Mapping[str, HubFile]
-    ) -> None:
-        """Check that a commit replaces nothing else in the repository.
+    def to_delete(self, repository: HubRepository, files: LocalFiles, present: Mapping[str, RepoFile]) -> Sequence[str]:
+        """Return the files of the repository that those to publish take the place of.
 
         Raises:
-            DataError: it would.
+            DataError: a commit would replace something else.
         """
+        return ()
 
 
 class Published(NamedTuple):
-    """What became of a publication, or in a dry run would become of it."""
+    """What became of a publication, or in a dry run would become of it; ``PublishedFiles`` describes each field."""
 
     repo: str
     title: str
     is_dry_run: bool
     is_sent: bool
-    """True if a commit, a tag or a pull request was made."""
     is_pull_request: bool
     commit: str | None
-    """Commit of the main branch that holds the files; None if none does."""
     tag: str | None
-    """Tag of that commit; None for none."""
     address: str | None
-    """Address of the commit, or else of the open pull request; None before there is any."""
     added: tuple[str, ...]
     replaced: tuple[str, ...]
     unchanged: tuple[str, ...]
@@ -93,268 +266,174 @@ def publish(
     *,
     private: bool = False,
     pull_request: bool,
-    say: Say,
-    first_wait: float = 1.0,
+    is_dry_run: bool = False,
+    say: Callable[[str], None],
 ) -> Published:
-    """Publish files.
-
-    After any failure the repository is read again before anything is sent, so that no commit or tag is made twice, and
-    commits of others are kept.
+    """Publish files, or tell what that would send.
 
     Args:
         publication: What to publish.
         repository: Repository to publish it in.
         private: True to create the repository as a private one.
         pull_request: True to open a pull request, which is not tagged.
+        is_dry_run: True to send nothing.
         say: Called with each line to print.
-        first_wait: Time to wait before the first retry, in seconds; it doubles with each retry.
 
     Raises:
         ConfigError: the token has no right to do this, or an option does not fit the repository.
         DataError: the repository holds something that must not be replaced.
-        RunError: the Hub failed repeatedly.
+        RunError: the Hub failed, or somebody else committed meanwhile.
     """
-    sending = _Sending(publication, repository, private=private, pull_request=pull_request, say=say)
-    wait = first_wait
-    for _ in range(_MOST_TRIES):
-        try:
-            return sending.attempt()
-        except TryAgainError as error:
-            failure = error
-        say(f"{failure.reason}; reading the repository again")
-        if failure.waits:
-            time.sleep(wait)
-            wait = min(2 * wait, _MOST_SECONDS)
-    raise RunError(
-        f"--repo {repository.repo}: {failure.reason}, {_MOST_TRIES} times; run the same command again later, it goes "
-        "on from what the Hub holds"
-    )
+    repository.look()
+    where, title = f"--repo {repository.repo}", publication.title
+    if repository.head is None and pull_request:
+        raise ConfigError(
+            f"{where}: does not exist, or the token may not see it, so nothing can be proposed to it; correct the id, "
+            "or create it first: without --pr, or on the Hub"
+        )
+    if repository.head is not None and private and not repository.is_private:
+        raise ConfigError(
+            f"{where}: exists and is public, and --private is for new ones; leave it out, or change its settings on "
+            "the Hub"
+        )
+    if repository.head is None and not is_dry_run:
+        with repository.asking("creating the repository"):
+            repository.api.create_repo(repository.repo, repo_type="dataset", private=private)
+        say(f"created {repository.repo}{', private' if private else ''}")
+        repository.look()
+        if repository.head is None:
+            raise RunError(f"{where}: was created and cannot be seen yet; {_GO_ON}")
+    files = publication.files_for(repository)
+    plan = _plan(publication, repository, files, pull_request=pull_request)
+    additions = {name: path for name, path in files.items() if name in {*plan.added, *plan.replaced}}
+    tag = publication.tag if publication.tag not in repository.tags else None
+    if is_dry_run:
+        state = f"at {repository.head[:12]}" if repository.head else f"new, {'private' if private else 'public'}"
+        say(f"{title} to {repository.repo} ({state}):")
+        for line in _told(plan, additions, publication.tag, is_tagged=tag is None):
+            say(line)
+        return plan._replace(is_dry_run=True)
+    if pull_request:
+        return _propose(plan, repository, additions, tag, say)
+    commit = plan.commit
+    if commit is None:
+        commit = repository.commit(title, additions, plan.deleted, pull_request=False)
+        say(f"commit {commit}: {len(additions)} added or changed, {len(plan.deleted)} deleted")
+        if lacking := differences(files, repository.files(commit)):
+            untagged = "" if tag is None else ", so it was not tagged"
+            raise RunError(
+                f"{where}: commit {commit[:12]} lacks {lacking[0]} as it is here{untagged}; look for a .gitignore "
+                "there, and run it again"
+            )
+        if tag is None:
+            say(f"published {title} in {repository.repo}")
+    elif tag is None:
+        say(f"published already: {title}, as {plan.tag or commit[:12]} of {repository.repo}; nothing to do")
+        return plan
+    else:
+        say(f"commit {commit} holds {title} already")
+    if tag is not None:
+        with repository.asking("tagging"):
+            repository.api.create_tag(repository.repo, tag=tag, revision=commit, repo_type="dataset")
+        say(f"tagged {tag}: published {title} as {repository.repo}@{tag}")
+    return plan._replace(commit=commit, address=repository.address(commit), is_sent=True)
 
 
-def dry_run(
-    publication: Publication, repository: HubRepository, *, private: bool, pull_request: bool, say: Say
+def _propose(
+    plan: Published, repository: HubRepository, additions: LocalFiles, tag: str | None, say: Callable[[str], None]
 ) -> Published:
-    """Tell what publishing would send, after reading the repository.
+    """Open a pull request, unless one is open or the main branch holds the files."""
+    to_tag = "" if tag is None else f"run it without --pr to tag it {tag}"
+    if plan.commit is not None:
+        say(f"{plan.repo} holds {plan.title} already, in commit {plan.commit}{to_tag and f'; {to_tag}'}")
+        return plan
+    if plan.address is not None:
+        # Nothing that is added to it would mend a conflict with what was committed since: that takes git.
+        say(
+            f"a pull request with {plan.title} is open already: {plan.address}; if it cannot be merged or is out of "
+            "date, close it there and repeat this command"
+        )
+        return plan
+    address = repository.commit(plan.title, additions, plan.deleted, pull_request=True)
+    say(f"opened {address}{to_tag and f'; after it is merged, {to_tag}'}")
+    return plan._replace(address=address, is_sent=True)
+
+
+def _plan(publication: Publication, repository: HubRepository, files: LocalFiles, *, pull_request: bool) -> Published:
+    """Return what a repository would hold after publishing, with the commit or pull request that holds it already.
 
     Raises:
-        ConfigError: an option does not fit the repository.
         DataError: the repository holds something that must not be replaced.
-        RunError: the Hub failed.
     """
-    try:
-        state = repository.read()
-        _check_options(repository, state, private=private, pull_request=pull_request)
-        plan = _make_plan(publication, repository, state, pull_request=pull_request)
-    except TryAgainError as error:
-        raise RunError(f"--repo {repository.repo}: {error.reason}; try again later") from error
-    what = "new, private" if private else "new, public"
-    say(f"{publication.title} to {repository.repo} ({what if state is None else f'at {state.head[:12]}'}):")
-    for file in plan.additions:
-        say(f"  {'change' if file.name in plan.replaced else 'add   '}  {file.name}  {file.size:,} bytes")
-    for name in plan.deletions:
-        say(f"  delete  {name}")
-    if plan.committed is not None:
-        say(f"  nothing to commit: {plan.committed} holds it")
-    if plan.is_tagged:
-        say(f"  nothing to tag: {publication.tag} is on it")
-    elif plan.proposed is not None:
-        say(f"  nothing to propose: {plan.proposed} is open already")
-    elif pull_request:
-        say("  a pull request, without a tag")
-    elif publication.tag is not None:
-        say(f"  tag     {publication.tag}")
-    return _published(publication, repository, plan, pull_request=pull_request, changes=plan)._replace(is_dry_run=True)
-
-
-class _Sending:
-    """Publishes something, in as many attempts as it takes."""
-
-    def __init__(
-        self, publication: Publication, repository: HubRepository, *, private: bool, pull_request: bool, say: Say
-    ) -> None:
-        self._publication, self._repository = publication, repository
-        self._private, self._pull_request, self._say = private, pull_request, say
-        self._deletable: frozenset[str] | None = None
-        self._sent: _Plan | None = None
-        """What was sent last, whether or not the Hub confirmed it."""
-        self._has_tagged = False
-
-    def attempt(self) -> Published:
-        """Read the repository and send what it lacks; raise TryAgainError if it has to be read again."""
-        state = self._repository.read()
-        _check_options(self._repository, state, private=self._private, pull_request=self._pull_request)
-        if state is None:
-            self._repository.create(private=self._private)
-            self._say(f"created {self._repository.repo}{', private' if self._private else ''}")
-            state = self._repository.read()
-        if state is None:
-            raise TryAgainError("the repository was created and cannot be seen yet", waits=True)
-        if self._deletable is None:
-            # Only files of the first look may be deleted, not one that somebody else commits in the meantime.
-            self._deletable = frozenset(self._repository.files(state.head))
-        plan = _make_plan(
-            self._publication, self._repository, state, deletable=self._deletable, pull_request=self._pull_request
+    tag, head = publication.tag, repository.head
+    commit = None if tag is None else repository.tags.get(tag)
+    present = repository.files(head if commit is None else commit)
+    changed, deleted, address = differences(files, present), [], None
+    if commit is not None and changed:
+        raise DataError(
+            f"--repo {repository.repo}: tag {tag} is on commit {commit[:12]} with other content "
+            f"({listed(changed, most=MOST_NAMES)}); a version never changes: {publication.another_tag}"
         )
-        plan = (self._propose if self._pull_request else self._commit_and_tag)(state, plan)
-        published = _published(
-            self._publication, self._repository, plan, pull_request=self._pull_request, changes=self._sent or plan
-        )
-        return published._replace(is_sent=self._has_tagged or self._sent is not None)
-
-    def _commit_and_tag(self, state: HubState, plan: _Plan) -> _Plan:
-        repository, title, tag = self._repository, self._publication.title, self._publication.tag
-        commit = plan.committed
-        if commit is None:
-            self._sent = plan
-            commit = repository.commit(title, plan.additions, plan.deletions, parent=state.head, pull_request=False)
-            self._say(f"commit {commit}: {len(plan.additions)} added or changed, {len(plan.deletions)} deleted")
-            self._check_arrived(plan, commit)
-            if tag is None:
-                self._say(f"published {title} in {repository.repo}")
-        elif plan.is_tagged or tag is None:
-            self._say(f"published already: {title}, as {tag or commit[:12]} of {repository.repo}; nothing to do")
-        else:
-            self._say(f"commit {commit} holds {title} already")
-        if tag is not None and not plan.is_tagged:
-            self._has_tagged = True
-            repository.tag(tag, commit)
-            self._say(f"tagged {tag}: published {title} as {repository.repo}@{tag}")
-        return replace(plan, committed=commit)
-
-    def _propose(self, state: HubState, plan: _Plan) -> _Plan:
-        repository, title, tag = self._repository, self._publication.title, self._publication.tag
-        if plan.committed is not None:
-            rest = "" if plan.is_tagged or tag is None else f"; run it without --pr to tag it {tag}"
-            self._say(f"{repository.repo} holds {title} already, in commit {plan.committed}{rest}")
-            return plan
-        if plan.proposed is not None:
-            # Nothing that is added to it would mend a conflict with what was committed since: that takes git.
-            self._say(
-                f"a pull request with {title} is open already: {plan.proposed}; if it cannot be merged or is out of "
-                "date, close it there and repeat this command"
-            )
-            return plan
-        self._sent = plan
-        address = repository.commit(title, plan.additions, plan.deletions, parent=state.head, pull_request=True)
-        rest = "" if tag is None else f"; after it is merged, run it without --pr to tag it {tag}"
-        self._say(f"opened {address}{rest}")
-        return replace(plan, proposed=address)
-
-    def _check_arrived(self, plan: _Plan, commit: str) -> None:
-        lacking = _differences(plan.files, self._repository.files(commit))
-        if lacking:
-            untagged = "" if self._publication.tag is None else ", so it was not tagged"
-            raise RunError(
-                f"--repo {self._repository.repo}: commit {commit[:12]} lacks {lacking[0].name} as it is here"
-                f"{untagged}; look for a .gitignore there, and run it again"
-            )
-
-
-def _check_options(repository: HubRepository, state: HubState | None, *, private: bool, pull_request: bool) -> None:
-    if state is None and pull_request:
-        raise ConfigError(
-            f"--repo {repository.repo}: does not exist, or the token may not see it, so nothing can be proposed to it; "
-            "correct the id, or create it first: without --pr, or on the Hub"
-        )
-    if state is not None and private and not state.is_private:
-        raise ConfigError(
-            f"--repo {repository.repo}: exists and is public, and --private is for new ones; leave it out, or change "
-            "its settings on the Hub"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """The changes to send."""
-
-    files: Mapping[str, LocalFile]
-    """All files of the publication."""
-    additions: tuple[LocalFile, ...] = ()
-    """Those that the repository lacks, or has with other content."""
-    replaced: frozenset[str] = frozenset()
-    """Names of the additions that the repository has with other content."""
-    deletions: tuple[str, ...] = ()
-    """Files of the repository that the publication does not have any more."""
-    committed: str | None = None
-    """Commit that holds the files already; None if one has to be made."""
-    is_tagged: bool = False
-    """True if the tag is on that commit."""
-    proposed: str | None = None
-    """Address of an open pull request with the files; None if there is none."""
-
-
-def _published(
-    publication: Publication, repository: HubRepository, plan: _Plan, *, pull_request: bool, changes: _Plan
-) -> Published:
-    """Return what became of a publication by its last plan, with the changes of the plan that was sent."""
-    sent = {file.name for file in changes.additions}
+    if commit is None and head is not None:
+        deleted = list(publication.to_delete(repository, files, present))
+        if not changed and not deleted:
+            commit = head
+        elif pull_request:
+            address = _open_pull_request(publication, repository, files)
     return Published(
         repo=repository.repo,
         title=publication.title,
         is_dry_run=False,
         is_sent=False,
         is_pull_request=pull_request,
-        commit=plan.committed,
-        tag=None if pull_request and not plan.is_tagged else publication.tag,
-        address=plan.proposed if plan.committed is None else repository.address(plan.committed),
-        added=tuple(sorted(sent - changes.replaced)),
-        replaced=tuple(sorted(changes.replaced)),
-        unchanged=tuple(sorted(changes.files.keys() - sent)),
-        deleted=changes.deletions,
+        commit=commit,
+        tag=None if pull_request and tag not in repository.tags else tag,
+        address=address if commit is None else repository.address(commit),
+        added=tuple(sorted({*changed} - present.keys())),
+        replaced=tuple(sorted({*changed} & present.keys())),
+        unchanged=tuple(sorted(files.keys() - {*changed})),
+        deleted=tuple(deleted),
     )
 
 
-def _make_plan(
-    publication: Publication,
-    repository: HubRepository,
-    state: HubState | None,
-    *,
-    deletable: frozenset[str] | None = None,
-    pull_request: bool,
-) -> _Plan:
-    """Decide what to send to a repository.
-
-    Args:
-        publication: What to publish.
-        repository: The repository.
-        state: Its state; None if it does not exist.
-        deletable: Files that may be deleted; None for all that are stale.
-        pull_request: True to look for an open pull request with the files.
-
-    Raises:
-        DataError: the repository holds something that must not be replaced.
-    """
-    files = publication.files_for(repository, state)
-    if state is None:
-        return _Plan(files=files, additions=tuple(files.values()))
-    if publication.tag is not None and (tagged := state.tags.get(publication.tag)) is not None:
-        if differing := _differences(files, repository.files(tagged)):
-            names = listed([file.name for file in differing], most=MOST_NAMES)
-            raise DataError(
-                f"--repo {repository.repo}: tag {publication.tag} is on commit {tagged[:12]} with other content "
-                f"({names}); a version never changes: {publication.another_tag}"
-            )
-        return _Plan(files=files, committed=tagged, is_tagged=True)
-    present = repository.files(state.head)
-    additions = _differences(files, present)
-    stale = publication.stale(files, present)
-    deletions = [name for name in stale if deletable is None or name in deletable]
-    if not additions and not deletions:
-        return _Plan(files=files, committed=state.head)
-    # Somebody else may have committed after a commit of ours that was never tagged.
-    for commit in repository.commits(publication.title) if publication.tag is not None else ():
-        if not _differences(files, repository.files(commit)):
-            return _Plan(files=files, committed=commit)
-    publication.check_replaceable(repository, state, present)
-    replaced = frozenset(file.name for file in additions if file.name in present)
-    plan = _Plan(files=files, additions=tuple(additions), replaced=replaced, deletions=tuple(deletions))
-    lasting = {name: file for name, file in files.items() if not publication.varies(name)}
-    for reference, address in repository.pull_requests(publication.title).items() if pull_request else ():
-        if not _differences(lasting, repository.files(reference)):
-            return replace(plan, proposed=address)
-    return plan
+def _open_pull_request(publication: Publication, repository: HubRepository, files: LocalFiles) -> str | None:
+    """Return the address of an open pull request with the same files; None if there is none."""
+    lasting = {name: path for name, path in files.items() if PurePosixPath(name).name not in publication.varying}
+    with repository.asking("reading"):
+        requests = repository.api.get_repo_discussions(
+            repository.repo, repo_type="dataset", discussion_type="pull_request", discussion_status="open"
+        )
+        titled = [request for request in requests if request.title == publication.title]
+    same = (one.url for one in titled if not differences(lasting, repository.files(f"refs/pr/{one.num}")))
+    return next(same, None)
 
 
-def _differences(files: Mapping[str, LocalFile], present: Mapping[str, HubFile]) -> list[LocalFile]:
-    """Return the files that a commit lacks or has with other content."""
-    return [file for name, file in files.items() if name not in present or not present[name].is_same(file)]
+def differences(files: LocalFiles, present: Mapping[str, RepoFile]) -> list[str]:
+    """Return the names of the files that a commit lacks or has with other content."""
+    return [name for name, path in files.items() if name not in present or not _is_same(path, present[name])]
+
+
+def _is_same(path: Path, there: RepoFile) -> bool:
+    from huggingface_hub.utils.sha import git_hash
+
+    if there.size != path.stat().st_size:
+        return False
+    return sha256_file(path) == there.lfs.sha256 if there.lfs else git_hash(path.read_bytes()) == there.blob_id
+
+
+def _told(plan: Published, additions: LocalFiles, tag: str | None, *, is_tagged: bool) -> Iterator[str]:
+    """Yield the lines of a dry run after the first."""
+    for name, path in additions.items():
+        yield f"  {'change' if name in plan.replaced else 'add   '}  {name}  {path.stat().st_size:,} bytes"
+    for name in plan.deleted:
+        yield f"  delete  {name}"
+    if plan.commit is not None:
+        yield f"  nothing to commit: {plan.commit} holds it"
+    if tag is not None and is_tagged:
+        yield f"  nothing to tag: {tag} is on it"
+    elif plan.commit is None and plan.address is not None:
+        yield f"  nothing to propose: {plan.address} is open already"
+    elif plan.is_pull_request:
+        yield "  a pull request, without a tag"
+    elif tag is not None:
+        yield f"  tag     {tag}"

@@ -5,18 +5,16 @@ from __future__ import annotations
 import datetime
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
-from typing_extensions import override
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.hub_publishing import Publication, publish
-from biasboard.ground.hub_repository import HubRepository, HubState, LocalFile, local_file
+from biasboard.ground.hub_publishing import HubRepository, Publication, publish
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
@@ -108,35 +106,18 @@ def submit(
     if pr == "git":
         print("\n".join(_git_commands(prepared, target)))
     elif pr == "hub":
-        repository = HubRepository(repo or "")
-        repository.check_token()
-        publish(_Submissions(prepared, target), repository, pull_request=True, say=print)
+        files = {
+            path.relative_to(target).as_posix(): path
+            for one in prepared
+            for path in sorted((target / one.public.place).iterdir())
+        }
+        # A submission says on which day the command was called.
+        publication = Publication(title=_title(prepared), files=files, varying=(SUBMISSION,))
+        publish(publication, HubRepository(repo or "", writes=True), pull_request=True, say=print)
     elif board is None:
         print(f"next: copy it into {RESULTS} of a clone of the board's repository, or the same command with --pr hub")
     else:
         print("next: biasboard board, or the same command with --pr git or --pr hub")
-
-
-class _Submissions(Publication):
-    """Written submissions, as a pull request in the repository that takes them."""
-
-    def __init__(self, prepared: Sequence[Prepared], results: Path) -> None:
-        self.title = _title(prepared)
-        self._files = {
-            name: local_file(path, name)
-            for one in prepared
-            for path in sorted((results / one.public.place).iterdir())
-            for name in [(one.public.place / path.name).as_posix()]
-        }
-
-    @override
-    def varies(self, name: str) -> bool:
-        # It says on which day the command was called.
-        return PurePosixPath(name).name == SUBMISSION
-
-    @override
-    def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
-        return self._files
 
 
 def _title(prepared: Sequence[Prepared]) -> str:

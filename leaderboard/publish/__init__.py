@@ -2,5 +2,5 @@
 
 *published_results* chooses what a repository will hold, and *results_card* writes what the Hub shows of it. Results lie
 there as on a board, so that a board can be made of them; the repository itself is
-:mod:`biasboard.ground.hub_repository`.
+:mod:`biasboard.ground.hub_publishing`.
 """

@@ -175,8 +175,8 @@ def test_a_commit_of_somebody_else_in_between_is_in_the_card(hub: FakeHub, root:
         repository.add("theirs", large)
 
     hub.faults["commit"].append(Fault(first=somebody_commits))
-    done = call(hub, root, "small")
-    assert "somebody else committed meanwhile (412" in done.stdout
+    assert "somebody else committed meanwhile (412" in call(hub, root, "small", status=3).stderr
+    call(hub, root, "small")
     assert text(hub, "README.md").count("| [acme/large]") == 1
 
 

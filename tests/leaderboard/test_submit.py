@@ -121,6 +121,7 @@ def test_a_pull_request_on_the_hub_holds_exactly_the_written_files(places: Place
         repository = hub.new("acme/results", {"theirs.md": b"kept"})
         hub.faults["commit"].append(Fault(500, after=True))
         told, words = variables(hub, places.root / "home", READER), ("--pr", "hub", "--repo", "acme/results")
+        run("-m", "leaderboard", "submit", places.run, *TOLD, *words, cwd=places.root, status=3, **told)
         done = run("-m", "leaderboard", "submit", places.run, *TOLD, *words, cwd=places.root, status=0, **told)
         # The Hub failed after it had opened the pull request, and no second one was made.
         assert f"is open already: {hub.address}/datasets/acme/results/discussions/1" in done.stdout
