@@ -1,8 +1,7 @@
 """The interface to another evaluation harness: it asks our questions, and its logs hold the answers.
 
-Each file in ``evaluators/harnesses`` is a harness. It holds ``HARNESS``, an object of a class that extends
-:class:`Harness`. Its name is that of its file, with dashes for underscores. The harness need not be installed: only
-files are exchanged with it.
+Each file in ``evaluators/harnesses`` is a harness. It holds ``HARNESS``, a :class:`Harness`, whose name is that of the
+file with dashes for underscores. The harness need not be installed: only files are exchanged with it.
 
 An export carries the facts of :class:`Exported`, and the log repeats them. An import therefore knows which items were
 asked and how, and refuses answers to anything else.
@@ -12,12 +11,12 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,7 +26,6 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, Request, Response, Runtime
 from evaluators.kinds import HARNESSES, harness_names
-from evaluators.task import Prompt
 from schemas.documents.result import Signature
 from schemas.files import contract
 
@@ -58,9 +56,6 @@ class Exported:
     """SHA-256 of the tokenizer for which the borders between context and options were moved; None if they were not."""
 
 
-_EXPORTED = TypeAdapter(Exported)
-
-
 def exported_facts(value: object, where: str) -> Exported:
     """Return the facts that an export stored.
 
@@ -77,14 +72,14 @@ def exported_facts(value: object, where: str) -> Exported:
             f"{where}: its task was exported in format {version!r}, and this version reads {FORMAT!r}; "
             "export and ask again"
         )
-    return validated(_EXPORTED, value, f"{where}, the exported facts", "export and ask again")
+    return validated(Exported, value, f"{where}, the exported facts", "export and ask again")
 
 
-def validated(adapter: TypeAdapter[_T], value: object, where: str, remedy: str) -> _T:
+def validated(of: Callable[..., _T], value: object, where: str, remedy: str) -> _T:
     """Return a part of a log, converted to the required type.
 
     Args:
-        adapter: The type.
+        of: Class of the part.
         value: The part as JSON.
         where: Location of the part, for the error message.
         remedy: What the user can do, for the error message.
@@ -94,11 +89,17 @@ def validated(adapter: TypeAdapter[_T], value: object, where: str, remedy: str) 
     """
     try:
         # Not strict: in JSON, our tuples are lists and our documents are objects.
-        return adapter.validate_python(value, strict=False)
+        converted: _T = _adapter(of).validate_python(value, strict=False)
+        return converted
     except ValidationError as error:
         first: Any = error.errors()[0]
         field_name = ".".join(map(str, first["loc"]))
         raise DataError(f"{where}: {field_name + ': ' if field_name else ''}{first['msg']}; {remedy}") from error
+
+
+@cache
+def _adapter(of: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(of)
 
 
 class Question(NamedTuple):
@@ -192,71 +193,36 @@ class HarnessLog:
     """Sentences about how the harness asks, for whoever imports the log."""
 
 
-class Harness(ABC):
-    """Another evaluation harness."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """Another evaluation harness: what it can ask, a function that writes tasks for it, and one that reads its logs."""
 
-    if TYPE_CHECKING:
-        # Fields or properties of a harness, for the reason that evaluators.backend.Backend gives.
-        @property
-        def name(self) -> str:
-            """The name of the harness, as users type it."""
-
-        @property
-        def summary(self) -> str:
-            """One line for ``python -m evaluators list``."""
-
-        @property
-        def how_to_ask(self) -> str:
-            """The command that writes logs into a FOLDER, for error messages."""
-
-        @property
-        def log_names(self) -> str:
-            """The form of a log's name, for error messages: ``file samples_TASK_TIME.jsonl``."""
-
-        @property
-        def scores_options(self) -> bool:
-            """True if it scores options; :meth:`as_scored` then says where they begin."""
-
-    else:
-        scores_options = False
-
-    @abstractmethod
-    def obstacle(self, prompt: Prompt) -> str | None:
-        """Return why answers to a prompt would mean something else in the harness; None if they mean the same."""
-
-    @abstractmethod
-    def write_task(self, task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
-        """Write the files with which the harness asks the questions of a task; return the facts that its logs repeat.
-
-        Args:
-            task: The task, with a name that is unique in the folder.
-            folder: The folder of the export.
-
-        Raises:
-            ConfigError: the harness cannot ask a question so that its answer means the same.
-        """
-
-    @abstractmethod
-    def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
-        """Return the command that asks a model the exported questions.
-
-        Args:
-            tasks: The tasks that were written.
-            folder: The folder that they were written to.
-        """
-
-    @abstractmethod
-    def is_log(self, path: Path) -> bool:
-        """Return True if a file in a folder of logs has the name of one."""
-
-    @abstractmethod
-    def read_log(self, path: Path) -> HarnessLog | None:
-        """Read a log; None if its task was not exported by us.
-
-        Raises:
-            ConfigError: the file is no log.
-            DataError: the log is damaged, or its task was not asked as it was exported.
-        """
+    name: str
+    """Name of its file, as users type it."""
+    summary: str
+    """One line for ``python -m evaluators list``."""
+    how_to_ask: str
+    """The command that writes logs into a FOLDER, for error messages."""
+    log_form: str
+    """The form of a log's name, for error messages: ``file samples_TASK_TIME.jsonl``."""
+    log_name: re.Pattern[str]
+    """What the name of a log looks like in a folder that may hold other files."""
+    write_tasks: Callable[[Sequence[ExportedTask], Path], str]
+    """Function that writes tasks, which have distinct names, into an empty folder, with the facts that their logs are
+    to repeat; it returns the command that asks them, and raises ConfigError if a question cannot be asked so that its
+    answer means the same."""
+    read_log: Callable[[Path], HarnessLog | None]
+    """Function that reads a log; None if its task was not exported by us. It raises ConfigError if the file is no log,
+    and DataError if the log is damaged or its task was not asked as it was exported."""
+    as_scored: Callable[[ChoiceRequest], ChoiceRequest] | None = None
+    """Function that moves the border between context and options to where the harness puts it; None if it scores no
+    options."""
+    no_options: str | None = None
+    """Why a prompt that scores options cannot be asked, in words that follow its name and "which"; None if it can."""
+    no_texts: str | None = None
+    """The same of a prompt that is answered in text."""
+    no_continuations: str | None = None
+    """The same of one whose text is to be continued, and makes no sense as a message."""
 
     def check_tokenizer(self, name: str | None) -> None:
         """Check that the model's tokenizer is named if the harness scores options, and only then.
@@ -270,30 +236,13 @@ class Harness(ABC):
         Raises:
             ConfigError: it is missing, or of no use.
         """
-        if name is None and self.scores_options:
+        if name is None and self.as_scored is not None:
             raise ConfigError(
                 f"--tokenizer: {self.name} leaves tokens out of an option where the tokenizer merges them with the "
                 "context; give the folder or Hub id of the model's tokenizer, so that this is checked"
             )
-        if name is not None and not self.scores_options:
+        if name is not None and self.as_scored is None:
             raise ConfigError(f"--tokenizer: {self.name} scores no options, whose tokens it would count; leave it out")
-
-    def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
-        """Move the border between context and options to where the harness puts it; by default, leave it."""
-        return request
-
-    def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
-        """Write the files with which the harness asks the questions of tasks, and a manifest with the facts of each.
-
-        Args:
-            tasks: The tasks, with distinct names.
-            folder: An empty folder.
-
-        Raises:
-            ConfigError: the harness cannot ask a question so that its answer means the same.
-        """
-        facts: dict[str, JsonValue] = {task.name: self.write_task(task, folder) for task in tasks}
-        strict_json.write(folder / "biasboard.json", {"harness": self.name, "tasks": facts})
 
     def read(self, path: Path) -> tuple[list[HarnessLog], list[str]]:
         """Return the logs of one model, and the names of those whose tasks were not exported by us.
@@ -306,44 +255,33 @@ class Harness(ABC):
                 of different models.
             DataError: a log is damaged, or its task was not asked as it was exported.
         """
+        where = f"--input {path}"
         if not path.exists():
-            raise ConfigError(
-                f"--input {path}: no such file or folder; ask with {self.how_to_ask}, and name what it wrote"
-            )
-        files = [file for file in sorted(path.rglob("*")) if self.is_log(file)] if path.is_dir() else [path]
+            raise ConfigError(f"{where}: no such file or folder; ask with {self.how_to_ask}, and name what it wrote")
+        files = [path]
+        if path.is_dir():
+            files = [file for file in sorted(path.rglob("*")) if self.log_name.fullmatch(file.name)]
         if not files:
-            raise ConfigError(f"--input {path}: no {self.log_names} here; ask with {self.how_to_ask}")
-        logs, left_out = [], []
-        for file in files:
-            log = self.read_log(file)
-            if log is None:
-                left_out.append(file.name)
-            else:
-                logs.append(log)
+            raise ConfigError(f"{where}: no {self.log_form} here; ask with {self.how_to_ask}")
+        found = [(file.name, self.read_log(file)) for file in files]
+        logs = [log for _, log in found if log is not None]
+        left_out = [name for name, log in found if log is None]
         if not logs:
             raise ConfigError(
                 f"{path}: {left_out[0]} is the log of a task that biasboard did not export, so that its items are not "
                 f"ours; export the questions with biasboard questions {self.name}, and ask those"
             )
-        _check_one_model(path, logs)
+        for task, n in Counter(log.task for log in logs).items():
+            if n > 1:
+                names = ", ".join(log.name for log in logs if log.task == task)
+                raise ConfigError(f"{where}: several logs of task {task}: {names}; name one of them")
+        for log in logs:
+            if log.identity != logs[0].identity:
+                raise ConfigError(
+                    f"{where}: {logs[0].name} and {log.name} need not be of one model, since their evaluations differ; "
+                    "name one of the files"
+                )
         return logs, left_out
-
-
-def _check_one_model(path: Path, logs: Sequence[HarnessLog]) -> None:
-    """Check that the logs at a path are of one model and of distinct tasks."""
-    names = defaultdict(list)
-    for log in logs:
-        names[log.task].append(log.name)
-    for task, of_task in names.items():
-        if len(of_task) > 1:
-            raise ConfigError(f"--input {path}: several logs of task {task}: {', '.join(of_task)}; name one of them")
-    first = logs[0]
-    for log in logs:
-        if log.identity != first.identity:
-            raise ConfigError(
-                f"--input {path}: {first.name} and {log.name} need not be of one model, since their evaluations "
-                "differ; name one of the files"
-            )
 
 
 def load_harness(name: str) -> Harness:
@@ -373,6 +311,11 @@ def write_questions(task: ExportedTask, rows: Iterable[Mapping[str, JsonValue]],
             file.write(json.dumps(row, allow_nan=False) + "\n")
     facts = cast(dict[str, JsonValue], contract.plain(asdict(task.exported)))
     return {**facts, "file": path.name, "file_sha256": sha256_file(path)}
+
+
+def write_manifest(harness: Harness, facts: Mapping[str, JsonValue], folder: Path) -> None:
+    """Write which harness a folder is for, and the facts of each task by its name."""
+    strict_json.write(folder / "biasboard.json", {"harness": harness.name, "tasks": dict(facts)})
 
 
 def commit_of_weights(commit: object, arguments: Iterable[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder
 from biasboard.ground.options import with_options
 from biasboard.ground.progress import working
+from evaluators.backend import ChoiceRequest
 from evaluators.commands.shared_options import DATASET_HELP
 from evaluators.harness import Harness, load_harness
 from evaluators.runs.ask.answer_tables import write_table
@@ -58,7 +60,9 @@ def export_command(
         other.check_tokenizer(tokenizer)
     elif tokenizer is not None:
         raise ConfigError(f"--tokenizer: {CSV} leaves every text as it is; leave it out")
-    borders = None if other is None or tokenizer is None else _borders(other, tokenizer)
+    borders = None
+    if other is not None and other.as_scored is not None and tokenizer is not None:
+        borders = _borders(other.as_scored, tokenizer)
     with working("writing the questions"):
         exported = (exported_task(plan, borders) for plan in plans)
         tasks = list({task.name: task for task in exported}.values())
@@ -66,7 +70,8 @@ def export_command(
         if other is None:
             columns = [write_table(task, folder) for task in tasks]
         else:
-            other.write(tasks, folder)
+            # The folder gets its name when all of it is written.
+            asking = other.write_tasks(tasks, folder).replace(str(folder), str(out))
     for written in tasks:
         signature = written.exported.signature
         n_moved = sum(question.shown is not question.request for question in written.questions)
@@ -82,7 +87,7 @@ def export_command(
             print(f"next: fill in {file}: {of_answers}")
             print(f"then: biasboard import answers --input {file} --model NAME --note WHO --dataset {data} {words}")
         return
-    print(f"next: {other.usage(tasks, out)}")
+    print(f"next: {asking}")
     of_model = "" if tokenizer is None else f" --tokenizer {shlex.quote(tokenizer)}"
     print(f"then: biasboard import {harness} --input OUT --model NAME{of_model} --dataset {data}")
 
@@ -113,16 +118,20 @@ def _obstacle(harness: Harness | None, prompt: Prompt) -> str | None:
         return "scores options after the model's own answers, which no file of questions can hold"
     if prompt.requires == "pseudo_logprobs":
         return "is for masked models, which no harness asks"
-    return None if harness is None else harness.obstacle(prompt)
+    if harness is None:
+        return None
+    if prompt.scoring == "option_logprob":
+        return harness.no_options
+    return harness.no_texts or (None if prompt.chat else harness.no_continuations)
 
 
-def _borders(harness: Harness, name: str) -> Borders:
+def _borders(as_scored: Callable[[ChoiceRequest], ChoiceRequest], name: str) -> Borders:
     # Imported here because only moving borders needs a tokenizer.
     from evaluators.models.harness_borders import move_borders
     from evaluators.models.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(name)
-    return Borders(partial(move_borders, tokenizer, harness.as_scored), tokenizer.sha256)
+    return Borders(partial(move_borders, tokenizer, as_scored), tokenizer.sha256)
 
 
 def _licence(manifest: Manifest, out: Path) -> str:

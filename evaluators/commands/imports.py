@@ -312,7 +312,7 @@ def _written(
 
 
 def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None) -> CountOptionTokens | None:
-    if tokenizer is None:
+    if tokenizer is None or harness.as_scored is None:
         return None
     if log.end_id is not None and tokenizer.end_id is not None and log.end_id != tokenizer.end_id:
         raise ConfigError(

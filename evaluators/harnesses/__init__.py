@@ -2,10 +2,10 @@
 
 ::
 
-    plan ──exported_task──> ExportedTask ──Harness.write──> folder ──> the harness asks a model ──> log
-     ^                                                                                               │
-     └──plan_again── Exported (the facts of the export, which the log repeats) <──Harness.read───────┤
-    records <──match_log── LoggedAnswer: the logged request is compared with that of the plan <──────┘
+    plan ──exported_task──> ExportedTask ──write_tasks──> folder ──> the harness asks a model ──> log
+     ^                                                                                             │
+     └──plan_again── Exported (the facts of the export, which the log repeats) <──read_log─────────┤
+    records <──match_log── LoggedAnswer: the logged request is compared with that of the plan <────┘
 """
 
 from biasboard.ground.plugins import search_path

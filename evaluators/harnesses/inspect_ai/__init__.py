@@ -1,6 +1,7 @@
-"""The harness inspect_ai: questions as tasks of its own (*python_tasks*), answers from its logs.
+"""The harness inspect_ai: questions as tasks of its own, answers from its logs.
 
-*eval_logs* reads a log, *eval_samples* the samples in it, and *archive* the entries of an ``.eval`` file.
+A row of a task is a text to send. Several samples of a text become the epochs of its row. *eval_logs* reads a log, and
+*archive* the entries of one that ends in ``.eval``.
 """
 
 from __future__ import annotations
@@ -10,48 +11,91 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from typing_extensions import override
-
+from biasboard.ground.errors import ConfigError
 from biasboard.ground.strict_json import JsonValue
-from evaluators.harness import ExportedTask, Harness, HarnessLog
-from evaluators.harnesses.inspect_ai.eval_logs import HOW_TO_ASK, read_log
-from evaluators.harnesses.inspect_ai.python_tasks import write_task
-from evaluators.task import Prompt
-
-_TIMED = re.compile(r"\d{4}-\d\d-\d\dT.*\.json")
+from evaluators.backend import GenerateRequest
+from evaluators.harness import ExportedTask, Harness, Question, write_manifest, write_questions
+from evaluators.harnesses.inspect_ai.eval_logs import HOW_TO_ASK, SETTINGS, read_log
 
 
-class InspectAI(Harness):
-    """Files exchanged with inspect_ai, whose logs have version 2."""
+def _write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> str:
+    """Write a Python file and a file of questions for each task; its facts have its epochs and settings too.
 
-    name = "inspect-ai"
-    summary = "inspect_ai: questions that are answered in text, asked as messages of a chat by its command inspect eval"
-    how_to_ask = HOW_TO_ASK
-    log_names = "log that ends in .eval or .json"
-
-    def obstacle(self, prompt: Prompt) -> str | None:
-        """Return why a prompt cannot be asked; None if it is answered in text and suits a chat."""
-        if prompt.requires != "generation":
-            return "scores options, and inspect_ai has log-probabilities of generated tokens only"
-        return None if prompt.chat else "is a text to continue, and inspect_ai sends messages of a chat"
-
-    @override
-    def write_task(self, task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
-        return write_task(task, folder)
-
-    @override
-    def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
-        # With the name of the function, because inspect_ai accepts absolute paths only with it.
-        files = " ".join(shlex.quote(f"{folder / task.name}.py@biasboard") for task in tasks)
-        return f"inspect eval {files} --model PROVIDER/MODEL --log-dir OUT"
-
-    def is_log(self, path: Path) -> bool:
-        """Return True for an archive, and for JSON named like a log: the folder may hold other JSON."""
-        return path.suffix == ".eval" or _TIMED.fullmatch(path.name) is not None
-
-    @override
-    def read_log(self, path: Path) -> HarnessLog | None:
-        return read_log(path)
+    Raises:
+        ConfigError: the questions of a task do not share their settings or their number of samples.
+    """
+    facts: dict[str, dict[str, JsonValue]] = {}
+    for task in tasks:
+        rows = _rows(task)
+        epochs, settings = _epochs_and_settings(task, rows)
+        written = write_questions(task, map(_row, rows), folder)
+        facts[task.name] = {**written, "epochs": epochs, "settings": settings}
+        (folder / f"{task.name}.py").write_bytes(Path(__file__).with_name("task_file.txt").read_bytes())
+    write_manifest(HARNESS, facts, folder)
+    # With the name of the function, because inspect_ai accepts absolute paths only with it.
+    files = " ".join(shlex.quote(f"{folder / name}.py@biasboard") for name in facts)
+    return f"inspect eval {files} --model PROVIDER/MODEL --log-dir OUT"
 
 
-HARNESS = InspectAI()
+def _rows(task: ExportedTask) -> list[list[Question]]:
+    """Return the questions of each row: all samples of a text, in the order of their numbers."""
+    rows: list[list[Question]] = []
+    for question in task.questions:
+        # The first sample, 0, or None if there is only one, begins a row.
+        if not _generate_request(question).sample:
+            rows.append([])
+        rows[-1].append(question)
+    return rows
+
+
+def _epochs_and_settings(task: ExportedTask, rows: Sequence[Sequence[Question]]) -> tuple[int, dict[str, JsonValue]]:
+    """Return the number of epochs and the settings, each of which must be the same for a whole task.
+
+    Raises:
+        ConfigError: the questions differ in them.
+    """
+    lengths, settings_of_questions = {len(row) for row in rows}, {_settings(question) for question in task.questions}
+    if len(lengths) > 1 or len(settings_of_questions) > 1:
+        raise ConfigError(
+            f"the questions of {task.name} differ in their settings or numbers of samples, which inspect_ai has once "
+            "per task; ask them with run"
+        )
+    (epochs,), (settings,) = lengths, settings_of_questions
+    # An empty list of stop texts is left out, because inspect_ai would send it to the model.
+    return epochs, {name: list(value) if isinstance(value, tuple) else value for name, value in settings if value != ()}
+
+
+def _settings(question: Question) -> tuple[tuple[str, int | float | tuple[str, ...]], ...]:
+    request = _generate_request(question)
+    return tuple((setting, getattr(request, name)) for name, setting in SETTINGS.items())
+
+
+def _row(questions: Sequence[Question]) -> dict[str, JsonValue]:
+    request, target = _generate_request(questions[0]), questions[0].target
+    row: dict[str, JsonValue] = {
+        "id": questions[0].id,
+        "input": request.prompt,
+        "target": "" if target is None else request.outcomes[target],
+        # The id of the question that each epoch asks.
+        "metadata": {"questions": [question.id for question in questions]},
+    }
+    return {**row, "choices": list(request.outcomes)} if request.outcomes else row
+
+
+def _generate_request(question: Question) -> GenerateRequest:
+    assert isinstance(question.request, GenerateRequest)
+    return question.request
+
+
+HARNESS = Harness(
+    name="inspect-ai",
+    summary="inspect_ai: questions that are answered in text, asked as messages of a chat by its command inspect eval",
+    how_to_ask=HOW_TO_ASK,
+    log_form="log that ends in .eval or .json",
+    # A folder may hold other JSON.
+    log_name=re.compile(r".*\.eval|\d{4}-\d\d-\d\dT.*\.json"),
+    write_tasks=_write_tasks,
+    read_log=read_log,
+    no_options="scores options, and inspect_ai has log-probabilities of generated tokens only",
+    no_continuations="is a text to continue, and inspect_ai sends messages of a chat",
+)

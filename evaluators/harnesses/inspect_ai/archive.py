@@ -10,8 +10,6 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
@@ -28,8 +26,8 @@ _MOST_TOTAL_BYTES = 16 << 30
 """Maximum total size of the entries."""
 
 
-class Archive:
-    """The entries of a log; a context manager."""
+class Archive(zipfile.ZipFile):
+    """The entries of a log."""
 
     def __init__(self, path: Path) -> None:
         """Open an archive.
@@ -39,43 +37,27 @@ class Archive:
         """
         check_readable(path)
         self._path = path
-        self._name = path.name
         try:
-            self._zip = zipfile.ZipFile(path)
+            super().__init__(path)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, struct.error) as error:
-            raise DataError(f"{self._name}: is no zip archive ({error}); {AGAIN}") from error
+            raise DataError(f"{path.name}: is no zip archive ({error}); {AGAIN}") from error
         # A repeated evaluation appends its samples to earlier ones, so the last entry of a name counts.
-        self._entries = {entry.filename: entry for entry in self._zip.infolist()}
-        n_bytes = sum(entry.file_size for entry in self._entries.values())
+        self.entries = {entry.filename: entry for entry in self.infolist()}
+        n_bytes = sum(entry.file_size for entry in self.entries.values())
         if n_bytes > _MOST_TOTAL_BYTES:
-            self._zip.close()
+            self.close()
             raise DataError(
-                f"{self._name}: unpacks to {n_bytes:,} bytes, more than the {_MOST_TOTAL_BYTES:,} that are read"
+                f"{path.name}: unpacks to {n_bytes:,} bytes, more than the {_MOST_TOTAL_BYTES:,} that are read"
             )
 
-    def __enter__(self) -> Self:
-        """Return the archive."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the file."""
-        self._zip.close()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all entries, in the order of the archive."""
-        return tuple(self._entries)
-
-    def read(self, name: str) -> JsonValue:
+    def json(self, name: str) -> JsonValue:
         """Return the JSON of an entry.
 
         Raises:
             DataError: there is no such entry, or it is damaged, too large, or not strict JSON.
         """
-        where = f"{self._name}: entry {name!r}"
-        entry = self._entries.get(name)
+        where = f"{self._path.name}: entry {name!r}"
+        entry = self.entries.get(name)
         if entry is None:
             raise DataError(f"{where} is missing; {AGAIN}")
         if max(entry.file_size, entry.compress_size) > _MOST_BYTES:
@@ -98,7 +80,7 @@ class Archive:
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise NotImplementedError("it is compressed in a way that inspect_ai does not use")
         # One byte more than announced, to detect an entry that unpacks to more.
-        with self._zip.open(entry) as file:
+        with self.open(entry) as file:
             return file.read(entry.file_size + 1)
 
     def _read_zstandard(self, entry: zipfile.ZipInfo) -> bytes:

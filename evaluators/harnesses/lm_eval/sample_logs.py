@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, sha256_file
@@ -49,7 +47,7 @@ _TORCH = re.compile(r"PyTorch version: (\S+)")
 
 
 def read_log(path: Path) -> HarnessLog | None:
-    """Read a file of samples and the results next to it; see ``Harness.read_log``."""
+    """Read a file of samples and the results next to it; see :class:`~evaluators.harness.Harness`."""
     name = NAME.fullmatch(path.name)
     if name is None:
         raise ConfigError(
@@ -213,14 +211,13 @@ def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer],
         whole = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name}: byte {error.start} is not UTF-8; {_FILE_AGAIN}") from error
-    adapter = TypeAdapter(_Sample)
     answers = []
     digest = hashlib.sha256()
     # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
     for number, line in enumerate(whole.removesuffix("\n").split("\n") if whole else [], start=1):
         where = f"{path.name}:{number}"
         value: Any = strict_json.loads(line, where=where, remedy=_FILE_AGAIN)
-        sample = validated(adapter, value, where, _FILE_AGAIN)
+        sample = validated(_Sample, value, where, _FILE_AGAIN)
         answers.append(_answer(sample, where))
         # The harness hashes the hashes of document, context and target, one after the other.
         document = json.dumps(value["doc"], indent=2, ensure_ascii=False)

@@ -24,8 +24,8 @@ def archive(folder: Path, *entries: Entry) -> Path:
 @pytest.mark.parametrize("method", [0, 8, 93])
 def test_entries_are_read_whatever_their_compression(tmp_path: Path, method: int) -> None:
     with Archive(archive(tmp_path, Entry("x/ü.json", TEXT, method), Entry("empty", b"{}", method))) as opened:
-        assert opened.names == ("x/ü.json", "empty")
-        assert (opened.read("x/ü.json"), opened.read("empty")) == (json.loads(TEXT), {})
+        assert tuple(opened.entries) == ("x/ü.json", "empty")
+        assert (opened.json("x/ü.json"), opened.json("empty")) == (json.loads(TEXT), {})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_entries_are_read_whatever_their_compression(tmp_path: Path, method: int
 )
 def test_a_hostile_entry_is_one_line(tmp_path: Path, entry: Entry, message: str) -> None:
     with Archive(archive(tmp_path, entry)) as opened, pytest.raises(DataError) as error:
-        opened.read("x")
+        opened.json("x")
     assert message in str(error.value)
     assert "entry 'x'" in str(error.value)
     assert "\n" not in str(error.value)
@@ -61,14 +61,14 @@ def test_a_damaged_stream_is_one_line(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:40] + bytes(8) + whole[48:])
     with Archive(path) as opened, pytest.raises(DataError, match="entry 'x'"):
-        opened.read("x")
+        opened.json("x")
 
 
 def test_a_name_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
     path = archive(tmp_path, Entry("x", TEXT, 8))
     path.write_bytes(path.read_bytes().replace(b"x", b"\xff", 1))
     with Archive(path) as opened, pytest.raises(DataError, match="entry 'x' cannot be read"):
-        opened.read("x")
+        opened.json("x")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"not a zip archive", zipped([Entry("x", TEXT)])[:-30]])
@@ -87,13 +87,13 @@ def test_entries_that_are_too_large_together_are_refused(tmp_path: Path) -> None
 
 def test_the_last_entry_of_a_name_counts_as_after_a_repeated_evaluation(tmp_path: Path) -> None:
     with Archive(archive(tmp_path, Entry("x", TEXT), Entry("y", b"1"), Entry("x", b"2"))) as opened:
-        assert (opened.names, opened.read("x"), opened.read("y")) == (("x", "y"), 2, 1)
+        assert (tuple(opened.entries), opened.json("x"), opened.json("y")) == (("x", "y"), 2, 1)
 
 
 def test_names_with_paths_are_names_and_nothing_is_unpacked(tmp_path: Path) -> None:
     path = archive(tmp_path, Entry("samples/../../../evil.json", TEXT), Entry("/etc/evil", TEXT))
     with Archive(path) as opened:
-        assert opened.read("samples/../../../evil.json") == json.loads(TEXT)
+        assert opened.json("samples/../../../evil.json") == json.loads(TEXT)
     assert [one.name for one in tmp_path.iterdir()] == ["made.eval"]
 
 
