@@ -150,16 +150,13 @@ class OptionTokens(NamedTuple):
     """Number of last prompt tokens that were scored with each option."""
 
 
-class AskedRequest(NamedTuple):
-    """A request of our task, and the request that a log records for it."""
-
-    request: ChoiceRequest
-    asked: ChoiceRequest
-    """The same texts, perhaps with another border between context and options."""
-
-
-CountOptionTokens: TypeAlias = Callable[[Sequence[AskedRequest]], Sequence[OptionTokens | str]]
-"""Function that counts the tokens of each request, or says why its log-probabilities are not those of its options."""
+AsScored: TypeAlias = Callable[[ChoiceRequest], ChoiceRequest]
+"""Function that moves the border between context and options of a request to where a harness puts it."""
+CountOptionTokens: TypeAlias = Callable[
+    [Sequence[ChoiceRequest], Sequence[ChoiceRequest]], Sequence[OptionTokens | str]
+]
+"""Function of requests of our task and of what a log records for each, perhaps with another border: it counts the
+tokens of each, or says why its log-probabilities are not those of its options."""
 MoveBorders: TypeAlias = Callable[[Sequence[ChoiceRequest]], Sequence[ChoiceRequest | None]]
 """Function that moves the borders of requests to where a tokenizer merges nothing across; None if nowhere."""
 
@@ -214,9 +211,8 @@ class Harness:
     read_log: Callable[[Path], HarnessLog | None]
     """Function that reads a log; None if its task was not exported by us. It raises ConfigError if the file is no log,
     and DataError if the log is damaged or its task was not asked as it was exported."""
-    as_scored: Callable[[ChoiceRequest], ChoiceRequest] | None = None
-    """Function that moves the border between context and options to where the harness puts it; None if it scores no
-    options."""
+    as_scored: AsScored | None = None
+    """None if it scores no options."""
     no_options: str | None = None
     """Why a prompt that scores options cannot be asked, in words that follow its name and "which"; None if it can."""
     no_texts: str | None = None

@@ -1,15 +1,15 @@
 """The interface of the formats of other projects, to which verified results are exported.
 
-Each file or package in ``leaderboard/formats`` is a format. It holds ``FORMAT``, an object that fits
+Each file or package in ``leaderboard/formats`` is a format. It holds ``FORMAT``, a
 :class:`ResultFormat`. On the command line, its name is that of the file with dashes instead of underscores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
@@ -80,36 +80,18 @@ class VerifiedResult:
         return None if addresses.site is None else f"{addresses.site.rstrip('/')}/{self.page}"
 
 
-class ResultFormat(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFormat:
     """A format in which results are exported."""
 
-    @property
-    def name(self) -> str:
-        """The name of the format, which is also the name of its file."""
-
-    def check(self, addresses: Addresses) -> None:
-        """Check the addresses, before any result is verified.
-
-        Raises:
-            ConfigError: an address that the format needs is missing.
-        """
-
-    def refused(self, results: Sequence[VerifiedResult]) -> Mapping[Path, str]:
-        """Return the reason for each result that the format cannot represent truthfully, by the result's folder."""
-
-    def write(self, results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
-        """Write results below a folder, and yield the path of each file.
-
-        The same results give the same bytes at any time and on any machine.
-
-        Args:
-            results: Results that the format does not refuse.
-            addresses: The addresses that the export refers to.
-            out: The folder.
-
-        Raises:
-            DataError: the files of a result changed since it was verified.
-        """
+    write: Callable[[Sequence[VerifiedResult], Addresses, Path], Iterator[Path]]
+    """Function that writes results below a folder and yields the path of each file, none of them of a result that is
+    refused. The same results give the same bytes at any time and on any machine. It raises DataError if the files of a
+    result changed since it was verified."""
+    refused: Callable[[Sequence[VerifiedResult]], Mapping[Path, str]] = lambda results: {}
+    """Function that returns the reason for each result that the format cannot represent truthfully, by its folder."""
+    why_dataset_repo: str | None = None
+    """Why the repository of the dataset on the Hub has to be named; None if it need not be."""
 
 
 def format_names() -> tuple[str, ...]:

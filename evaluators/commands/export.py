@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,9 +15,8 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder
 from biasboard.ground.options import with_options
 from biasboard.ground.progress import working
-from evaluators.backend import ChoiceRequest
 from evaluators.commands.shared_options import DATASET_HELP
-from evaluators.harness import Harness, load_harness
+from evaluators.harness import AsScored, Harness, load_harness
 from evaluators.runs.ask.answer_tables import write_table
 from evaluators.runs.ask.study import OF_ITEMS, Study
 from evaluators.runs.plan.exported_questions import Borders, exported_task
@@ -125,7 +123,7 @@ def _obstacle(harness: Harness | None, prompt: Prompt) -> str | None:
     return harness.no_texts or (None if prompt.chat else harness.no_continuations)
 
 
-def _borders(as_scored: Callable[[ChoiceRequest], ChoiceRequest], name: str) -> Borders:
+def _borders(as_scored: AsScored, name: str) -> Borders:
     # Imported here because only moving borders needs a tokenizer.
     from evaluators.models.harness_borders import move_borders
     from evaluators.models.tokenizer import load_tokenizer

@@ -6,20 +6,20 @@ merges characters across the border, it then scores other tokens than ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from evaluators.backend import ChoiceRequest
-from evaluators.harness import AskedRequest, OptionTokens
+from evaluators.harness import AsScored, OptionTokens
 from evaluators.models.tokenizer import ModelTokenizer, Rows
-
-AsScored: TypeAlias = Callable[[ChoiceRequest], ChoiceRequest]
-"""Function that moves the border of a request to where the harness puts it."""
 
 
 def count_option_tokens(
-    tokenizer: ModelTokenizer, as_scored: AsScored, context_tokens: int | None, requests: Sequence[AskedRequest]
+    tokenizer: ModelTokenizer,
+    as_scored: AsScored,
+    context_tokens: int | None,
+    requests: Sequence[ChoiceRequest],
+    asked: Sequence[ChoiceRequest],
 ) -> list[OptionTokens | str]:
     """Count the tokens that a harness scored as those of the options, or say why it scored something else.
 
@@ -27,10 +27,10 @@ def count_option_tokens(
         tokenizer: The model's tokenizer.
         as_scored: Function that moves a border to where the harness puts it.
         context_tokens: Largest number of tokens of context and option that the harness gave the model; None if unknown.
-        requests: The requests that it answered.
+        requests: The requests of our task.
+        asked: The requests that it answered in their place.
     """
-    scored = tokenizer.rows_of_all([as_scored(request.asked) for request in requests])
-    expected = tokenizer.rows_of_all([request.request for request in requests])
+    scored, expected = tokenizer.rows_of_all(list(map(as_scored, asked))), tokenizer.rows_of_all(requests)
     return [_option_tokens(rows, ours, context_tokens) for rows, ours in zip(scored, expected, strict=True)]
 
 

@@ -75,7 +75,8 @@ def export(
     addresses = _addresses(site_address, dataset_repo, dataset_revision)
     check_plug_ins()
     chosen = load_format(name)
-    chosen.check(addresses)
+    if chosen.why_dataset_repo is not None and addresses.dataset_repo is None:
+        raise ConfigError(f"{chosen.why_dataset_repo}; name its repository with --dataset-repo ORG/NAME")
     book, memory = open_book(keys or keys_folder(), datasets), machine_memory(is_fresh=fresh)
     told = list(_verified(path, results or results_folder(), datasets, book, memory))
     sound = [one for one in told if isinstance(one, VerifiedResult)]

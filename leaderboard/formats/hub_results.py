@@ -8,62 +8,46 @@ exported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.unranked import why_unranked
-from leaderboard.result_format import Addresses, VerifiedResult
+from leaderboard.result_format import Addresses, ResultFormat, VerifiedResult
 from schemas.documents.result import Metric
 
-_FOLDER = ".eval_results"
+
+def _refused(results: Sequence[VerifiedResult]) -> Mapping[Path, str]:
+    """Return the reason for each result that the board would not rank, or that is of no single task."""
+    gates = Gates([verified.entry for verified in results])
+    reasons = {}
+    firsts: dict[tuple[str, str], Path] = {}
+    for verified in results:
+        reason = _why_refused(verified, gates)
+        if reason is None:
+            first = firsts.setdefault((verified.result.model.id, verified.result.signature.config), verified.folder)
+            if first != verified.folder:
+                reason = f"{first} is of the same model and task, and the Hub takes one value; name one of them"
+        if reason is not None:
+            reasons[verified.folder] = reason
+    return reasons
 
 
-@dataclass(frozen=True)
-class HubResults:
-    """The evaluation results of model repositories."""
-
-    name: str = "hub-results"
-
-    def check(self, addresses: Addresses) -> None:
-        """Check that the repository of the dataset is named."""
-        if addresses.dataset_repo is None:
-            raise ConfigError("the Hub files results under a dataset; name its repository with --dataset-repo ORG/NAME")
-
-    def refused(self, results: Sequence[VerifiedResult]) -> Mapping[Path, str]:
-        """Return the reason for each result that the board would not rank, or that is of no single task."""
-        gates = Gates([verified.entry for verified in results])
-        reasons = {}
-        first_folders: dict[tuple[str, str], Path] = {}
-        for verified in results:
-            reason = _why_refused(verified, gates)
-            if reason is None:
-                first = first_folders.setdefault(
-                    (verified.result.model.id, verified.result.signature.config), verified.folder
-                )
-                if first != verified.folder:
-                    reason = f"{first} is of the same model and task, and the Hub takes one value; name one of them"
-            if reason is not None:
-                reasons[verified.folder] = reason
-        return reasons
-
-    def write(self, results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
-        """Write one file for each model and dataset, with one value for each config."""
-        files: dict[Path, list[VerifiedResult]] = {}
-        for verified in results:
-            folder = out / verified.result.model.id.replace("/", "__") / _FOLDER
-            files.setdefault(folder / f"{verified.result.signature.dataset}.yaml", []).append(verified)
-        for path, of_file in files.items():
-            text = _file(sorted(of_file, key=lambda verified: verified.result.signature.config), addresses)
-            with replacing(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-            yield path
+def _write(results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
+    """Write one file for each model and dataset, with one value for each config."""
+    files: dict[Path, list[VerifiedResult]] = {}
+    for verified in results:
+        folder = out / verified.result.model.id.replace("/", "__") / ".eval_results"
+        files.setdefault(folder / f"{verified.result.signature.dataset}.yaml", []).append(verified)
+    for path, of_file in files.items():
+        text = _file(sorted(of_file, key=lambda verified: verified.result.signature.config), addresses)
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        yield path
 
 
 def _why_refused(verified: VerifiedResult, gates: Gates) -> str | None:
@@ -74,7 +58,7 @@ def _why_refused(verified: VerifiedResult, gates: Gates) -> str | None:
         return f"model '{model.id}' has no repository on the Hub, which is called ORG/NAME"
     if signature.parts or len(signature.splits) != 1:
         return "a task of the Hub is one config and one split, and this result is of several"
-    metric = ranking_metric(verified)
+    metric = _ranking_metric(verified)
     if metric is None:
         return f"benchmark {signature.benchmark} names no single metric that ranks task {signature.task}"
     if metric.value is None:
@@ -83,7 +67,7 @@ def _why_refused(verified: VerifiedResult, gates: Gates) -> str | None:
     return None if shut is None else f"has no rank: {shut}"
 
 
-def ranking_metric(verified: VerifiedResult) -> Metric | None:
+def _ranking_metric(verified: VerifiedResult) -> Metric | None:
     """Return the metric of a result that ranks models.
 
     It is the primary metric of the benchmark. If an index ranks the models instead, it is the only metric of the result
@@ -104,7 +88,7 @@ def _file(results: Sequence[VerifiedResult], addresses: Addresses) -> str:
 
     entries = []
     for verified in results:
-        metric = ranking_metric(verified)
+        metric = _ranking_metric(verified)
         assert metric is not None, "such results are refused"
         entries.append(
             EvalResultEntry(
@@ -137,4 +121,4 @@ def _notes(verified: VerifiedResult, metric: Metric) -> str:
     return "; ".join(notes)
 
 
-FORMAT = HubResults()
+FORMAT = ResultFormat(write=_write, refused=_refused, why_dataset_repo="the Hub files results under a dataset")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Identified, Request, Response, Runtime, identified_model
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
-from evaluators.harness import AskedRequest, CountOptionTokens, HarnessLog, LoggedAnswer, OptionTokens
+from evaluators.harness import CountOptionTokens, HarnessLog, LoggedAnswer, OptionTokens
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.recording import records_of, storable
@@ -226,12 +226,12 @@ def _responses(
 ) -> list[list[Response]]:
     """Return the responses to the requests of each item; failed responses where an answer is missing or unusable."""
     pairs = [
-        AskedRequest(request, answer.asked)
+        (request, answer.asked)
         for requests, of_item in zip(part.requests, answers, strict=True)
         for request, answer in zip(requests, of_item, strict=True)
         if answer is not None and isinstance(answer.asked, ChoiceRequest) and isinstance(request, ChoiceRequest)
     ]
-    tokens = None if count is None else iter(count(pairs))
+    tokens = None if count is None else iter(count([ours for ours, _ in pairs], [theirs for _, theirs in pairs]))
     missing = Response(status="failed", error=log.missing)
     return [[missing if answer is None else _response(answer, tokens) for answer in of_item] for of_item in answers]
 
