@@ -102,7 +102,7 @@ def _adapter(of: Any) -> TypeAdapter[Any]:
     return TypeAdapter(of)
 
 
-class Question(NamedTuple):
+class ExportedQuestion(NamedTuple):
     """A request of an item, as it is exported."""
 
     id: str
@@ -123,7 +123,7 @@ class ExportedTask:
     name: str
     """Name of the task in the harness, which is also a file name."""
     exported: Exported
-    questions: Sequence[Question]
+    questions: Sequence[ExportedQuestion]
     n_left_out: int = 0
     """Number of questions left out because the tokenizer merges across every possible border."""
 

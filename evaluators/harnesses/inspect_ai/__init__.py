@@ -14,7 +14,7 @@ from pathlib import Path
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import GenerateRequest
-from evaluators.harness import ExportedTask, Harness, Question, write_manifest, write_questions
+from evaluators.harness import ExportedQuestion, ExportedTask, Harness, write_manifest, write_questions
 from evaluators.harnesses.inspect_ai.eval_logs import HOW_TO_ASK, SETTINGS, read_log
 
 
@@ -37,9 +37,9 @@ def _write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> str:
     return f"inspect eval {files} --model PROVIDER/MODEL --log-dir OUT"
 
 
-def _rows(task: ExportedTask) -> list[list[Question]]:
+def _rows(task: ExportedTask) -> list[list[ExportedQuestion]]:
     """Return the questions of each row: all samples of a text, in the order of their numbers."""
-    rows: list[list[Question]] = []
+    rows: list[list[ExportedQuestion]] = []
     for question in task.questions:
         # The first sample, 0, or None if there is only one, begins a row.
         if not _generate_request(question).sample:
@@ -48,7 +48,9 @@ def _rows(task: ExportedTask) -> list[list[Question]]:
     return rows
 
 
-def _epochs_and_settings(task: ExportedTask, rows: Sequence[Sequence[Question]]) -> tuple[int, dict[str, JsonValue]]:
+def _epochs_and_settings(
+    task: ExportedTask, rows: Sequence[Sequence[ExportedQuestion]]
+) -> tuple[int, dict[str, JsonValue]]:
     """Return the number of epochs and the settings, each of which must be the same for a whole task.
 
     Raises:
@@ -65,12 +67,12 @@ def _epochs_and_settings(task: ExportedTask, rows: Sequence[Sequence[Question]])
     return epochs, {name: list(value) if isinstance(value, tuple) else value for name, value in settings if value != ()}
 
 
-def _settings(question: Question) -> tuple[tuple[str, int | float | tuple[str, ...]], ...]:
+def _settings(question: ExportedQuestion) -> tuple[tuple[str, int | float | tuple[str, ...]], ...]:
     request = _generate_request(question)
     return tuple((setting, getattr(request, name)) for name, setting in SETTINGS.items())
 
 
-def _row(questions: Sequence[Question]) -> dict[str, JsonValue]:
+def _row(questions: Sequence[ExportedQuestion]) -> dict[str, JsonValue]:
     request, target = _generate_request(questions[0]), questions[0].target
     row: dict[str, JsonValue] = {
         "id": questions[0].id,
@@ -82,7 +84,7 @@ def _row(questions: Sequence[Question]) -> dict[str, JsonValue]:
     return {**row, "choices": list(request.outcomes)} if request.outcomes else row
 
 
-def _generate_request(question: Question) -> GenerateRequest:
+def _generate_request(question: ExportedQuestion) -> GenerateRequest:
     assert isinstance(question.request, GenerateRequest)
     return question.request
 

@@ -136,7 +136,7 @@ class _Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
+class _Completion:
     message: _Message
     stop_reason: str = "unknown"
 
@@ -152,7 +152,7 @@ class _Tokens:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Output:
     model: str = ""
-    choices: tuple[_Choice, ...] = ()
+    choices: tuple[_Completion, ...] = ()
     usage: _Tokens | None = None
     error: str | None = None
 
@@ -179,19 +179,19 @@ class _Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Questions:
+class _SampleMetadata:
     questions: tuple[str, ...]
     """Id of the question that each epoch asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
+class _EvalSample:
     """A sample of the log."""
 
     id: str
     epoch: _Epoch
     input: str
-    metadata: _Questions
+    metadata: _SampleMetadata
     messages: tuple[_Message, ...] = ()
     output: _Output = field(default_factory=_Output)
     model_usage: dict[str, Any] = field(default_factory=dict)
@@ -331,7 +331,7 @@ def _read(value: JsonValue, where: str, header: _Header) -> tuple[LoggedAnswer, 
     Raises:
         DataError: the sample is damaged, or its question was not asked as it was exported.
     """
-    sample = validated(_Sample, value, where, AGAIN)
+    sample = validated(_EvalSample, value, where, AGAIN)
     where = f"{where} (sample {sample.id}, epoch {sample.epoch})"
     questions = sample.metadata.questions
     if sample.epoch > len(questions):
@@ -347,7 +347,7 @@ def _read(value: JsonValue, where: str, header: _Header) -> tuple[LoggedAnswer, 
     return answer, None if response.status == "failed" else sample.output
 
 
-def _sent_request(sample: _Sample, where: str, model: str) -> GenerateRequest:
+def _sent_request(sample: _EvalSample, where: str, model: str) -> GenerateRequest:
     """Return the request that was sent, from the single call of the model in a sample."""
     # Not from the input of the sample, which a solver may have changed before the call.
     calls = [
@@ -383,14 +383,14 @@ def _sent_request(sample: _Sample, where: str, model: str) -> GenerateRequest:
     return _request(prompt, call.config, where)
 
 
-def _said(sample: _Sample, output: _Output) -> tuple[object, ...]:
+def _said(sample: _EvalSample, output: _Output) -> tuple[object, ...]:
     """Return all that is read of an output."""
     ends = [(choice.stop_reason, choice.message.refusal is None) for choice in output.choices]
     texts = sample.texts(choice.message for choice in output.choices)
     return output.model, output.usage, output.error, ends, texts
 
 
-def _shared_messages(sample: _Sample, call: _Call, where: str) -> list[_Message]:
+def _shared_messages(sample: _EvalSample, call: _Call, where: str) -> list[_Message]:
     pool = () if sample.events_data is None else sample.events_data.messages
     messages: list[_Message] = []
     for start, end in call.input_refs or ():
@@ -420,7 +420,7 @@ def _request(prompt: str, settings: Mapping[str, Any], where: str) -> GenerateRe
     return validated(GenerateRequest, fields, f"{where}, its settings", AGAIN)
 
 
-def _response(sample: _Sample) -> Response:
+def _response(sample: _EvalSample) -> Response:
     """Return the response in a sample, as our own run would have stored it."""
     if (reason := _failure(sample)) is not None:
         return Response(status="failed", error=reason)
@@ -442,7 +442,7 @@ def _response(sample: _Sample) -> Response:
     )
 
 
-def _failure(sample: _Sample) -> str | None:
+def _failure(sample: _EvalSample) -> str | None:
     """Return why a sample has no answer; None if it has one."""
     if sample.invalidation is not None:
         return "the log marks it as invalid"

@@ -17,7 +17,7 @@ import yaml
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest
-from evaluators.harness import FACTS, ExportedTask, Harness, Question, write_manifest, write_questions
+from evaluators.harness import FACTS, ExportedQuestion, ExportedTask, Harness, write_manifest, write_questions
 from evaluators.harnesses.lm_eval.sample_logs import HOW_TO_ASK, NAME, read_log
 
 _NO_TARGET = -1
@@ -53,7 +53,7 @@ def _write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> str:
     )
 
 
-def _document(task: ExportedTask, question: Question) -> dict[str, JsonValue]:
+def _document(task: ExportedTask, question: ExportedQuestion) -> dict[str, JsonValue]:
     """Return a question as a document of the harness.
 
     Raises:

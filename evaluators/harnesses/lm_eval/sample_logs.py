@@ -181,7 +181,7 @@ class _Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
+class _SampleLine:
     """A line of samples."""
 
     doc: _Document
@@ -217,7 +217,7 @@ def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer],
     for number, line in enumerate(whole.removesuffix("\n").split("\n") if whole else [], start=1):
         where = f"{path.name}:{number}"
         value: Any = strict_json.loads(line, where=where, remedy=_FILE_AGAIN)
-        sample = validated(_Sample, value, where, _FILE_AGAIN)
+        sample = validated(_SampleLine, value, where, _FILE_AGAIN)
         answers.append(_answer(sample, where))
         # The harness hashes the hashes of document, context and target, one after the other.
         document = json.dumps(value["doc"], indent=2, ensure_ascii=False)
@@ -233,7 +233,7 @@ def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer],
     return answers, doubt
 
 
-def _answer(sample: _Sample, where: str) -> LoggedAnswer:
+def _answer(sample: _SampleLine, where: str) -> LoggedAnswer:
     calls = [_call(sample.arguments, number, where) for number in range(len(sample.arguments))]
     if not calls:
         raise DataError(f"{where}: question {sample.doc.id} was asked without options; {_FILE_AGAIN}")

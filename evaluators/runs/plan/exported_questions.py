@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.backend import ChoiceRequest, Request
-from evaluators.harness import FORMAT, Exported, ExportedTask, MoveBorders, Question
+from evaluators.harness import FORMAT, Exported, ExportedQuestion, ExportedTask, MoveBorders
 from evaluators.runs.plan.plan import Plan, PlannedPart, check_askable
 from evaluators.runs.plan.selection import select, shape_listed
 from evaluators.task import prompt_of, task_for
@@ -57,7 +57,9 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
                 f"{signature.dataset} {signature.config}: {n} items have the id of question {key}; rename one"
             )
     # lm-eval fails an assertion if context and option together have as many tokens as the context alone.
-    questions = [Question(key, request, shown, target) for key, request, shown, target in asked if shown is not None]
+    questions = [
+        ExportedQuestion(key, request, shown, target) for key, request, shown, target in asked if shown is not None
+    ]
     if not questions:
         raise ConfigError(
             f"the tokenizer merges the context and the options of every question of config '{signature.config}' with "

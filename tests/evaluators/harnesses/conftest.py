@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluators.harnesses.inspect_logs import PROMPT, export
+from tests.evaluators.harnesses.importing import export
+from tests.evaluators.harnesses.inspect_logs import PROMPT
 from tests.evaluators.made_data import made_items, write_dataset
 
 
@@ -20,5 +21,5 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def exported(dataset: Path) -> Path:
     """The task of one config for inspect_ai, whose prompt asks each item in two orders."""
     folder = dataset.parent / "for-inspect-ai"
-    export(dataset, folder, "--config", "type2", *PROMPT)
+    export("inspect-ai", dataset, folder, "--config", "type2", *PROMPT)
     return folder

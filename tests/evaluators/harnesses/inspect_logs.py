@@ -1,11 +1,10 @@
-"""Logs in the format of inspect_ai 0.3.285, made from exported tasks without the harness, and their import."""
+"""Logs in the format of inspect_ai 0.3.285, made from exported tasks without the harness."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import struct
-import subprocess
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow
 
-from evaluators.commands.imports import ImportChoice, import_logs
-from evaluators.harness import load_harness
-from tests.commands import run
-
+HARNESS = "inspect-ai"
 NAME = "biasboard_made_type2_mcq2-generate-v1"
 """The task of the config ``type2`` of the dataset under the prompt."""
 PROMPT = ("--prompt", "mcq2-generate-v1")
@@ -167,29 +163,6 @@ def _packed(entry: Entry) -> bytes:
     return entry.content
 
 
-def export(dataset: Path, folder: Path, *arguments: str) -> str:
-    command = ("-m", "evaluators", "export", "inspect-ai", dataset, "--out", folder)
-    return run(*command, *arguments, cwd=dataset.parent, status=0).stdout
-
-
 def right(row: Sample, epoch: int) -> Answered:
     """The letter of the right option."""
     return Answered("AB"[row["choices"].index(row["target"])])
-
-
-def import_log(dataset: Path, log: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    where = ("--input", log, "--model", "lab/made", "--dataset", dataset, "--out", out)
-    return run("-m", "evaluators", "import", "inspect-ai", *where, *arguments, cwd=dataset.parent)
-
-
-def import_here(dataset: Path, log: Path, out: Path, max_failure_rate: float = 0.05) -> None:
-    """Import a log in this process: the command calls the same function."""
-    choice = ImportChoice(input=log, model="lab/made", dataset=dataset, out=out, max_failure_rate=max_failure_rate)
-    import_logs(load_harness("inspect-ai"), choice)
-
-
-def refused(done: subprocess.CompletedProcess[str], message: str, out: Path) -> None:
-    """Check that a command says one line and writes nothing."""
-    assert (done.returncode, done.stdout) == (1, ""), done.stderr
-    assert message in done.stderr.splitlines()[-1]
-    assert not out.exists()

@@ -22,22 +22,21 @@ from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems
 from tests.commands import run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.harnesses.importing import export, import_log, imported, only_run, refused
 from tests.evaluators.harnesses.inspect_logs import (
+    HARNESS,
     NAME,
     PROMPT,
     Answered,
     Sample,
-    export,
     facts_of,
-    import_here,
-    import_log,
     made_log,
-    refused,
     right,
     rows_of,
     write_eval,
     write_json,
 )
+from tests.evaluators.invoking import evaluators
 from tests.leaderboard.made_keys import load_known
 
 
@@ -47,11 +46,6 @@ def pronouns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pronouns") / "gifi"
     run("-m", "builders.gifi", "--out", folder, status=0)
     return folder
-
-
-def only_run(out: Path) -> Run:
-    (path,) = out.rglob("result.json")
-    return read_run(path.parent)
 
 
 @pytest.mark.slow
@@ -94,7 +88,7 @@ def test_the_program_is_named_like_the_task_and_needs_only_the_harness(exported:
 def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
     dataset: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    done = run("-m", "evaluators", "export", "inspect-ai", dataset, "--out", tmp_path / "out", *arguments, cwd=tmp_path)
+    done = evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *arguments)
     refused(done, message, tmp_path / "out")
 
 
@@ -106,9 +100,8 @@ def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
     log = made_log(exported, right)
     method = {"stored": 0, "deflated": 8, "zstandard": 93}.get(form)
     path = write_json(log, tmp_path / "log") if method is None else write_eval(log, tmp_path / "log", method)
-    done = import_log(dataset, path.parent, tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
-    assert "asked as messages of a chat, in a template that the log does not tell" in done.stdout
+    printed = imported(HARNESS, dataset, path.parent, tmp_path / "runs")
+    assert "asked as messages of a chat, in a template that the log does not tell" in printed
     assert list(problems(tmp_path / "runs")) == []
     run = only_run(tmp_path / "runs")
     model, settings, identity = run.result.model, run.result.environment.settings, run.result.model.identity
@@ -141,7 +134,7 @@ def test_weights_below_an_adapter_do_not_name_the_model(
     log = made_log(exported, right)
     for arguments, revision in (({"revision": "a" * 40}, "a" * 40), ({"revision": "a" * 40, argument: "lab/x"}, None)):
         log["eval"]["model_args"] = arguments
-        import_here(dataset, write_json(log, tmp_path), tmp_path / str(revision))
+        imported(HARNESS, dataset, write_json(log, tmp_path), tmp_path / str(revision))
         assert only_run(tmp_path / str(revision)).result.model.revision == revision
 
 
@@ -193,7 +186,7 @@ def test_each_end_of_an_answer_has_its_own_status(
 ) -> None:
     log = made_log(exported, right)
     change(log["samples"])
-    import_here(dataset, write_json(log, tmp_path), tmp_path / "runs", 0.1)
+    imported(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs", "--max-failure-rate", 0.1)
     run = only_run(tmp_path / "runs")
     record = run.records[0]
     exchange = record.exchanges[0]
@@ -208,14 +201,14 @@ def test_too_many_failures_are_refused_with_the_way_out(dataset: Path, exported:
     log = made_log(exported, right)
     del log["samples"][-1]
     message = "1 of 12 items failed, more than --max-failure-rate 0.05 allows: the log has no answer to it"
-    refused(import_log(dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
+    refused(import_log(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
 
 
 @pytest.mark.slow
 def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> None:
     # The plain prompts are texts to continue, which make no sense as messages.
     prompt = ("--prompt", "instructed-sampled-v1")
-    printed = export(pronouns, tmp_path / "out", "--config", "assignment", *prompt, "--limit", "3")
+    printed = export(HARNESS, pronouns, tmp_path / "out", "--config", "assignment", *prompt, "--limit", "3")
     assert "3 items, 33 questions" in printed
     facts = facts_of(tmp_path / "out")
     assert facts["epochs"] == 11
@@ -224,8 +217,7 @@ def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> Non
     assert [len(row["metadata"]["questions"]) for row in rows_of(tmp_path / "out")] == [11, 11, 11]
     log = made_log(tmp_path / "out", lambda row, epoch: Answered(f"sample {epoch} of {row['id']}"))
     log["samples"].reverse()
-    done = import_log(pronouns, write_eval(log, tmp_path / "log"), tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
+    printed = imported(HARNESS, pronouns, write_eval(log, tmp_path / "log"), tmp_path / "runs")
     records = only_run(tmp_path / "runs").records
     assert [exchange.sample for exchange in records[0].exchanges] == list(range(11))
     assert [[exchange.text for exchange in record.exchanges] for record in records] == [
@@ -238,8 +230,8 @@ def test_reasoning_is_not_part_of_the_text_and_is_told(dataset: Path, exported: 
     log = made_log(exported, right)
     message = log["samples"][0]["output"]["choices"][0]["message"]
     message["content"] = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": message["content"]}]
-    done = import_log(dataset, write_json(log, tmp_path), tmp_path / "runs")
-    assert "the texts of 1 answers are without the reasoning that inspect_ai keeps apart" in done.stdout
+    printed = imported(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs")
+    assert "the texts of 1 answers are without the reasoning that inspect_ai keeps apart" in printed
     assert only_run(tmp_path / "runs").records[0].exchanges[0].text in ("A", "B")
 
 
@@ -279,7 +271,7 @@ def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Pa
     ]
     with FakeEndpoint(tokenizer, alter=spoken) as endpoint:
         for folder, chosen in asked:
-            export(folder, tmp_path / folder.name, *chosen)
+            export(HARNESS, folder, tmp_path / folder.name, *chosen)
             files = [f"{path}@biasboard" for path in (tmp_path / folder.name).glob("*.py")]
             model = ["--model", f"openai-api/local/{MODEL}", "--display", "none", "--log-format", form]
             command = ("-m", "inspect_ai", "eval", *files, *model, "--log-dir", tmp_path / "log")
@@ -288,8 +280,7 @@ def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Pa
             where = ["--name", "lab/made", "--out", str(tmp_path / "ours")]
             run("-m", "evaluators", "run", "--dataset", folder, *ours, *where, *chosen, cwd=tmp_path)
             for log in sorted((tmp_path / "log").iterdir()):
-                done = import_log(folder, log, tmp_path / "theirs")
-                assert done.returncode == 0, done.stderr
+                imported(HARNESS, folder, log, tmp_path / "theirs")
                 log.unlink()
     assert not any(b"sk-secret" in path.read_bytes() for path in (tmp_path / "theirs").rglob("*.json"))
     theirs, own = (runs_by_signature(tmp_path / name) for name in ("theirs", "ours"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
@@ -27,11 +27,15 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems
 from tests.commands import run
+from tests.evaluators.harnesses import importing
+from tests.evaluators.harnesses.importing import only_run, refused
 from tests.evaluators.harnesses.lm_eval_logs import Sample, settings_of, write_log
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.evaluators.single_passes import ROUNDING
 from tests.leaderboard.made_keys import load_known
 
+HARNESS = "lm-eval"
 NAME = "biasboard_made_type2_mcq2-v1"
 
 
@@ -44,26 +48,17 @@ def exported(dataset: Path, tiny_llama: Path) -> Path:
 
 
 def export(dataset: Path, tokenizer: Path, folder: Path, *arguments: str) -> str:
-    command = ("-m", "evaluators", "export", "lm-eval", dataset, "--tokenizer", tokenizer, "--out", folder)
-    return run(*command, *arguments, cwd=dataset.parent, status=0).stdout
+    return importing.export(HARNESS, dataset, folder, "--tokenizer", tokenizer, *arguments)
+
+
+def import_log(dataset: Path, tokenizer: Path, log: Path, out: Path, *arguments: str) -> Result:
+    return importing.import_log(HARNESS, dataset, log, out, "--tokenizer", tokenizer, *arguments)
 
 
 def known_logprobs(question: Sample) -> list[float]:
     """Probabilities that follow from the question alone: 0.6 and 0.3, turned around by its length."""
     values = [math.log(0.6), math.log(0.3)]
     return values if len(question["context"]) % 2 else values[::-1]
-
-
-def import_log(
-    dataset: Path, tokenizer: Path, log: Path, out: Path, *arguments: str
-) -> subprocess.CompletedProcess[str]:
-    where = ("--input", log, "--model", "lab/made", "--dataset", dataset, "--tokenizer", tokenizer, "--out", out)
-    return run("-m", "evaluators", "import", "lm-eval", *where, *arguments, cwd=dataset.parent)
-
-
-def only_run(out: Path) -> Run:
-    (path,) = out.rglob("result.json")
-    return read_run(path.parent)
 
 
 def test_contexts_and_options_are_those_of_the_task_byte_for_byte(dataset: Path, exported: Path) -> None:
@@ -126,16 +121,13 @@ def test_the_licence_of_items_that_may_not_be_passed_on_is_told(tiny_llama: Path
 def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
     dataset: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    done = run("-m", "evaluators", "export", "lm-eval", dataset, "--out", tmp_path / "out", *arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert message in done.stderr.splitlines()[-1]
-    assert list(tmp_path.iterdir()) == []
+    refused(evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *arguments), message, tmp_path)
 
 
 def test_a_folder_that_holds_something_is_not_overwritten(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
-    done = run("-m", "evaluators", "export", "lm-eval", dataset, "--out", tmp_path, cwd=tmp_path)
-    assert (done.returncode, "exists already" in done.stderr) == (1, True)
+    done = evaluators("export", HARNESS, dataset, "--out", tmp_path)
+    assert (done.exit_code, "exists already" in done.stderr) == (1, True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -145,7 +137,7 @@ def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
 ) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs)
     done = import_log(dataset, tiny_llama, log.parent, tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert list(problems(tmp_path / "runs")) == []
     run = only_run(tmp_path / "runs")
     model, settings = run.result.model, run.result.environment.settings
@@ -253,10 +245,7 @@ def test_a_hostile_log_is_one_line_and_leaves_nothing(
     message: str,
 ) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs, change=change)
-    done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert message in done.stderr.splitlines()[-1]
-    assert not (tmp_path / "runs").exists()
+    refused(import_log(dataset, tiny_llama, log, tmp_path / "runs"), message, tmp_path / "runs")
 
 
 @pytest.mark.slow
@@ -273,7 +262,7 @@ def test_broken_lines_and_changed_files_are_named(
     ):
         log.write_bytes(content)
         done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
-        assert (done.returncode, message in done.stderr) == (1, True), done.stderr
+        assert (done.exit_code, message in done.stderr) == (1, True), done.stderr
     (results,) = log.parent.glob("results_*.json")
     results.write_text("{", encoding="utf-8")
     assert "is not JSON" in import_log(dataset, tiny_llama, log, tmp_path / "runs").stderr
@@ -298,9 +287,7 @@ def test_questions_that_were_asked_in_another_way_are_refused(
     dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path, told: dict[str, Any], message: str
 ) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs, **told)
-    done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert message in done.stderr.splitlines()[-1]
+    refused(import_log(dataset, tiny_llama, log, tmp_path / "runs"), message, tmp_path / "runs")
 
 
 @pytest.mark.slow
@@ -324,7 +311,7 @@ def test_only_the_commit_of_the_weights_that_answered_is_shown(
 ) -> None:
     told = {"model_sha": commit, "model_args": {"pretrained": "lab/base", **arguments}}
     log = write_log(exported, tmp_path / "log", known_logprobs, config=told)
-    assert import_log(dataset, tiny_llama, log, tmp_path / "runs").returncode == 0
+    assert import_log(dataset, tiny_llama, log, tmp_path / "runs").exit_code == 0
     assert only_run(tmp_path / "runs").result.model.revision == revision
 
 
@@ -347,7 +334,7 @@ def test_missing_answers_are_failed_records_up_to_the_rate(
     log = write_log(exported, tmp_path / "log", known_logprobs, change=lambda samples: samples.__delitem__(-1))
     done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
     assert "1 of 12 items failed, more than --max-failure-rate 0.05 allows: the log has no answer to it" in done.stderr
-    assert import_log(dataset, tiny_llama, log, tmp_path / "runs", "--max-failure-rate", "0.1").returncode == 0
+    assert import_log(dataset, tiny_llama, log, tmp_path / "runs", "--max-failure-rate", "0.1").exit_code == 0
     run = only_run(tmp_path / "runs")
     assert (run.result.counts.scored, run.result.counts.failed) == (11, 1)
     assert [record.item_id for record in run.records if record.status == "failed"] == ["made-5-she"]
@@ -359,9 +346,9 @@ def test_normalisations_need_what_a_log_does_not_hold(
 ) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs)
     done = import_log(dataset, tiny_llama, log, tmp_path / "runs", "--normalisation", "sum_with_end")
-    assert (done.returncode, "a log has no log-probability of the end token" in done.stderr) == (1, True)
+    assert (done.exit_code, "a log has no log-probability of the end token" in done.stderr) == (1, True)
     done = import_log(dataset, tiny_llama, log, tmp_path / "runs", "--normalisation", "token_mean")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     exchange = only_run(tmp_path / "runs").records[0].exchanges[0]
     # The space is a token of its own, as the sentences that the tokenizer was made from hold no such letters.
     assert (exchange.option_token_counts, exchange.n_moved_tokens) == ((2, 2), 0)
@@ -370,8 +357,8 @@ def test_normalisations_need_what_a_log_does_not_hold(
 @pytest.mark.parametrize("command", ["export", "import"])
 def test_nothing_is_exported_or_imported_without_the_tokenizer(dataset: Path, tmp_path: Path, command: str) -> None:
     told = {"export": (dataset,), "import": ("--input", tmp_path, "--model", "lab/made", "--dataset", dataset)}[command]
-    done = run("-m", "evaluators", command, "lm-eval", *told, "--out", tmp_path / "out", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    done = evaluators(command, HARNESS, *told, "--out", tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: --tokenizer: lm-eval leaves tokens out of an option")
     assert "give the folder or Hub id of the model's tokenizer" in line
@@ -396,7 +383,7 @@ def test_merged_borders_are_found_and_moved(dataset: Path, tiny_llama: Path, tmp
     assert whole_texts(tmp_path / "moved") == whole_texts(tmp_path / "plain")
     log = write_log(tmp_path / "moved", tmp_path / "log", lambda question: [-3.0, -4.0])
     done = import_log(dataset, tokenizer, log, tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     run = only_run(tmp_path / "runs")
     assert (run.result.counts.scored, run.result.counts.failed) == (12, 0)
     scored = [record for record in run.records if record.status == "scored"]
@@ -436,7 +423,7 @@ def test_the_harness_itself_scores_what_run_scores(dataset: Path, tmp_path: Path
     run("-m", "lm_eval", "run", *asked, *files, cwd=tmp_path, status=0, fresh=True)
     rate = ["--max-failure-rate", "0.5" if merge_words else "0"]
     done = import_log(dataset, model, tmp_path / "log", tmp_path / "theirs", *rate)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     ours = ["--backend", "transformers", "--model", str(model), "--name", "lab/made", "--device", "cpu"]
     asked_here = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path / "ours")
     run(*asked_here, *ours, *chosen, cwd=tmp_path, status=0)
