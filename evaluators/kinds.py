@@ -9,12 +9,7 @@ BENCHMARKS = PlugIns("benchmarks", "evaluators.tasks", word="benchmark", defines
 CALIBRATIONS = PlugIns(
     "calibrations", "evaluators.calibration", word="calibration", defines="CALIBRATION", suffix="_calibration"
 )
-HARNESSES = PlugIns("harnesses", "evaluators.harnesses", word="harness", defines="HARNESS")
+HARNESSES = PlugIns("harnesses", "evaluators.harnesses", word="harness", defines="HARNESS", is_dashed=True)
 METRICS = PlugIns("metrics", "evaluators.tasks", word="metric file", suffix="_metrics")
 SCORERS = PlugIns("scorers", "evaluators.scorers", word="scorer", defines="open_scorer")
 TASKS = PlugIns("tasks", "evaluators.tasks", word="task", defines="TASK", suffix="_task")
-
-
-def harness_names() -> tuple[str, ...]:
-    """Return the names of all harnesses, sorted."""
-    return tuple(name.replace("_", "-") for name in HARNESSES.names())

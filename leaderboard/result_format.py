@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
 from leaderboard.verify.entries import Entry
 from schemas.documents.board import Submission
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric, Result, metric_key
 
-FORMATS = PlugIns("formats", "leaderboard.formats", word="format", defines="FORMAT")
+FORMATS = PlugIns("formats", "leaderboard.formats", word="format", defines="FORMAT", is_dashed=True)
 
 
 class Addresses(NamedTuple):
@@ -94,18 +93,11 @@ class ResultFormat:
     """Why the repository of the dataset on the Hub has to be named; None if it need not be."""
 
 
-def format_names() -> tuple[str, ...]:
-    """Return the names of all formats, as the command line spells them."""
-    return tuple(name.replace("_", "-") for name in FORMATS.names())
-
-
 def load_format(name: str) -> ResultFormat:
-    """Return the format of a name, spelt with dashes or underscores.
+    """Return the format of a name.
 
     Raises:
         ConfigError: there is no such format.
     """
-    if name.replace("_", "-") not in format_names():
-        raise ConfigError(f"format '{name}' does not exist; have: {', '.join(format_names())}")
-    found: ResultFormat = FORMATS.get(name.replace("-", "_"))
+    found: ResultFormat = FORMATS.get(name, ResultFormat)
     return found

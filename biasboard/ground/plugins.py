@@ -53,6 +53,8 @@ class PlugIns:
     """Name that each module must define; None for none."""
     suffix: str = ""
     """Suffix of the names of their files, such as ``_task``, if the package or its folders hold other files too."""
+    is_dashed: bool = False
+    """True if users write dashes for the underscores in names of files."""
 
     def names(self) -> tuple[str, ...]:
         """Return the sorted names of all plug-ins, without importing them.
@@ -104,7 +106,8 @@ def _modules(plug_ins: PlugIns) -> Mapping[str, str]:
     """Return the modules of plug-ins by their names, sorted."""
     added_folders()
     origins: dict[str, tuple[str, str]] = {}
-    for name, module, origin in (*_files(plug_ins), *_installed(plug_ins)):
+    for written, module, origin in (*_files(plug_ins), *_installed(plug_ins)):
+        name = written.replace("_", "-") if plug_ins.is_dashed else written
         first = origins.setdefault(name, (module, origin))
         if first != (module, origin):
             raise ConfigError(f"{plug_ins.word} '{name}' is in {first[1]} and in {origin}; rename one of them")

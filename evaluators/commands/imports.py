@@ -26,7 +26,7 @@ from evaluators.commands.export import check_prompt
 from evaluators.commands.printed_results import print_next, report, runs_document
 from evaluators.commands.shared_options import DATASET_HELP, MAX_FAILURES_HELP
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
-from evaluators.kinds import harness_names
+from evaluators.kinds import HARNESSES
 from evaluators.runs.ask.answer_tables import read_answers
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.ask.pipeline import Finished
@@ -107,7 +107,7 @@ def import_command(
         raise ConfigError(
             f"--note and options of items such as --config: only for biasboard import {ANSWERS}; leave them out"
         )
-    if source in harness_names():
+    if source in HARNESSES.names():
         return _document(import_logs(load_harness(source), choice))
     _refuse_options(
         ("tokenizer", choice.tokenizer),
@@ -174,7 +174,7 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
 def _importer(source: str) -> AnswerImporter:
     importers = {benchmark.name: benchmark.importer for benchmark in benchmarks() if benchmark.importer is not None}
     if source not in importers:
-        have = ", ".join((*importers, *harness_names(), ANSWERS))
+        have = ", ".join((*importers, *HARNESSES.names(), ANSWERS))
         raise ConfigError(f"no published answers of '{source}' can be imported; have: {have}")
     return importers[source]
 

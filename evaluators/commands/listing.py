@@ -10,7 +10,7 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import listed
-from evaluators.kinds import BACKENDS, BENCHMARKS, SCORERS, TASKS, harness_names
+from evaluators.kinds import BACKENDS, BENCHMARKS, HARNESSES, SCORERS, TASKS
 from schemas.outputs.documents import ListedEntry, ListedKind, Listing
 from schemas.printed import with_format
 
@@ -296,7 +296,7 @@ _KINDS = {
     "benchmarks": _Kind("benchmark", BENCHMARKS.names, _benchmark, brief=_brief_benchmark, whole=_whole_benchmark),
     "backends": _Kind("backend", BACKENDS.names, _backend),
     "scorers": _Kind("scorer", SCORERS.names, _scorer),
-    "harnesses": _Kind("harness", harness_names, _harness),
+    "harnesses": _Kind("harness", HARNESSES.names, _harness),
     "tasks": _Kind("task", TASKS.names, _task),
     "prompts": _Kind("prompt", TASKS.names, _prompts, brief=_brief_prompts, whole=_whole_prompts, of_tasks=True),
     "metrics": _Kind("metric", TASKS.names, _metrics, brief=_brief_metrics, whole=_whole_metrics, of_tasks=True),
