@@ -32,7 +32,7 @@ from evaluators.task import load_task, prompt_of
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.result_format import Addresses, ResultFormat, VerifiedResult
 from schemas.documents.record import Exchange, Reading, Record, exchange_sha256
-from schemas.documents.result import Environment, Metric, Result, Signature, name_with_group
+from schemas.documents.result import Metric, Result, Signature, name_with_group
 from schemas.files.record_hashes import as_hash, hashed
 from schemas.folders.run_folder import read_parts
 
@@ -46,26 +46,16 @@ class _Exported:
     """A result, and the names under which it is exported, which follow from its hash alone."""
 
     verified: VerifiedResult
+    result: Result
+    signature: Signature
     addresses: Addresses
     evaluation_id: str
     evaluation: str
     """Name of what the result evaluates."""
-    developer: str | None
-    """Part of the model id before the slash; None if it has none."""
     stem: str
     """Path of its files without the ending, relative to the folder of all exports."""
     sample_metric: str | None
     """Id of the metric that is the mean of the verdicts about single answers; None if there is none with a value."""
-
-    @property
-    def result(self) -> Result:
-        """The result itself."""
-        return self.verified.result
-
-    @property
-    def signature(self) -> Signature:
-        """The signature of the result."""
-        return self.verified.result.signature
 
     def evaluation_name(self, metric: Metric) -> str:
         """Return the name of what a metric evaluates; a slice has another one, lest it be averaged with the whole."""
@@ -83,10 +73,11 @@ def _exported(verified: VerifiedResult, addresses: Addresses) -> _Exported:
     metric = None if gate is None or gate.only_reading else verified.metric(gate.metric)
     return _Exported(
         verified=verified,
+        result=verified.result,
+        signature=signature,
         addresses=addresses,
         evaluation_id=f"{evaluation}/{model_id}/{number}",
         evaluation=evaluation,
-        developer=developer or None,
         stem=f"data/{signature.benchmark}/{developer or _UNKNOWN}/{name}/{number}",
         sample_metric=None if metric is None or metric.value is None else _result_id(metric),
     )
@@ -240,14 +231,24 @@ def _evaluation_log(
     one: _Exported, n_rows: int, samples_sha256: str, left_out: Mapping[str, int]
 ) -> dict[str, JsonValue]:
     """Return the document of a result, which names the rows of its answers only if there are any."""
-    verified, submission = one.verified, one.verified.submission
+    verified, submission, environment = one.verified, one.verified.submission, one.result.environment
     log: dict[str, JsonValue] = {
         "schema_version": _SCHEMA,
         "evaluation_id": one.evaluation_id,
         # The time of an export would make each of them another file.
         "retrieved_timestamp": _UNKNOWN if submission is None else _epoch(submission.submitted),
         "source_metadata": _source_metadata(one, n_rows, left_out),
-        "eval_library": _library(one.result.environment),
+        "eval_library": {
+            "name": _LIBRARY,
+            "version": environment.biasboard,
+            "additional_details": _details(
+                python=environment.python,
+                platform=environment.platform,
+                device=environment.device,
+                packages=environment.packages,
+                settings=environment.settings,
+            ),
+        },
         "model_info": _model_info(one),
         "evaluation_results": _evaluation_results(one),
     }
@@ -328,17 +329,6 @@ def _source_metadata(one: _Exported, n_rows: int, left_out: Mapping[str, int]) -
     return source if site is None else source | {"source_organization_url": site}
 
 
-def _library(environment: Environment) -> dict[str, JsonValue]:
-    details = _details(
-        python=environment.python,
-        platform=environment.platform,
-        device=environment.device,
-        packages=environment.packages,
-        settings=environment.settings,
-    )
-    return {"name": _LIBRARY, "version": environment.biasboard, "additional_details": details}
-
-
 def _model_info(one: _Exported) -> dict[str, JsonValue]:
     model, packages = one.result.model, one.result.environment.packages
     # A backend that replays answers from elsewhere does not show who ran the model.
@@ -346,7 +336,7 @@ def _model_info(one: _Exported) -> dict[str, JsonValue]:
     info = dict[str, JsonValue](
         name=model.id,
         id=model.id,
-        developer=one.developer,
+        developer=model.id.rpartition("/")[0] or None,
         inference_engine={"name": model.backend, "version": packages.get(model.backend, _UNKNOWN)},
         additional_details=_details(
             deployment_type="self_deployed" if is_own else _UNKNOWN,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
+from copy import copy
 from pathlib import Path
 
 from biasboard.ground import strict_json
@@ -18,8 +19,6 @@ from biasboard.ground.strict_json import JsonValue
 
 AGAIN = "import the log as inspect_ai wrote it"
 _ZSTANDARD = 93
-_LOCAL_HEADER = struct.Struct("<4s22xHH")
-"""Header before the content of an entry: its signature, and the lengths of the name and extra field that follow."""
 _MOST_BYTES = 128 << 20
 """Maximum size of an entry; a sample is a few kilobytes."""
 _MOST_TOTAL_BYTES = 16 << 30
@@ -65,7 +64,7 @@ class Archive(zipfile.ZipFile):
                 f"{where} has {entry.file_size:,} bytes, more than the {_MOST_BYTES:,} that are read; {AGAIN}"
             )
         try:
-            content = self._read_zstandard(entry) if entry.compress_type == _ZSTANDARD else self._read_zip(entry)
+            content = self._content(entry)
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
             raise DataError(f"{where} cannot be read ({error}); {AGAIN}") from error
         if len(content) != entry.file_size or zlib.crc32(content) != entry.CRC:
@@ -76,28 +75,22 @@ class Archive(zipfile.ZipFile):
             raise DataError(f"{where}: byte {error.start} is not UTF-8; {AGAIN}") from error
         return strict_json.loads(text, where=where, remedy=AGAIN)
 
-    def _read_zip(self, entry: zipfile.ZipInfo) -> bytes:
-        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    def _content(self, entry: zipfile.ZipInfo) -> bytes:
+        """Return the content of an entry, or one byte more than announced of one that unpacks to more."""
+        if entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            with self.open(entry) as file:
+                return file.read(entry.file_size + 1)
+        if entry.compress_type != _ZSTANDARD:
             raise NotImplementedError("it is compressed in a way that inspect_ai does not use")
-        # One byte more than announced, to detect an entry that unpacks to more.
-        with self.open(entry) as file:
-            return file.read(entry.file_size + 1)
-
-    def _read_zstandard(self, entry: zipfile.ZipInfo) -> bytes:
-        """Return the content of an entry that is compressed with Zstandard."""
         # Imported here, because exports and other logs do not need it.
         import pyarrow
 
-        if entry.flag_bits & 1:
-            raise RuntimeError("it is encrypted")
-        with self._path.open("rb") as file:
-            file.seek(entry.header_offset)
-            head = file.read(_LOCAL_HEADER.size)
-            if len(head) < _LOCAL_HEADER.size or not head.startswith(b"PK\x03\x04"):
-                raise zipfile.BadZipFile("it has no header")
-            _, n_name, n_extra = _LOCAL_HEADER.unpack(head)
-            file.seek(n_name + n_extra, 1)
-            compressed = file.read(entry.compress_size)
+        # What is stored in the archive, whose checksum is that of the unpacked content.
+        stored = copy(entry)
+        stored.compress_type, stored.file_size = zipfile.ZIP_STORED, entry.compress_size
+        del stored.CRC
+        with self.open(stored) as file:
+            compressed = file.read()
         # As a stream, because inspect_ai writes a large entry as several frames.
         with pyarrow.input_stream(pyarrow.BufferReader(compressed), compression="zstd") as stream:
             return bytes(stream.read(entry.file_size + 1))
