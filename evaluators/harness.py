@@ -109,9 +109,9 @@ class ExportedQuestion(NamedTuple):
     """Id of the item and number of its request; unique within a task."""
     request: Request
     """Request that our task makes."""
-    shown: Request
+    shown: Request | None
     """The same request, with the border between context and options moved to where the tokenizer merges nothing across
-    it."""
+    it; None if it merges across every border, so that the question is left out."""
     target: int | None
     """Index of the right option; None if there is no right answer."""
 

@@ -54,6 +54,8 @@ def export_command(
     plans = replace(study, datasets=(folder_of_items,)).usual_plans
     for plan in plans:
         check_prompt(other, plan)
+        if (needs := plan.prompt.requires) not in ("option_logprobs", "generation"):
+            raise ConfigError(f"prompt '{plan.prompt.id}' needs {needs}, which no export can hold; ask with run")
     if other is not None:
         other.check_tokenizer(tokenizer)
     elif tokenizer is not None:

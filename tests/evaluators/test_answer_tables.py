@@ -23,12 +23,13 @@ from evaluators.runs.plan.selection import select, shape_listed
 from evaluators.task import task_for
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Origin, Root
-from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems
 from tests.commands import run
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.tiny_clip import save_digits
 from tests.leaderboard.made_keys import load_known
 
 GENERATE = ["--config", "type2", "--prompt", "mcq2-generate-v1"]
@@ -363,3 +364,25 @@ def test_a_prompt_without_options_takes_none(embedded: Path, tmp_path: Path) -> 
     done = evaluators("import", "answers", *options, *asking, "--out", tmp_path / "runs")
     assert done.exit_code == 1
     assert "t.csv:2: the option 'he' is not read as any option" in done.output
+
+
+@pytest.mark.slow
+def test_scores_of_labels_of_images_are_read_and_no_table_asks_for_them(tmp_path: Path) -> None:
+    pytest.importorskip("PIL", reason="the extra hf is not installed")
+    save_digits(tmp_path / "digits", 8)
+    dataset = tmp_path / "made"
+    sizes = ("--pool-per-label", "2", "--bias-per-label", "1", "--licence", "CC0-1.0")
+    run("-m", "builders.image_labels", "--input", tmp_path / "digits", "--out", dataset, *sizes, status=0)
+    done = evaluators("export", "csv", dataset, "--out", tmp_path / "out")
+    assert (done.exit_code, "needs image_option_logprobs, which no export can hold" in done.stderr) == (1, True)
+    splits = read_manifest(dataset).splits
+    ids = [item.item_id for split in splits for item in read_split(dataset, split)]
+    shares = [[0.91 if label == number % 10 else 0.01 for label in range(10)] for number in range(len(ids))]
+    table = tmp_path / "made.csv"
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *(f"probability_{number}" for number in range(1, 11))])
+        writer.writerows([key, *given] for key, given in zip(ids, shares, strict=True))
+    import_answers(dataset, table, tmp_path / "runs")
+    read = {record.item_id: record.exchanges[0].option_logprobs for record in only_run(tmp_path / "runs").records}
+    assert read == {key: tuple(map(math.log, given)) for key, given in zip(ids, shares, strict=True)}

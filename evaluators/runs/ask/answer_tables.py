@@ -9,6 +9,7 @@ import csv
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,9 +19,9 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import listed, printable, protected, unprotected
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime
-from evaluators.harness import FORMAT, Exported, ExportedTask, HarnessLog, LoggedAnswer
+from evaluators.harness import ExportedTask, HarnessLog, LoggedAnswer
 from evaluators.runs.measure.recording import exchange_of
-from evaluators.runs.plan.exported_questions import question_id, requests_sha256
+from evaluators.runs.plan.exported_questions import exported_task
 from evaluators.runs.plan.plan import Plan
 from evaluators.task import Prompt, prompt_names
 from schemas.documents.record import ExchangeStatus
@@ -86,7 +87,9 @@ def read_answers(path: Path, plan: Plan, note: str) -> HarnessLog:
     heads = ["id" if (name := head.strip().casefold()) == "item_id" else name for head in table.heads]
     read = [head for head in heads if head in _PLAIN or _SCORE.fullmatch(head)]
     _check_columns(path, heads, read)
-    questions = _Questions.of(plan)
+    task = exported_task(plan, None)
+    requests = {question.id: question.request for question in task.questions}
+    questions = _Questions(plan, requests, Counter(key.rpartition("#")[0] for key in requests))
     answers: dict[str, LoggedAnswer] = {}
     for record in table.records:
         where = f"{printable(path.name)}:{record.line}"
@@ -107,13 +110,7 @@ def read_answers(path: Path, plan: Plan, note: str) -> HarnessLog:
     return HarnessLog(
         name=printable(path.name),
         task=plan.task.name,
-        exported=Exported(
-            format=FORMAT,
-            signature=plan.signature,
-            limit=plan.selection.limit,
-            n_requests=len(questions.requests),
-            requests_sha256=requests_sha256([*questions.requests.items()]),
-        ),
+        exported=task.exported,
         answers=[*answers.values()],
         # Nothing but its answers is known about who gave them.
         identity={"backend": "import", "answers": sha256, NOTE: note, "commit": None, "precision": None},
@@ -142,7 +139,7 @@ def _cells(record: CsvRecord, heads: Sequence[str]) -> list[tuple[str, str]]:
     return [(head, cell if head == "text" else unprotected(cell.strip())) for head, cell in cells if cell.strip()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Questions:
     """The questions of a plan, by which rows find theirs."""
 
@@ -151,20 +148,6 @@ class _Questions:
     """Requests by the id of the question."""
     counts: Mapping[str, int]
     """Number of requests about each item, by the part of their ids that they share."""
-
-    @classmethod
-    def of(cls, plan: Plan) -> _Questions:
-        """Return the questions of a plan."""
-        requests: dict[str, Request] = {}
-        counts = {}
-        for part in plan.parts:
-            for (_, item), of_item in zip(part.items, part.requests, strict=True):
-                keys = [question_id(part, item.item_id, number) for number in range(len(of_item))]
-                counts[keys[0].removesuffix("#0")] = len(keys)
-                if any(key in requests for key in keys):
-                    raise DataError(f"two items have the id of question {printable(keys[0])}; rename one")
-                requests |= zip(keys, of_item, strict=True)
-        return cls(plan=plan, requests=requests, counts=counts)
 
     def named(self, name: str, where: str) -> str:
         """Return the id of the question that a row names by it, or by its item if that is asked once."""

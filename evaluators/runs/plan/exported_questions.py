@@ -45,21 +45,15 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
         DataError: two items have the same id.
     """
     check_askable(plan.prompt)
-    if plan.prompt.requires not in ("option_logprobs", "generation"):
-        raise ConfigError(
-            f"prompt '{plan.prompt.id}' needs {plan.prompt.requires}, which no export can hold; ask with run"
-        )
     asked = list(_questions(plan, None if borders is None else borders.move))
     signature = plan.signature
-    for key, n in Counter(key for key, *_ in asked).items():
+    for key, n in Counter(question.id for question in asked).items():
         if n > 1:
             raise DataError(
                 f"{signature.dataset} {signature.config}: {n} items have the id of question {key}; rename one"
             )
     # lm-eval fails an assertion if context and option together have as many tokens as the context alone.
-    questions = [
-        ExportedQuestion(key, request, shown, target) for key, request, shown, target in asked if shown is not None
-    ]
+    questions = [question for question in asked if question.shown is not None]
     if not questions:
         raise ConfigError(
             f"the tokenizer merges the context and the options of every question of config '{signature.config}' with "
@@ -72,7 +66,7 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
             signature=signature,
             limit=plan.selection.limit,
             n_requests=len(asked),
-            requests_sha256=requests_sha256([(key, request) for key, request, *_ in asked]),
+            requests_sha256=requests_sha256([(question.id, question.request) for question in asked]),
             tokenizer_sha256=None if borders is None else borders.tokenizer_sha256,
         ),
         questions=questions,
@@ -136,8 +130,7 @@ def _compare(name: str, asked: object, current: object, manifest: Manifest) -> N
         )
 
 
-def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[tuple[str, Request, Request | None, int | None]]:
-    """Yield the id, the task's request, the exported request (None without a border) and the target's index."""
+def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[ExportedQuestion]:
     for part in plan.parts:
         choices = [request for request in chain.from_iterable(part.requests) if isinstance(request, ChoiceRequest)]
         moved: Iterator[ChoiceRequest | None] = iter(choices if move is None else move(choices))
@@ -147,4 +140,4 @@ def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[tuple[str, Requ
                 shown = next(moved) if isinstance(request, ChoiceRequest) else request
                 # A prompt may not offer the right option.
                 right = None if target is None or target not in request.outcomes else request.outcomes.index(target)
-                yield question_id(part, item.item_id, number), request, shown, right
+                yield ExportedQuestion(question_id(part, item.item_id, number), request, shown, right)

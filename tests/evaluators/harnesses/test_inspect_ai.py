@@ -48,7 +48,6 @@ def pronouns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_texts_and_settings_are_those_of_the_task(dataset: Path, exported: Path) -> None:
     task = load_task("coreference")
     plan = Plan(select(dataset, read_manifest(dataset), "type2"), task, task.prompts["mcq2-generate-v1"])
@@ -225,7 +224,6 @@ def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.slow
 def test_reasoning_is_not_part_of_the_text_and_is_told(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = made_log(exported, right)
     message = log["samples"][0]["output"]["choices"][0]["message"]

@@ -82,7 +82,6 @@ def _hint(log: Log) -> None:
     log["samples"][2]["messages"].insert(0, {"role": "system", "content": "It is A."})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -142,7 +141,6 @@ def test_a_hostile_log_is_one_line_and_leaves_nothing(
     refused(import_log(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
 
 
-@pytest.mark.slow
 def test_other_datasets_and_other_answers_are_refused(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = write_json(made_log(exported, right), tmp_path / "log")
     other = write_dataset(tmp_path / "other", {"type2": made_items(7)})

@@ -103,7 +103,6 @@ def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tiny_llama:
     assert {json.loads(line)["target"] for line in lines} == {-1}
 
 
-@pytest.mark.slow
 def test_the_licence_of_items_that_may_not_be_passed_on_is_told(tiny_llama: Path, tmp_path: Path) -> None:
     closed = write_dataset(tmp_path / "closed", {"type2": made_items(1)}, redistributable=False)
     assert "keep" in export(closed, tiny_llama, tmp_path / "out")
@@ -248,7 +247,6 @@ def test_a_hostile_log_is_one_line_and_leaves_nothing(
     refused(import_log(dataset, tiny_llama, log, tmp_path / "runs"), message, tmp_path / "runs")
 
 
-@pytest.mark.slow
 def test_broken_lines_and_changed_files_are_named(
     dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path
 ) -> None:
@@ -290,7 +288,6 @@ def test_questions_that_were_asked_in_another_way_are_refused(
     refused(import_log(dataset, tiny_llama, log, tmp_path / "runs"), message, tmp_path / "runs")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("commit", "arguments", "revision"),
     [
@@ -315,7 +312,6 @@ def test_only_the_commit_of_the_weights_that_answered_is_shown(
     assert only_run(tmp_path / "runs").result.model.revision == revision
 
 
-@pytest.mark.slow
 def test_another_dataset_than_was_exported_is_refused(
     dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path
 ) -> None:
@@ -340,7 +336,6 @@ def test_missing_answers_are_failed_records_up_to_the_rate(
     assert [record.item_id for record in run.records if record.status == "failed"] == ["made-5-she"]
 
 
-@pytest.mark.slow
 def test_normalisations_need_what_a_log_does_not_hold(
     dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path
 ) -> None:
@@ -391,7 +386,6 @@ def test_merged_borders_are_found_and_moved(dataset: Path, tiny_llama: Path, tmp
     assert "exported for another tokenizer" in import_log(dataset, tiny_llama, log, tmp_path / "no").stderr
 
 
-@pytest.mark.slow
 def test_questions_in_which_nothing_but_an_option_is_a_token_are_left_out(dataset: Path, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(str(save_tiny_llama(tmp_path / "model", merge_words=True)))
     task = load_task("coreference")
