@@ -10,6 +10,7 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.benchmark import load_benchmark
+from evaluators.task import Asked
 from evaluators.tasks.own_questions.option_cues import Question, predicted_options
 from evaluators.tasks.own_questions.own_question_task import TASK, question_in
 from schemas.items.own_question import OwnQuestion
@@ -46,7 +47,7 @@ def made_items(answer_of: Callable[[Sequence[str], random.Random], str | None], 
 
 def choices(items: Sequence[OwnQuestion], prompt: str) -> list[set[str | None]]:
     """Return what the baseline prefers for each item, over the places of the options; None for no preference."""
-    asked = [TASK.requests(item, TASK.prompts[prompt]) for item in items]
+    asked = [TASK.requests(item, Asked(TASK.prompts[prompt])) for item in items]
     answers = BEST_CUE.answers({request.sha256: request for of_item in asked for request in of_item})
 
     def chosen(request: Request) -> str | None:
@@ -100,5 +101,5 @@ def test_there_is_no_preference_without_a_right_answer_or_other_clusters() -> No
 
 @pytest.mark.parametrize("prompt", ["letters-v1", "letters-generate-v1", "whole-v1"])
 def test_the_question_is_found_in_every_prompt(prompt: str) -> None:
-    for request in TASK.requests(ITEM, TASK.prompts[prompt]):
+    for request in TASK.requests(ITEM, Asked(TASK.prompts[prompt])):
         assert question_in(request.prompt, request.outcomes) == f"{ITEM.context}\n{ITEM.question}"

@@ -25,6 +25,8 @@ from evaluators.backend import ChoiceRequest
 from evaluators.runs.measure.finish import locked_folder
 from evaluators.runs.plan.plan import Plan, shown_examples
 from evaluators.runs.plan.selection import SelectedPart
+from evaluators.task import Asked
+from evaluators.task_abilities import TrainsAdapters
 from evaluators.trainer import Context, Lesson, Trainer
 from schemas.documents.adapters import Adapters, TrainedAdapter, TrainingData
 from schemas.documents.base import SCHEMA_VERSION, from_values
@@ -95,7 +97,7 @@ def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
         ConfigError: the task trains no adapters, or the config has too few items or an item without a right option.
     """
     task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
-    if task.examples_split is None or not task.trains_adapters:
+    if not isinstance(task, TrainsAdapters):
         raise ConfigError(f"task '{task.name}' trains no adapters; name a dataset whose task shows examples")
     pool, examples = part.items_of(task.examples_split), shown_examples(part, task, prompt)
     chosen = task.training_items(pool, prompt, examples, n_items) if pool else ()
@@ -104,16 +106,11 @@ def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
             f"an adapter is trained on {n_items} items of split '{task.examples_split}' that prompt '{prompt.id}' does "
             f"not show, and config '{part.config}' has {len(chosen)} of them; take another prompt or config"
         )
-    count_tokens = trainer.count_tokens if prompt.max_prompt_tokens is not None else None
+    asked = Asked(prompt, examples, trainer.count_tokens if prompt.max_prompt_tokens is not None else None)
     return Context(
         part.config,
         prompt.id,
-        tuple(
-            _lesson(
-                part.config, item, task.facts(item).target, task.requests_with(item, prompt, examples, count_tokens)
-            )
-            for item in chosen
-        ),
+        tuple(_lesson(part.config, item, task.facts(item).target, task.requests(item, asked)) for item in chosen),
     )
 
 

@@ -26,6 +26,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.jackknife import Deviations, deviations_of, half_width_of
 from evaluators.statistics.unread_samples import settled
 from evaluators.task import Task, load_task, prompt_of
+from evaluators.task_abilities import table_of
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Metric, Result, Signature
 from schemas.files import contract
@@ -184,7 +185,7 @@ class GateCheck:
         metrics = frozenset({self.gate.metric})
         # A vote that missing answers could turn is a missing answer.
         parts = (settled(part, self._task.unread_answers) for part in parts)
-        table = self._task.table_of_parts(parts, NO_INPUTS, is_suite=is_suite, metrics=metrics)
+        table = table_of(self._task, parts, NO_INPUTS, is_suite=is_suite, metrics=metrics)
         return TableSource(table, is_suite=is_suite)
 
     @property

@@ -26,7 +26,7 @@ from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities_of
-from evaluators.task import ItemFacts, Prompt, Read, Task, unanswered
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, cut_before_answer, unanswered
 from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
 from evaluators.tasks.coreference.sampled_answers import read_votes
 from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
@@ -194,8 +194,9 @@ class CoreferenceTask(Task):
     crossed_by = FRAME
     prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
 
-    def requests(self, item: CoreferenceItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: CoreferenceItem, asked: Asked) -> Sequence[Request]:
         """Return one request per order of the outcomes, or several where answers are sampled."""
+        prompt = asked.prompt
         first, second = item.occupations
         outcomes = {"first": first, "second": second, UNDETERMINED: UNDETERMINED}
         names = [outcomes[outcome] for outcome in prompt.outcomes]
@@ -262,12 +263,14 @@ class CoreferenceTask(Task):
         """Average the distributions over the orders of the outcomes, of which *undetermined* comes last."""
         return read_orders(exchanges, _ordered_outcomes(exchanges), normalisation, _read_once)
 
-    def read_with(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
+    def reading(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
         """Read sampled answers as votes and stated confidences as probabilities, and others as :meth:`read` does.
 
         Of options that were scored after reasoning, only the scores are read, so that an unfinished reasoning counts.
         """
-        prompt = self.prompts.get(prompt_id)
+        prompt, cut = self.prompts.get(prompt_id), cut_before_answer(exchanges)
+        if cut is not None:
+            return cut
         if prompt is not None and prompt.follow_up is not None:
             scored = [exchange for exchange in exchanges if exchange.kind == "choice"]
             missing = [exchange for exchange in exchanges if exchange.status != "answered"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluators.backend import ChoiceRequest, Request, image_prompt
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import Asked, ItemFacts, Prompt, Read
 from evaluators.tasks.labels.label_answers import CONTENT_FREE
 from evaluators.tasks.labels.label_reading import LabelTask
 from schemas.documents.record import Exchange
@@ -80,9 +80,9 @@ class ImageClassificationTask(LabelTask):
     support_splits = frozenset({"bias", "pool", "content_free"})
     prompts: Mapping[str, Prompt] = image_prompts()
 
-    def requests(self, item: ImageItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: ImageItem, asked: Asked) -> Sequence[Request]:
         """Return the one request about an image."""
-        (template,) = prompt.options
+        (template,) = asked.prompt.options
         return [
             ChoiceRequest(
                 prompt=image_prompt(item.image_sha256),

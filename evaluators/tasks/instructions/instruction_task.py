@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluators.backend import GenerateRequest, Request
 from evaluators.metric import RecordTable
-from evaluators.task import ItemFacts, Prompt, Read, Task, quoted, unanswered
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, quoted, unanswered
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
@@ -55,8 +55,9 @@ class InstructionTask(Task):
     measures_nothing = True
     prompts: Mapping[str, Prompt] = _PROMPTS
 
-    def requests(self, item: InstructionItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: InstructionItem, asked: Asked) -> Sequence[Request]:
         """Return the one request of an item."""
+        prompt = asked.prompt
         return [
             GenerateRequest(
                 prompt=prompt.template.format(text=item.text),

@@ -16,7 +16,8 @@ from evaluators.calibrator import LabelAnswers
 from evaluators.metric import MetricInputs
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
-from evaluators.task import ClassReport, LabelUse, PartReport, Read, Task, quoted, unanswered
+from evaluators.task import Read, quoted, unanswered
+from evaluators.task_abilities import ClassReport, LabelUse, MeasuresParts, PartReport, ReportsLabels
 from evaluators.tasks.labels.class_reports import class_report
 from evaluators.tasks.labels.label_answers import BIAS, TARGET, TEST, label_answers
 from evaluators.tasks.labels.label_tables import IN_WORDS, ConfigTable, SuiteTable, corrections_of
@@ -28,10 +29,8 @@ from schemas.documents.run_files import FittedCorrection
 from schemas.files.record_columns import RecordColumns
 
 
-class LabelTask(Task):
+class LabelTask(MeasuresParts, ReportsLabels):
     """A task that turns answers into distributions over labels, and these into tables and reports."""
-
-    reports_parts = True
 
     # certain_readings() computes the same on columns: option_probabilities() and are_certain_choices() must agree.
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
@@ -66,10 +65,6 @@ class LabelTask(Task):
         for row, credit in zip(judged.tolist(), credits.tolist(), strict=True):
             verdicts[row] = None if 0 < credit < 1 else credit == 1
         return verdicts
-
-    def table(self, records: Sequence[Record]) -> LabelTable:
-        """Return the records of a config as arrays, one row per item."""
-        return ConfigTable.of(label_answers(RecordColumns.of(records)))
 
     def table_of_parts(
         self,

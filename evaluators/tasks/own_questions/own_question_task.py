@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
-from evaluators.task import ItemFacts, Prompt, Read, Task, UnfitPromptError
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, UnfitPromptError
 from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.ordered_options import offering, read_orders
 from evaluators.tasks.own_questions.own_question_table import ROLES, OwnQuestionTable
@@ -85,13 +85,13 @@ class OwnQuestionTask(Task):
     item_shape = "own_question"
     prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
 
-    def requests(self, item: OwnQuestion, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: OwnQuestion, asked: Asked) -> Sequence[Request]:
         """Return the request with whole options, or one for each rotation of lettered options.
 
         Raises:
             UnfitPromptError: the item has a question, and the prompt scores whole texts alone.
         """
-        facts = self.baseline_facts(self.facts(item))
+        facts, prompt = self.baseline_facts(self.facts(item)), asked.prompt
         context = "" if item.context is None else f"{item.context}\n"
         if prompt.requires == "pseudo_logprobs" and item.question is not None:
             raise UnfitPromptError(

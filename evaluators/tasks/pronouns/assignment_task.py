@@ -14,7 +14,7 @@ import numpy as np
 from biasboard.ground.columns import FloatArray
 from evaluators.backend import Request
 from evaluators.statistics.record_tables import GroupedTable, grouped
-from evaluators.task import ItemFacts, Mark, Prompt, Read, Task
+from evaluators.task import Asked, ItemFacts, Mark, Prompt, Read, Task
 from evaluators.tasks.pronouns.answer_words import AnswerWords
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES
@@ -47,9 +47,9 @@ class AssignmentTask(Task):
     unread_answers = UNREAD
     prompts: Mapping[str, Prompt] = _PROMPTS
 
-    def requests(self, item: AssignmentItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: AssignmentItem, asked: Asked) -> Sequence[Request]:
         """Return one request per sample."""
-        return generation_requests(prompt.template.format(text=item.text), prompt)
+        return generation_requests(asked.prompt.template.format(text=item.text), asked.prompt)
 
     def facts(self, item: AssignmentItem) -> ItemFacts:
         """Return the facts of an item. No pronoun is right; its groups are the attribute and the stereotype."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evaluators.backend import GenerateRequest, Request
 from evaluators.baseline import Facts
-from evaluators.task import Prompt, Task
+from evaluators.task import Asked, Prompt, Task
 from evaluators.tasks.pronouns.text_readings import UNREAD
 from schemas.items.language_text import LanguageTextItem
 from schemas.items.pronoun_text import PronounTextItem
@@ -128,9 +128,9 @@ class PronounTextTask(Task):
     item_shape = "pronoun_text"
     unread_answers = UNREAD
 
-    def requests(self, item: PronounTextItem | LanguageTextItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: PronounTextItem | LanguageTextItem, asked: Asked) -> Sequence[Request]:
         """Return one request per sample."""
-        facts = self.baseline_facts(self.facts(item))
+        facts, prompt = self.baseline_facts(self.facts(item)), asked.prompt
         return generation_requests(prompt.template.format(text=item.text), prompt, facts)
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ from biasboard.ground.errors import DataError
 from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.statistics.record_tables import grouped
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.family_rates import FamilyTable
 from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
@@ -95,10 +95,10 @@ class WordProblemTask(Task):
     unread_answers = UNREAD
     prompts: Mapping[str, Prompt] = _PROMPTS
 
-    def requests(self, item: WordProblemItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: WordProblemItem, asked: Asked) -> Sequence[Request]:
         """Return one request per sample, which begins with the examples of the item's template."""
         examples = shots(_first_family(item.template_id))
-        facts = self.baseline_facts(self.facts(item))
+        facts, prompt = self.baseline_facts(self.facts(item)), asked.prompt
         return generation_requests(prompt.template.format(shots=examples, text=item.text), prompt, facts)
 
     def facts(self, item: WordProblemItem) -> ItemFacts:

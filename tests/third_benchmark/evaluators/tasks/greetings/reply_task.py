@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task
 from evaluators.tasks.greetings.courtesy_metrics import GreetingTable
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
@@ -40,11 +40,11 @@ class ReplyTask(Task):
         """Prompts by id; the first is the default."""
         return {_PROMPT.id: _PROMPT}
 
-    def requests(self, item: GreetingItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: GreetingItem, asked: Asked) -> Sequence[Request]:
         """Return the one request about a visitor."""
-        text = prompt.template.format(visitor=item.visitor, room=item.room)
+        text = asked.prompt.template.format(visitor=item.visitor, room=item.room)
         facts = {"polite": item.polite}
-        return [ChoiceRequest(prompt=text, options=prompt.options, outcomes=_OUTCOMES, facts=facts)]
+        return [ChoiceRequest(prompt=text, options=asked.prompt.options, outcomes=_OUTCOMES, facts=facts)]
 
     def facts(self, item: GreetingItem) -> ItemFacts:
         """Return the facts that the record keeps."""
