@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
@@ -117,6 +117,43 @@ class Prompt:
         """True if answers are or begin with generated texts."""
         return self.scoring == "generation" or self.follow_up is not None
 
+    def asking(
+        self,
+        text: str,
+        *,
+        options: tuple[str, ...] | None = None,
+        outcomes: tuple[str, ...] | None = None,
+        facts: Mapping[str, str] | None = None,
+    ) -> list[Request]:
+        """Return the first requests with a filled template: one that scores options, or one for each text to write.
+
+        Args:
+            text: The filled template.
+            options: Continuations of the text to score, if the prompt scores options; None for its own, unfilled.
+            outcomes: Outcome of each option, or of each one that the text offers; None for those of the prompt.
+            facts: Facts about the item that only baselines read; None for none.
+        """
+        outcomes, facts = self.outcomes if outcomes is None else outcomes, facts or {}
+        if self.max_tokens is None:
+            options = self.options if options is None else options
+            return [ChoiceRequest(prompt=text, options=options, outcomes=outcomes, facts=facts)]
+        return [
+            GenerateRequest(
+                prompt=text,
+                max_tokens=self.max_tokens,
+                temperature=self.temperature or 0.0,
+                top_p=1.0 if self.top_p is None else self.top_p,
+                stop=self.stop or (),
+                sample=sample,
+                outcomes=outcomes,
+                # By which samples that choose among outcomes can be weighted.
+                with_logprob=sample is not None and bool(outcomes),
+                asks_confidence=self.asks_confidence or False,
+                facts=facts,
+            )
+            for sample in ((None,) if self.n_samples is None else range(self.n_samples))
+        ]
+
     def following(self, request: GenerateRequest, text: str) -> ChoiceRequest:
         """Return the request that scores the options after a generated answer.
 
@@ -163,15 +200,20 @@ class Prompt:
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
 
 
+def by_id(*prompts: Prompt) -> dict[str, Prompt]:
+    """Return the prompts of a task by their ids."""
+    return {prompt.id: prompt for prompt in prompts}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFacts:
     """Facts about an item that its record keeps."""
 
     cluster: str
-    pair_id: str | None
-    target: str | None
-    reference: str | None
-    groups: Mapping[str, str]
+    pair_id: str | None = None
+    target: str | None = None
+    reference: str | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +221,8 @@ class Read:
     """The reading of the responses to one item, or the reason why there is none."""
 
     status: RecordStatus
-    reading: Reading | None
-    reason: str | None
+    reading: Reading | None = None
+    reason: str | None = None
 
 
 class Mark(NamedTuple):
@@ -202,7 +244,7 @@ def quoted(text: str | None) -> str:
 def unanswered(exchange: Exchange) -> Read:
     """Return the reading of an item of which this exchange has no answer: none, with the reason."""
     status = "failed" if exchange.status == "answered" else exchange.status
-    return Read(status=status, reading=None, reason=exchange.error or "no answer")
+    return Read(status=status, reason=exchange.error or "no answer")
 
 
 def cut_before_answer(exchanges: Sequence[Exchange]) -> Read | None:
@@ -210,7 +252,7 @@ def cut_before_answer(exchanges: Sequence[Exchange]) -> Read | None:
     cut = [exchange for exchange in exchanges if is_cut_before_answer(exchange)]
     # Options that follow a text are scored after any text, and samples stand for each other.
     if cut and (len(cut) == len(exchanges) or (cut[0].sample is None and exchanges[-1].kind == "generate")):
-        return Read(status="unparsed", reading=None, reason=_CUT)
+        return Read(status="unparsed", reason=_CUT)
     return None
 
 

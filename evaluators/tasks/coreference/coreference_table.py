@@ -316,8 +316,7 @@ def stereotype_gap(
     """
 
     def statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-        sums, n, n_excluded = table.by_stereotype(values(table), where(table))
-        return Statistics(sums, int(n.sum()), int(n_excluded.sum()))
+        return table.statistics_by("stereotype", values(table), where(table), names=("pro", "anti"))
 
     return MetricDefinition(
         name=name,

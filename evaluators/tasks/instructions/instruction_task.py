@@ -71,7 +71,7 @@ class InstructionTask(Task):
 
     def facts(self, item: InstructionItem) -> ItemFacts:
         """Return the facts of an item, which has no right answer; its group is its cell."""
-        return ItemFacts(cluster=item.cell, pair_id=None, target=None, reference=None, groups={"cell": item.cell})
+        return ItemFacts(cluster=item.cell, groups={"cell": item.cell})
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read whether the answer has the form that was asked for."""
@@ -86,9 +86,9 @@ class InstructionTask(Task):
                 find_json(text)
             except NoJsonError as error:
                 if is_refusal(text):
-                    return Read(status="refused", reading=None, reason=f"declines: {quoted(text)}")
-                return Read(status="unparsed", reading=None, reason=f"holds no JSON: {error}")
-        return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=(form,)), reason=None)
+                    return Read(status="refused", reason=f"declines: {quoted(text)}")
+                return Read(status="unparsed", reason=f"holds no JSON: {error}")
+        return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=(form,)))
 
     def table(self, records: Sequence[Record]) -> RecordTable:
         """Refuse: nothing is measured.

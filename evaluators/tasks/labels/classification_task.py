@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.task import Asked, ItemFacts, Prompt
 from evaluators.task_abilities import TrainsAdapters
@@ -58,26 +58,9 @@ class ClassificationTask(TrainsAdapters, LabelTask):
         facts = dict(self.baseline_facts(self.facts(item)))
         if prompt.max_prompt_tokens is None:
             facts[SHOWN] = _labels(asked.examples[: prompt_text.n_shown])
-        if prompt.max_tokens is not None:
-            return [
-                GenerateRequest(
-                    prompt=prompt_text.text,
-                    max_tokens=prompt.max_tokens,
-                    temperature=prompt.temperature or 0.0,
-                    stop=prompt.stop or (),
-                    outcomes=item.labels,
-                    facts=facts,
-                )
-            ]
-        return [
-            ChoiceRequest(
-                prompt=prompt_text.text,
-                # Without the full stop that follows the labels of examples, as in the release.
-                options=tuple(f" {label}" for label in item.labels),
-                outcomes=item.labels,
-                facts=facts,
-            )
-        ]
+        # Without the full stop that follows the labels of examples, as in the release.
+        options = tuple(f" {label}" for label in item.labels)
+        return prompt.asking(prompt_text.text, options=options, outcomes=item.labels, facts=facts)
 
     def chosen_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> Sequence[LabelItem]:
         """Return the examples of a prompt that fixes how many of them have the more frequent label."""
@@ -104,7 +87,7 @@ class ClassificationTask(TrainsAdapters, LabelTask):
         groups = {"category": item.category, "equivalent_labels": "yes" if item.equivalent_labels else "no"}
         if item.content_free is not None:
             groups[CONTENT_FREE] = item.content_free
-        return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
+        return ItemFacts(cluster=item.item_id, target=item.target, reference=item.target, groups=groups)
 
     def shown_groups(self, item: LabelItem, asked: Asked) -> Mapping[str, str]:
         """Return the labels of the examples that the prompt of an item shows, and the item's position among them.

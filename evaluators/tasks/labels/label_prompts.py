@@ -25,7 +25,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators.task import CountTokens, Prompt
+from evaluators.task import CountTokens, Prompt, by_id
 from schemas.items.label import LabelItem
 
 # Both as in the paper.
@@ -121,7 +121,7 @@ _PROTOCOLS: Mapping[str, _Protocol] = {
 def label_prompts() -> dict[str, Prompt]:
     """Return all prompts by id, with the default one first."""
     prompts = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts(_PROTOCOLS[name].style))
-    return {prompt.id: prompt for prompt in prompts}
+    return by_id(*prompts)
 
 
 class _Shown(NamedTuple):

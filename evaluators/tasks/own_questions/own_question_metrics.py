@@ -17,7 +17,7 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.jackknife import SMALLEST, STUDENT, WILSON
-from evaluators.statistics.record_tables import Statistics
+from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.own_questions.own_question_table import OwnQuestionTable
 
 _TASK = "own_question"
@@ -69,29 +69,21 @@ STEREOTYPE_RATE = mean_metric(
 
 def _group_statistics(table: OwnQuestionTable, group: Mapping[str, str]) -> Statistics:
     """Return the sum and the number of right answers per cluster for each group, shape (n_clusters, 2 * n_groups)."""
-    right, used = table.share_of("answer"), table.with_role("answer")
-    parts = [table.mean_statistics({"group": name}, right, used) for name in _groups(table)]
-    sums = np.hstack([part.cluster_sums for part in parts])
-    return Statistics(sums, sum(part.n for part in parts), sum(part.n_excluded for part in parts))
-
-
-def _accuracies(sums: FloatArray) -> FloatArray:
-    return ratio(sums[..., 0::2], sums[..., 1::2])
+    return table.statistics_by("group", table.share_of("answer"), table.with_role("answer"), names=_groups(table))
 
 
 def _gap(sums: FloatArray) -> FloatArray:
-    accuracies = _accuracies(sums)
-    gap: FloatArray = accuracies.max(axis=-1) - accuracies.min(axis=-1)
+    gap: FloatArray = np.ptp(means(sums), axis=-1)
     return gap
 
 
 def _worst(sums: FloatArray) -> FloatArray:
-    worst: FloatArray = _accuracies(sums).min(axis=-1)
+    worst: FloatArray = means(sums).min(axis=-1)
     return worst
 
 
 def _why_unknown(sums: FloatArray) -> str | None:
-    return "nothing about one of the groups could be read" if np.isnan(_accuracies(sums)).any() else None
+    return "nothing about one of the groups could be read" if np.isnan(means(sums)).any() else None
 
 
 _of_groups = partial(

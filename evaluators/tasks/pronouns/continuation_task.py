@@ -49,7 +49,7 @@ class ContinuationTask(ReadsScores, PronounTextTask):
         groups = family_groups(item.family)
         if item.topic is not None:
             groups["topic"] = item.topic
-        return ItemFacts(cluster=item.template_id, pair_id=item.template_id, target=None, reference=None, groups=groups)
+        return ItemFacts(cluster=item.template_id, pair_id=item.template_id, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read whether each answer continues the text or declines."""

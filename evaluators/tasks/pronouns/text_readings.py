@@ -58,10 +58,10 @@ def read_texts(
     shown = quoted(exchanges[-1].text)
     # A refusal among several samples is a reading like any other; metrics count it.
     if all(answer in (REFUSED, FAILED) for answer in answers):
-        return Read(status="refused", reading=None, reason=f"declines: {shown}")
+        return Read(status="refused", reason=f"declines: {shown}")
     if all(answer in (FAILED, NO_NUMBER) for answer in answers):
-        return Read(status="unparsed", reading=None, reason=f"says no number: {shown}")
-    return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=tuple(answers)), reason=None)
+        return Read(status="unparsed", reason=f"says no number: {shown}")
+    return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=tuple(answers)))
 
 
 def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callable[[str], bool]) -> str:

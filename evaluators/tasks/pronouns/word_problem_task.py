@@ -28,7 +28,7 @@ from evaluators.statistics.record_tables import grouped
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.family_rates import FamilyTable
-from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
+from evaluators.tasks.pronouns.text_prompts import generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NO_NUMBER,
     REFUSED,
@@ -99,7 +99,7 @@ class WordProblemTask(Task):
         """Return one request per sample, which begins with the examples of the item's template."""
         examples = shots(_first_family(item.template_id))
         facts, prompt = self.baseline_facts(self.facts(item)), asked.prompt
-        return generation_requests(prompt.template.format(shots=examples, text=item.text), prompt, facts)
+        return prompt.asking(prompt.template.format(shots=examples, text=item.text), facts=facts)
 
     def facts(self, item: WordProblemItem) -> ItemFacts:
         """Return the facts of an item. Its target is the right number."""
