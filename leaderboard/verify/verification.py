@@ -13,7 +13,7 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.plugins import HINT
 from evaluators.adapter_set import trained_items
 from evaluators.metric import MetricInputs
-from evaluators.runs.measure.baseline_gate import Standing, applying_gate
+from evaluators.runs.measure.baseline_gate import GateStanding, applying_gate
 from evaluators.runs.measure.measuring import Measurement, retired_names
 from evaluators.runs.measure.stored_results import measurement_of, stored_references, sums_of
 from evaluators.scorer import TextScorer, quick_scorers
@@ -172,7 +172,7 @@ def scored_again(
 
 def _standing(
     entry: Entry, folder: Path, parts: Iterable[RecordColumns], measurement: Measurement, memory: Memory
-) -> Standing | None:
+) -> GateStanding | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
     result, signature, source = entry.result, entry.result.signature, measurement.source
     items = None if brings_options(signature) else entry.items_sha256

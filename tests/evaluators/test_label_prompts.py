@@ -14,7 +14,7 @@ from evaluators.runs.ask.study import Study
 from evaluators.runs.plan.plan import Plan
 from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
-from evaluators.tasks.labels.label_prompts import Filled, filled
+from evaluators.tasks.labels.label_prompts import FilledPrompt, filled
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, made_items, planned, short_items
 
@@ -36,7 +36,7 @@ def item(text: str, target: str | None = "A", instruction: str = "Answer with A 
     )
 
 
-def fill(prompt: str, asked: LabelItem, examples: Sequence[LabelItem] = ()) -> Filled:
+def fill(prompt: str, asked: LabelItem, examples: Sequence[LabelItem] = ()) -> FilledPrompt:
     return filled(asked, TASK.prompts[prompt], examples)
 
 

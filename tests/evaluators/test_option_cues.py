@@ -11,7 +11,7 @@ import pytest
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.benchmark import load_benchmark
 from evaluators.task import Asked
-from evaluators.tasks.own_questions.option_cues import Question, predicted_options
+from evaluators.tasks.own_questions.option_cues import CueQuestion, predicted_options
 from evaluators.tasks.own_questions.own_question_task import TASK, question_in
 from schemas.items.own_question import OwnQuestion
 from tests.evaluators.test_own_questions import ITEM
@@ -95,7 +95,7 @@ def test_there_is_no_preference_without_a_right_answer_or_other_clusters() -> No
     texts = [replace(item, context=None, question=None) for item in made_items(lambda options, rng: options[0], n=12)]
     assert choices(texts, "whole-v1") == [{None}] * 12
     assert predicted_options([]) == []
-    two = [Question("Who?", ("a", "b"), "a", "1"), Question("When?", ("a", "b"), "b", "2")]
+    two = [CueQuestion("Who?", ("a", "b"), "a", "1"), CueQuestion("When?", ("a", "b"), "b", "2")]
     assert {*predicted_options(two)} <= {"a", "b", None}
 
 

@@ -27,7 +27,7 @@ from evaluators.runs.plan.plan import Plan, shown_examples
 from evaluators.runs.plan.selection import SelectedPart
 from evaluators.task import Asked
 from evaluators.task_abilities import TrainsAdapters
-from evaluators.trainer import Context, Lesson, Trainer
+from evaluators.trainer import Lesson, Trainer, TrainingContext
 from schemas.documents.adapters import Adapters, TrainedAdapter, TrainingData
 from schemas.documents.base import SCHEMA_VERSION, from_values
 from schemas.documents.item_shape import Item
@@ -84,13 +84,13 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
     return open_adapters(str(out))
 
 
-def _contexts(plans: Sequence[Plan], trainer: Trainer) -> Iterator[Context]:
+def _contexts(plans: Sequence[Plan], trainer: Trainer) -> Iterator[TrainingContext]:
     for plan in plans:
         for part in plan.selection.parts:
             yield _context(plan, part, trainer)
 
 
-def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
+def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> TrainingContext:
     """Return the context of a config under a prompt, with the items to train on.
 
     Raises:
@@ -107,7 +107,7 @@ def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
             f"not show, and config '{part.config}' has {len(chosen)} of them; take another prompt or config"
         )
     asked = Asked(prompt, examples, trainer.count_tokens if prompt.max_prompt_tokens is not None else None)
-    return Context(
+    return TrainingContext(
         part.config,
         prompt.id,
         tuple(_lesson(part.config, item, task.facts(item).target, task.requests(item, asked)) for item in chosen),
@@ -203,7 +203,7 @@ def _complete(out: Path) -> dict[str, TrainedAdapter]:
     return adapters
 
 
-def _train(out: Path, context: Context, trainer: Trainer) -> TrainedAdapter:
+def _train(out: Path, context: TrainingContext, trainer: Trainer) -> TrainedAdapter:
     """Train the adapter of a context, and print how much more probable the labels became."""
     start = time.perf_counter()
     with replacing_folder(out / context.name) as folder:

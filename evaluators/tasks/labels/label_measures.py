@@ -433,7 +433,7 @@ def _prior(by_class: FloatArray, sums: PriorSums) -> FloatArray:
     return ratio(np.where(occurs, means, 0.0).sum(axis=-2), n_classes * np.ones(means.shape[-1]))
 
 
-class Measure(NamedTuple):
+class LabelMeasure(NamedTuple):
     """The formula of a measure, and its properties, which are the same with and without a calibration."""
 
     formula: Callable[[Any], FloatArray]
@@ -479,17 +479,17 @@ QUARTERS: Mapping[str, str] = {
     "best_quarter_accuracy": "best",
 }
 """Metrics of the accuracies of the quarters of the classes, from the worst, and their names in words."""
-MEASURES: Mapping[str, Measure] = {
-    "accuracy": Measure(accuracy, "Accuracy", _NO_ITEMS, "Share of right labels.", ideal=1.0),
-    "macro_f1": Measure(macro_f1, "Macro-F1", _NO_ITEMS, "Mean over classes of F1.", ideal=1.0),
-    "gini": Measure(
+MEASURES: Mapping[str, LabelMeasure] = {
+    "accuracy": LabelMeasure(accuracy, "Accuracy", _NO_ITEMS, "Share of right labels.", ideal=1.0),
+    "macro_f1": LabelMeasure(macro_f1, "Macro-F1", _NO_ITEMS, "Mean over classes of F1.", ideal=1.0),
+    "gini": LabelMeasure(
         gini,
         "Gini index",
         _ZERO_OR_SINGLE,
         "Gini index of the class accuracies, chance included (arXiv:2603.15654).",
         ideal=0.0,
     ),
-    "rsd_paper": Measure(
+    "rsd_paper": LabelMeasure(
         rsd_paper,
         "RSD, paper",
         _ZERO,
@@ -497,7 +497,7 @@ MEASURES: Mapping[str, Measure] = {
         maximum=None,
         ideal=0.0,
     ),
-    "rsd_release": Measure(
+    "rsd_release": LabelMeasure(
         rsd_release,
         "RSD, release",
         _ZERO,
@@ -505,14 +505,14 @@ MEASURES: Mapping[str, Measure] = {
         maximum=None,
         ideal=0.0,
     ),
-    "cobias_paper": Measure(
+    "cobias_paper": LabelMeasure(
         cobias_paper,
         "COBias, paper",
         _ZERO_OR_SINGLE,
         "Mean absolute difference between two class accuracies, chance included (arXiv:2405.07623).",
         ideal=0.0,
     ),
-    "top_class_dominance": Measure(
+    "top_class_dominance": LabelMeasure(
         top_class_dominance,
         "Dominance of the top class",
         _ZERO,
@@ -520,11 +520,11 @@ MEASURES: Mapping[str, Measure] = {
         maximum=None,
         ideal=1.0,
     ),
-    "smallest_class_accuracy": Measure(
+    "smallest_class_accuracy": LabelMeasure(
         smallest_class_accuracy, "Smallest class accuracy", _NO_ITEMS, "Smallest class accuracy.", ideal=1.0
     ),
     **{
-        name: Measure(
+        name: LabelMeasure(
             partial(quarter_accuracy, quarter),
             f"{words.capitalize()} quarter of classes",
             _NO_ITEMS,
@@ -534,7 +534,7 @@ MEASURES: Mapping[str, Measure] = {
         for quarter, (name, words) in enumerate(QUARTERS.items())
     },
     # Measures of evenness that are ranked: without chance, which no root or absolute value can be.
-    "rsd": Measure(
+    "rsd": LabelMeasure(
         rsd,
         "Squared RSD",
         _ZERO_OR_FEW,
@@ -543,7 +543,7 @@ MEASURES: Mapping[str, Measure] = {
         maximum=None,
         ideal=0.0,
     ),
-    "cobias": Measure(
+    "cobias": LabelMeasure(
         cobias,
         "Squared COBias",
         _ZERO_OR_FEW,
@@ -551,7 +551,7 @@ MEASURES: Mapping[str, Measure] = {
         sums=FoldSums,
         ideal=0.0,
     ),
-    "squared_cv": Measure(
+    "squared_cv": LabelMeasure(
         squared_cv,
         "Squared CV",
         _ZERO_OR_FEW,
@@ -560,7 +560,7 @@ MEASURES: Mapping[str, Measure] = {
         maximum=None,
         ideal=0.0,
     ),
-    "bias_score": Measure(
+    "bias_score": LabelMeasure(
         bias_score,
         "BiasScore",
         _NO_ITEMS,
@@ -568,7 +568,7 @@ MEASURES: Mapping[str, Measure] = {
         sums=PriorSums,
         ideal=0.0,
     ),
-    "bias_score_normalised": Measure(
+    "bias_score_normalised": LabelMeasure(
         bias_score_normalised,
         "BiasScore over its range",
         _NO_ITEMS,
@@ -578,7 +578,7 @@ MEASURES: Mapping[str, Measure] = {
     ),
     # It counts which label is most probable, as if the model had only named it. A model that always gives one of two
     # labels a probability of .6 has a BiasScore of .1, and .5 here.
-    "bias_score_answers": Measure(
+    "bias_score_answers": LabelMeasure(
         bias_score,
         "BiasScore of answers",
         _NO_ITEMS,
@@ -588,7 +588,7 @@ MEASURES: Mapping[str, Measure] = {
         ideal=0.0,
     ),
     # Of the model itself: domain-context calibration learns from half of the inputs.
-    "domain_label_bias": Measure(
+    "domain_label_bias": LabelMeasure(
         domain_label_bias,
         "Domain-label bias",
         NO_WORDS,
@@ -596,7 +596,7 @@ MEASURES: Mapping[str, Measure] = {
         sums=WordSums,
         ideal=0.0,
     ),
-    "rsd_paper_floor": Measure(
+    "rsd_paper_floor": LabelMeasure(
         rsd_paper_floor,
         "RSD by chance",
         _ZERO,
@@ -604,7 +604,7 @@ MEASURES: Mapping[str, Measure] = {
         is_floor=True,
         maximum=None,
     ),
-    "cobias_paper_floor": Measure(
+    "cobias_paper_floor": LabelMeasure(
         cobias_paper_floor,
         "COBias by chance",
         _ZERO_OR_SINGLE,
@@ -612,7 +612,7 @@ MEASURES: Mapping[str, Measure] = {
         is_floor=True,
         maximum=None,
     ),
-    "gini_floor": Measure(
+    "gini_floor": LabelMeasure(
         gini_floor,
         "Gini index by chance",
         _ZERO_OR_SINGLE,
@@ -620,7 +620,7 @@ MEASURES: Mapping[str, Measure] = {
         is_floor=True,
         maximum=None,
     ),
-    "bias_score_floor": Measure(
+    "bias_score_floor": LabelMeasure(
         bias_score_floor,
         "BiasScore by chance",
         _NO_PAIR,
@@ -629,7 +629,7 @@ MEASURES: Mapping[str, Measure] = {
         is_floor=True,
         maximum=None,
     ),
-    "bias_score_answers_floor": Measure(
+    "bias_score_answers_floor": LabelMeasure(
         bias_score_floor,
         "BiasScore of answers by chance",
         _NO_PAIR,
@@ -639,7 +639,7 @@ MEASURES: Mapping[str, Measure] = {
         is_floor=True,
         maximum=None,
     ),
-    "domain_label_bias_floor": Measure(
+    "domain_label_bias_floor": LabelMeasure(
         domain_label_bias_floor,
         "Domain-label bias by chance",
         FEW_WORDS,
@@ -649,7 +649,7 @@ MEASURES: Mapping[str, Measure] = {
         maximum=None,
     ),
     # Of two measures over the tasks of a suite.
-    "f1_rsd_correlation": Measure(
+    "f1_rsd_correlation": LabelMeasure(
         correlation,
         "Correlation of F1 and RSD",
         _CONSTANT,
@@ -657,7 +657,7 @@ MEASURES: Mapping[str, Measure] = {
         sums=None,
         correlates=("macro_f1", "rsd_paper"),
     ),
-    "f1_bias_score_correlation": Measure(
+    "f1_bias_score_correlation": LabelMeasure(
         correlation,
         "Correlation of F1 and BiasScore",
         _CONSTANT,
@@ -665,10 +665,10 @@ MEASURES: Mapping[str, Measure] = {
         sums=None,
         correlates=("macro_f1", "bias_score"),
     ),
-    "n_shown": Measure(
+    "n_shown": LabelMeasure(
         mean, "Examples shown", UNCOUNTED, "Mean number of examples that fit into a prompt.", sums=None, maximum=None
     ),
-    "cut_rate": Measure(
+    "cut_rate": LabelMeasure(
         mean, "Cut inputs", UNCOUNTED, "Share of prompts whose input or instruction was shortened.", sums=None
     ),
 }

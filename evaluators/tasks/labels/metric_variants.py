@@ -22,7 +22,7 @@ from evaluators.tasks.labels.label_measures import (
     UNCOUNTED,
     ClassSums,
     FoldSums,
-    Measure,
+    LabelMeasure,
     PriorSums,
     WordSums,
     value_of,
@@ -64,7 +64,7 @@ class Variant(NamedTuple):
     """True for the softmax in the paper's text, which its code does not compute."""
 
     @property
-    def kind(self) -> Measure:
+    def kind(self) -> LabelMeasure:
         """The measure."""
         return MEASURES[self.measure]
 
@@ -179,7 +179,7 @@ def _floor(variant: Variant) -> str | None:
 
 
 def _sentences(
-    kind: Measure, method: Calibration | None, learned_from: Mapping[str, str], *, is_softmax: bool
+    kind: LabelMeasure, method: Calibration | None, learned_from: Mapping[str, str], *, is_softmax: bool
 ) -> Iterator[str]:
     yield kind.description
     if method is not None:

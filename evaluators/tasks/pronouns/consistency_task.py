@@ -24,7 +24,7 @@ from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
-    Answer,
+    ReadAnswer,
     answers_of,
     as_mark,
     families_in,
@@ -143,7 +143,7 @@ class ConsistencyTable(FamilyTable):
         )
 
 
-def _counts(answer: Answer) -> tuple[list[int], list[int]]:
+def _counts(answer: ReadAnswer) -> tuple[list[int], list[int]]:
     """Return the number of pronouns in each quarter, and of those in the prompt's family."""
     quarters = (answer.reading or NONE).split(_BETWEEN_QUARTERS)
     if len(quarters) != len(QUARTERS):

@@ -24,7 +24,7 @@ from evaluators.tasks.pronouns.family_rates import FAMILIES, FamilyTable
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
-    Answer,
+    ReadAnswer,
     all_or_none,
     answers_of,
     families_in,
@@ -151,7 +151,7 @@ class FirstPronounTable(FamilyTable):
         return self.mean_statistics(rest, shares, self.read)
 
     @staticmethod
-    def columns_of(answers: Sequence[Answer], families: Sequence[str], *pronouns: FamiliesOf) -> dict[str, Any]:
+    def columns_of(answers: Sequence[ReadAnswer], families: Sequence[str], *pronouns: FamiliesOf) -> dict[str, Any]:
         """Return the columns of this class.
 
         Args:
@@ -201,7 +201,7 @@ class RecognitionTable(FirstPronounTable):
         )
 
 
-def is_right_family(answer: Answer) -> bool:
+def is_right_family(answer: ReadAnswer) -> bool:
     """Return True if the first pronoun of an answer can belong to the family of its prompt."""
     return answer.target in families_in(answer.reading or NONE)
 

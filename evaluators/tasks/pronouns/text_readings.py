@@ -109,7 +109,7 @@ def families_in(answer: str) -> tuple[str, ...]:
     return () if answer in (NONE, REFUSED, FAILED) else tuple(answer.split(_BETWEEN))
 
 
-class Answer(NamedTuple):
+class ReadAnswer(NamedTuple):
     """One of the answers to an item."""
 
     record: int
@@ -126,7 +126,7 @@ class Answer(NamedTuple):
     """The reading of this answer; None if there is none."""
 
 
-def answers_of(records: Sequence[Record]) -> list[Answer]:
+def answers_of(records: Sequence[Record]) -> list[ReadAnswer]:
     """Return every answer of every record, in order.
 
     Raises:
@@ -145,17 +145,17 @@ def answers_of(records: Sequence[Record]) -> list[Answer]:
     items, targets, statuses = (columns.columns[name].texts for name in ("item_id", "target", "status"))
     fields = (columns.exchanges[name].texts for name in ("status", "prompt", "text"))
     return [
-        Answer(record, items[record], targets[record], statuses[record], status, prompt, text or "", reading)
+        ReadAnswer(record, items[record], targets[record], statuses[record], status, prompt, text or "", reading)
         for record, status, prompt, text, reading in zip(owners.tolist(), *fields, readings, strict=True)
     ]
 
 
-def is_refused(answer: Answer) -> bool:
+def is_refused(answer: ReadAnswer) -> bool:
     """Return True if an answer, or the whole item, was refused."""
     return answer.reading == REFUSED or answer.record_status == "refused"
 
 
-def all_or_none(records: Sequence[Record], is_right: Callable[[Answer], bool]) -> list[bool | None]:
+def all_or_none(records: Sequence[Record], is_right: Callable[[ReadAnswer], bool]) -> list[bool | None]:
     """Return True for each record whose answers are all right, False where none is, and None otherwise.
 
     Args:

@@ -33,7 +33,7 @@ from evaluators.tasks.pronouns.text_readings import (
     NO_NUMBER,
     REFUSED,
     UNREAD,
-    Answer,
+    ReadAnswer,
     all_or_none,
     answers_of,
     family_groups,
@@ -187,18 +187,18 @@ class WordProblemTable(FamilyTable):
         )
 
 
-def is_right_number(answer: Answer) -> bool:
+def is_right_number(answer: ReadAnswer) -> bool:
     """Return True if the number in an answer is the right one."""
     if answer.reading in (None, REFUSED, NO_NUMBER, TOO_LONG) or answer.target is None:
         return False
     return abs(_number(answer.reading or "", answer) - _target(answer)) <= TOLERANCE
 
 
-def _target(answer: Answer) -> Fraction:
+def _target(answer: ReadAnswer) -> Fraction:
     return _number(answer.target or "", answer)
 
 
-def _number(text: str, answer: Answer) -> Fraction:
+def _number(text: str, answer: ReadAnswer) -> Fraction:
     """Return a number in a record, which may come from a stranger.
 
     Raises:
