@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast, get_args
 
@@ -173,11 +172,7 @@ def _without_folder(scorer: str) -> str:
 
 def quick_scorers(kinds: Collection[ScorerKind] = KINDS) -> tuple[TextScorer, ...]:
     """Return the scorers of ``QUICK`` of some kinds that are installed."""
-    installed = []
-    for scorer in named_scorers(QUICK):
-        with suppress(MissingExtraError):
-            installed += [scorer.open()] if scorer.kind in kinds else []
-    return tuple(installed)
+    return _installed(QUICK, kinds).scorers
 
 
 def open_scorers(given: Sequence[str] | None, kinds: Collection[ScorerKind] = KINDS) -> OpenedScorers:
@@ -191,17 +186,19 @@ def open_scorers(given: Sequence[str] | None, kinds: Collection[ScorerKind] = KI
         ConfigError: there is no such scorer, two of one kind are named, or one is named whose scores nothing reads.
         MissingExtraError: a named scorer needs a library that is not installed.
     """
-    if given is not None:
-        for scorer in named_scorers([text for text in given if text not in SETS]):
-            if scorer.kind not in kinds:
-                raise ConfigError(f"--scorer {scorer.kind}={scorer.name}: no metric reads {scorer.kind}; leave it out")
-        return OpenedScorers(tuple(scorer.open() for scorer in named_scorers(given) if scorer.kind in kinds), ())
-    scorers, missing = [], []
-    for scorer in named_scorers([DEFAULT]):
+    if given is None:
+        return _installed([DEFAULT], kinds)
+    for scorer in named_scorers([text for text in given if text not in SETS]):
         if scorer.kind not in kinds:
-            continue
+            raise ConfigError(f"--scorer {scorer.kind}={scorer.name}: no metric reads {scorer.kind}; leave it out")
+    return OpenedScorers(tuple(scorer.open() for scorer in named_scorers(given) if scorer.kind in kinds), ())
+
+
+def _installed(names: Sequence[str], kinds: Collection[ScorerKind]) -> OpenedScorers:
+    scorers, missing = [], []
+    for scorer in named_scorers(names):
         try:
-            scorers.append(scorer.open())
+            scorers += [scorer.open()] if scorer.kind in kinds else []
         except MissingExtraError as error:
             missing.append(f"no {scorer.kind} scores: {error}, then: biasboard rescore RUN --scorer default")
     return OpenedScorers(tuple(scorers), tuple(missing))

@@ -109,8 +109,8 @@ def _pattern(item: PronounTextItem) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class FirstPronounTable(FamilyTable):
-    """Records as arrays, one row per answer, with the first pronoun of each. All columns have shape (n,)."""
+class AnswerTable(FamilyTable):
+    """Records as arrays, one row per answer. All columns have shape (n,)."""
 
     answered: BoolArray
     """Mask of the rows with an answer, refused or not."""
@@ -118,6 +118,26 @@ class FirstPronounTable(FamilyTable):
     """Mask of the refused answers."""
     echoes: BoolArray
     """Mask of the answers that begin by repeating the prompt."""
+
+    @cached_property
+    def read(self) -> BoolArray:
+        """The mask of the rows with an answer that is not refused."""
+        return self.answered & ~self.refused
+
+
+def answer_columns(answers: Sequence[ReadAnswer], *pronouns: FamiliesOf) -> dict[str, Any]:
+    """Return the columns of an :class:`AnswerTable`; the pronouns are those of the language, if it is not English."""
+    return {
+        "answered": np.array([answer.status in ("answered", "refused") for answer in answers], dtype=np.bool_),
+        "refused": np.array([is_refused(answer) for answer in answers], dtype=np.bool_),
+        "echoes": np.array([echo_end(one.text, one.prompt, *pronouns) > 0 for one in answers], dtype=np.bool_),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPronounTable(AnswerTable):
+    """The same with the first pronoun of each answer."""
+
     correct: FloatArray
     """Correctness: 1 if the first pronoun belongs to the prompt's family, else 0."""
     used: FloatArray
@@ -131,11 +151,6 @@ class FirstPronounTable(FamilyTable):
     def used_families(self) -> tuple[str, ...]:
         """The families in the order of ``used``."""
         return FAMILIES
-
-    @cached_property
-    def read(self) -> BoolArray:
-        """The mask of the rows with an answer that is not refused."""
-        return self.answered & ~self.refused
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group; those of ``used`` are the families that any answer uses."""
@@ -165,9 +180,7 @@ class FirstPronounTable(FamilyTable):
             for family in (answer.target,) if answer.target in found else found:
                 used[row, families.index(str(family))] = 1 if answer.target in found else 1 / len(found)
         return {
-            "answered": np.array([answer.status in ("answered", "refused") for answer in answers], dtype=np.bool_),
-            "refused": np.array([is_refused(answer) for answer in answers], dtype=np.bool_),
-            "echoes": np.array([echo_end(one.text, one.prompt, *pronouns) > 0 for one in answers], dtype=np.bool_),
+            **answer_columns(answers, *pronouns),
             "correct": np.array([float(is_right_family(answer)) for answer in answers]),
             "used": used,
         }
