@@ -71,14 +71,13 @@ def _command(name: str) -> LazyCommand | None:
     build = next(
         (node for node in functions if any("app.command" in ast.unparse(d) for d in node.decorator_list)), None
     )
-    if build is None and any(
-        isinstance(node, ast.Assign) and "app" in map(ast.unparse, node.targets) for node in tree.body
-    ):
-        # A group of commands, which builds if no command is given.
-        build = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"), None)
-    if build is None:
-        return LazyCommand(module, _first_line(tree))
-    return LazyCommand(f"{module}:app", _first_line(build))
+    if build is not None:
+        return LazyCommand(f"{module}:app", _first_line(build))
+    if any(isinstance(node, ast.Assign) and "app" in map(ast.unparse, node.targets) for node in tree.body):
+        # A group of commands, which builds if no command is given, or an application that is made elsewhere.
+        named = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build")
+        return LazyCommand(f"{module}:app", _first_line(next(named, tree)))
+    return LazyCommand(module, _first_line(tree))
 
 
 def _first_line(node: ast.Module | ast.FunctionDef) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
-from builders.dataset.output import VERSION_FORM, check_target, version_key
-from builders.description import BuilderSource
+from builders.dataset.output import VERSION_FORM, Draft, check_target, version_key, write_dataset
+from builders.description import DATASETS_FOLDER, BuilderSource
 from schemas.documents.dataset import Manifest, Reject
+from schemas.documents.item_shape import Item
 from schemas.folders.dataset_folder import REJECTS
 
 _MOST_REJECTS = 10
@@ -100,6 +102,27 @@ def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:
     folder = folder.resolve() if ".." in folder.parts else folder
     check_target(folder, overwrite=overwrite)
     return folder
+
+
+def build_app(make: Callable[[], Draft[Item]]) -> typer.Typer:
+    """Return the command line of a builder that makes one dataset from nothing but itself.
+
+    Args:
+        make: Function that makes the dataset.
+    """
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+    @app.command(epilog=EXIT_STATUS)
+    @one_line_errors()
+    def build(out: Out = None, dataset_version: DatasetVersion = None, overwrite: Overwrite = False) -> Path:
+        """Build the dataset."""
+        draft = make()
+        folder = target_folder(out, DATASETS_FOLDER / draft.name, overwrite=overwrite)
+        manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite)
+        print(*closing_lines(manifest, folder, n_items=sum(split.n_items for split in manifest.splits)), sep="\n")
+        return folder
+
+    return app
 
 
 def check_input(source: BuilderSource, path: Path | None, others: Mapping[str, object] | None = None) -> None:

@@ -22,7 +22,7 @@ from schemas.documents.item_shape import Item
 from schemas.documents.result import Metric, Result, Signature
 
 
-class Context(NamedTuple):
+class ShownContext(NamedTuple):
     """The examples that a prompt shows."""
 
     n_examples: int
@@ -42,13 +42,13 @@ class Context(NamedTuple):
         return str(self.n_examples) if self.rule is None else f"{self.n_examples}-{self.rule}"
 
 
-class Source(NamedTuple):
+class PartSource(NamedTuple):
     """The result that a part of an index is computed from: that of a task, under a certain prompt or any."""
 
     task: str
     prompt: str | None = None
     """Prompt of the result; None for any prompt of the index's protocol."""
-    context: Context | None = None
+    context: ShownContext | None = None
     """Examples that the prompt shows; None for any."""
 
     def fits(self, signature: Signature) -> bool:
@@ -75,15 +75,15 @@ class Part(NamedTuple):
     """Heading of its column; None for the name of the metric, with the prompt or context if one is required."""
     prompt: str | None = None
     """Prompt of the result; None for any prompt of the index's protocol."""
-    context: Context | None = None
+    context: ShownContext | None = None
     """Examples that the prompt shows; None for any."""
     answering: str | None = None
     """Metric that is the share of the answers that say something; the others count as missing. None if all do."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> PartSource:
         """The result that the metric is computed from."""
-        return Source(self.task, self.prompt, self.context)
+        return PartSource(self.task, self.prompt, self.context)
 
     @property
     def key(self) -> str:
@@ -114,7 +114,7 @@ class IndexDefinition:
     such indices of a model are of the same items."""
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[PartSource, ...]:
         """The results that the index needs."""
         return tuple(dict.fromkeys(part.source for part in self.parts))
 

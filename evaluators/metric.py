@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.scorer import default_of
 from evaluators.statistics.jackknife import (
     SMALLEST,
     WILSON,
@@ -26,7 +27,7 @@ from evaluators.statistics.jackknife import (
 from evaluators.statistics.record_tables import GroupedTable, Statistics, mean
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.result import TOLERANCE, Interval, Metric, within
-from schemas.documents.run_files import FittedCorrection
+from schemas.documents.run_files import FittedCorrection, ScorerKind
 
 
 class MetricInputs(NamedTuple):
@@ -62,6 +63,14 @@ class RecordTable(Protocol):
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the sorted values that occur in a group; none if the table has no such group."""
+
+
+class ScoredTable(RecordTable, Protocol):
+    """A table with the scores of its texts."""
+
+    @property
+    def scores(self) -> TextScores:
+        """The scores, by the hashes of the texts."""
 
 
 T = TypeVar("T", bound=RecordTable)
@@ -140,10 +149,10 @@ class MetricDefinition(Generic[T]):
     formerly: MetricName | None = None
     """Name and version of the same values in earlier results, which are read as if they had the present ones; None if
     there are none. A stored metric of that name and another version is one of an earlier version."""
-    scorer: Callable[[T], str | None] | None = None
-    """Function that returns the label of the scorer behind a table's scores, None if no text was scored.
+    scorer: ScorerKind | None = None
+    """Kind of the scores that it reads from its table, a :class:`ScoredTable`; None for metrics that need none.
 
-    None for metrics that need no scorer.
+    Without such scores it has no value, and the label of their scorer is part of its version.
     """
     unit: str = "items"
     """Unit that ``n`` counts on a config, such as items or pairs."""
@@ -183,11 +192,19 @@ class MetricDefinition(Generic[T]):
 
     def facts_on(self, table: T, *, is_suite: bool) -> MetricFacts:
         """Return the facts about the metric on the table of a suite, or of a config."""
-        # Values from different scorers are not comparable, so the label makes them different versions.
-        label = None if self.scorer is None else self.scorer(table)
-        version = self.version if label is None else f"{self.version}.{label}"
+        version, undefined = self.version, None
+        if self.scorer is not None:
+            scores = cast(ScoredTable, table).scores
+            if (label := scores.label(self.scorer)) is not None:
+                # Values from different scorers are not comparable, so the label makes them different versions.
+                version += f"{'.' if '+' in version else '+'}{label}"
+            if not scores.values.get(self.scorer):
+                # Results without texts store this reason beside their sums, and verify --texts compares it: with
+                # another wording they have to be submitted again.
+                remedy = f"biasboard rescore RUN --scorer {default_of(self.scorer)}"
+                undefined = f"no {self.scorer} scores: {remedy}"
         ideal = self.ideal(table) if callable(self.ideal) else self.ideal
-        return MetricFacts(version, self.undefined(table), ideal, self.unit_on(is_suite=is_suite))
+        return MetricFacts(version, undefined or self.undefined(table), ideal, self.unit_on(is_suite=is_suite))
 
     def unit_on(self, *, is_suite: bool) -> str:
         """Return the unit that ``n`` counts on a suite, or on a config."""
@@ -267,55 +284,26 @@ def mean_metric(
     name: str,
     values: Callable[[G], FloatArray | BoolArray],
     *,
-    task: str,
-    description: str,
     where: Callable[[G], BoolArray] | None = None,
-    version: str = "1.0",
-    unit: str = "items",
-    minimum: float = 0.0,
-    maximum: float | None = 1.0,
-    ideal: float | Callable[[G], float | None] | None = None,
-    slices: tuple[str | tuple[str, ...], ...] = (),
     undefined: Callable[[G], str | None] = lambda table: None,
-    scorer: Callable[[G], str | None] | None = None,
+    **fields: Any,
 ) -> MetricDefinition[G]:
     """Define a metric that is a mean over the rows of a table, such as the share of items answered right.
 
     Args:
         name: Name of the metric.
         values: Function that returns the value of each row, shape (n,); True counts as 1.
-        task: Name of the task.
-        description: A sentence that says what it is.
         where: Function that returns the mask of the rows that have a value, shape (n,); None for the rows whose value
             is not nan. Other rows count as excluded.
-        version: Version of the metric.
-        unit: What a row is, in the plural.
-        minimum: Smallest value that is possible.
-        maximum: Largest value that is possible; None if there is none.
-        ideal: Ideal value, or function that returns it for a table; None if there is none.
-        slices: Names of the groups by which the value is also computed.
         undefined: Function that returns why the metric has no value on a table; None if it has one.
-        scorer: Function that returns the label of the scorer behind the values; None for metrics that need none.
+        fields: Other fields of :class:`MetricDefinition`, of which ``task`` and ``description`` are required.
     """
 
     def statistics_of_mean(table: G, group: Mapping[str, str]) -> Statistics:
         of_rows = np.asarray(values(table), dtype=np.float64)
         return table.mean_statistics(group, of_rows, None if where is None else where(table))
 
-    return MetricDefinition(
-        name=name,
-        task=task,
-        description=description,
-        statistics=statistics_of_mean,
-        version=version,
-        scorer=scorer,
-        unit=unit,
-        minimum=minimum,
-        maximum=maximum,
-        ideal=ideal,
-        slices=slices,
-        undefined=undefined,
-    )
+    return MetricDefinition(name=name, statistics=statistics_of_mean, undefined=undefined, **fields)
 
 
 class TableSource:

@@ -7,8 +7,7 @@ Each file in ``evaluators/scorers`` is a plug-in. It holds ``SUMMARY``, ``KINDS`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast, get_args
 
@@ -171,31 +170,35 @@ def _without_folder(scorer: str) -> str:
     return start + colon + (Path(location).name if Path(location).exists() else location) + at + revision
 
 
-def quick_scorers() -> tuple[TextScorer, ...]:
-    """Return the scorers of ``QUICK`` that are installed."""
-    installed = []
-    for scorer in named_scorers(QUICK):
-        with suppress(MissingExtraError):
-            installed.append(scorer.open())
-    return tuple(installed)
+def quick_scorers(kinds: Collection[ScorerKind] = KINDS) -> tuple[TextScorer, ...]:
+    """Return the scorers of ``QUICK`` of some kinds that are installed."""
+    return _installed(QUICK, kinds).scorers
 
 
-def open_scorers(given: Sequence[str] | None) -> OpenedScorers:
+def open_scorers(given: Sequence[str] | None, kinds: Collection[ScorerKind] = KINDS) -> OpenedScorers:
     """Open the scorers that a command names; if it names none, those of the default set that are installed.
 
     Args:
         given: The names on the command line; None if it names none.
+        kinds: The kinds of scores that any metric reads. Nothing of a set is opened for others.
 
     Raises:
-        ConfigError: there is no such scorer, or two of one kind are named.
+        ConfigError: there is no such scorer, two of one kind are named, or one is named whose scores nothing reads.
         MissingExtraError: a named scorer needs a library that is not installed.
     """
-    if given is not None:
-        return OpenedScorers(tuple(scorer.open() for scorer in named_scorers(given)), ())
+    if given is None:
+        return _installed([DEFAULT], kinds)
+    for scorer in named_scorers([text for text in given if text not in SETS]):
+        if scorer.kind not in kinds:
+            raise ConfigError(f"--scorer {scorer.kind}={scorer.name}: no metric reads {scorer.kind}; leave it out")
+    return OpenedScorers(tuple(scorer.open() for scorer in named_scorers(given) if scorer.kind in kinds), ())
+
+
+def _installed(names: Sequence[str], kinds: Collection[ScorerKind]) -> OpenedScorers:
     scorers, missing = [], []
-    for scorer in named_scorers([DEFAULT]):
+    for scorer in named_scorers(names):
         try:
-            scorers.append(scorer.open())
+            scorers += [scorer.open()] if scorer.kind in kinds else []
         except MissingExtraError as error:
             missing.append(f"no {scorer.kind} scores: {error}, then: biasboard rescore RUN --scorer default")
     return OpenedScorers(tuple(scorers), tuple(missing))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evaluators.baseline import Facts
-    from evaluators.metric import MetricInputs, RecordTable
-    from schemas.documents.run_files import FittedCorrection
-    from schemas.files.record_columns import RecordColumns
+    from evaluators.metric import RecordTable
 
 _OPTIONAL = frozenset(
     {"max_tokens", "temperature", "stop", "top_p", "n_samples", "asks_confidence", "follow_up"}
@@ -119,6 +117,43 @@ class Prompt:
         """True if answers are or begin with generated texts."""
         return self.scoring == "generation" or self.follow_up is not None
 
+    def asking(
+        self,
+        text: str,
+        *,
+        options: tuple[str, ...] | None = None,
+        outcomes: tuple[str, ...] | None = None,
+        facts: Mapping[str, str] | None = None,
+    ) -> list[Request]:
+        """Return the first requests with a filled template: one that scores options, or one for each text to write.
+
+        Args:
+            text: The filled template.
+            options: Continuations of the text to score, if the prompt scores options; None for its own, unfilled.
+            outcomes: Outcome of each option, or of each one that the text offers; None for those of the prompt.
+            facts: Facts about the item that only baselines read; None for none.
+        """
+        outcomes, facts = self.outcomes if outcomes is None else outcomes, facts or {}
+        if self.max_tokens is None:
+            options = self.options if options is None else options
+            return [ChoiceRequest(prompt=text, options=options, outcomes=outcomes, facts=facts)]
+        return [
+            GenerateRequest(
+                prompt=text,
+                max_tokens=self.max_tokens,
+                temperature=self.temperature or 0.0,
+                top_p=1.0 if self.top_p is None else self.top_p,
+                stop=self.stop or (),
+                sample=sample,
+                outcomes=outcomes,
+                # By which samples that choose among outcomes can be weighted.
+                with_logprob=sample is not None and bool(outcomes),
+                asks_confidence=self.asks_confidence or False,
+                facts=facts,
+            )
+            for sample in ((None,) if self.n_samples is None else range(self.n_samples))
+        ]
+
     def following(self, request: GenerateRequest, text: str) -> ChoiceRequest:
         """Return the request that scores the options after a generated answer.
 
@@ -165,15 +200,20 @@ class Prompt:
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
 
 
+def by_id(*prompts: Prompt) -> dict[str, Prompt]:
+    """Return the prompts of a task by their ids."""
+    return {prompt.id: prompt for prompt in prompts}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFacts:
     """Facts about an item that its record keeps."""
 
     cluster: str
-    pair_id: str | None
-    target: str | None
-    reference: str | None
-    groups: Mapping[str, str]
+    pair_id: str | None = None
+    target: str | None = None
+    reference: str | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +221,8 @@ class Read:
     """The reading of the responses to one item, or the reason why there is none."""
 
     status: RecordStatus
-    reading: Reading | None
-    reason: str | None
+    reading: Reading | None = None
+    reason: str | None = None
 
 
 class Mark(NamedTuple):
@@ -204,7 +244,16 @@ def quoted(text: str | None) -> str:
 def unanswered(exchange: Exchange) -> Read:
     """Return the reading of an item of which this exchange has no answer: none, with the reason."""
     status = "failed" if exchange.status == "answered" else exchange.status
-    return Read(status=status, reading=None, reason=exchange.error or "no answer")
+    return Read(status=status, reason=exchange.error or "no answer")
+
+
+def cut_before_answer(exchanges: Sequence[Exchange]) -> Read | None:
+    """Return the reading of an item whose model did not come to its answer: none, with the reason; None if it did."""
+    cut = [exchange for exchange in exchanges if is_cut_before_answer(exchange)]
+    # Options that follow a text are scored after any text, and samples stand for each other.
+    if cut and (len(cut) == len(exchanges) or (cut[0].sample is None and exchanges[-1].kind == "generate")):
+        return Read(status="unparsed", reason=_CUT)
+    return None
 
 
 def is_cut_before_answer(exchange: Exchange) -> bool:
@@ -212,155 +261,53 @@ def is_cut_before_answer(exchange: Exchange) -> bool:
     return exchange.kind == "generate" and exchange.finish_reason == "length" and exchange.text == ""
 
 
-class LabelUse(NamedTuple):
-    """A label of a part, and how often a model chooses it."""
-
-    name: str
-    n_right: int
-    """Number of evaluated items whose right label it is."""
-    predicted_share: float | None
-    """Share of the evaluated answers that choose it; ties are split. None if there are no answers."""
-    prior: float | None
-    """Mean probability of the label over items among which all labels are right equally often; None if unknown."""
-
-
-class PartReport(NamedTuple):
-    """The labels of a part, how a model uses them, and facts about the part."""
-
-    groups: Mapping[str, str]
-    """Facts about the part that all of its items share, by name."""
-    labels: tuple[LabelUse, ...]
-    are_same: bool
-    """True if all items offer the same labels; False if each has its own, which are then texts of the items."""
-    why_no_share: str | None
-    """Reason why the predicted shares are unknown; None if they are known."""
-    why_no_prior: str | None
-    """Reason why the priors are unknown; None if they are known."""
-
-
-class ClassAccuracy(NamedTuple):
-    """How often a model is right among the items of one class."""
-
-    n_items: int
-    """Number of the class's items with a reading."""
-    value: float | None
-    """Share of them that is right, ties split; None if there are none."""
-    low: float | None
-    """Lower end of its 95 % interval; None if there is no interval."""
-    high: float | None
-
-
-class CorrectedClasses(NamedTuple):
-    """The accuracies of all classes under one correction of the model's probabilities, or under none."""
-
-    label: str
-    """Heading of the correction."""
-    title: str
-    """Its full name."""
-    accuracies: tuple[ClassAccuracy, ...]
-    """Accuracy of each class; empty if there is no such correction."""
-    metrics: tuple[str, ...]
-    """Names of the metrics of ``ClassReport.measures`` under the correction."""
-    reason: str | None
-    """Reason why there is no such correction; None if there is one."""
-
-
-class ClassReport(NamedTuple):
-    """How often a model is right in each class of a task, before and after each correction."""
-
-    labels: tuple[str, ...]
-    columns: tuple[CorrectedClasses, ...]
-    """The corrections, of which the first is none."""
-    measures: tuple[str, ...]
-    """Headings of measures over the classes that belong beside the accuracies."""
-
-
 CountTokens: TypeAlias = Callable[[str], int]
 """Function that returns the number of tokens of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How an item is asked about."""
+
+    prompt: Prompt
+    examples: Sequence[Any] = ()
+    """Items that the prompt shows as solved examples, in order, without the item itself."""
+    count_tokens: CountTokens | None = None
+    """Function that returns the number of tokens of a text, for prompts with ``max_prompt_tokens``."""
+    position: int | None = None
+    """Position of the item among the examples of the prompt, from 0; None if it is not one of them."""
 
 
 class Task(ABC):
     """A way to ask about the items of one shape and to read the responses.
 
-    Every task defines ``requests``, ``facts``, ``read`` and ``table``; the other methods have defaults. A run calls
-    ``requests_with``, ``facts_with``, ``read_with`` and ``table_of_parts``, which by default drop the examples, prompt
-    and inputs and call ``requests``, ``facts``, ``read`` and ``table``.
+    What only some tasks can do, such as to show examples, is a subclass of its own in ``evaluators/task_abilities.py``.
     """
 
-    if TYPE_CHECKING:
-        # Fields or properties of a task, for the reason that evaluators.backend.Backend gives.
-        @property
-        def name(self) -> str:
-            """The name of the task, which is also the name of its file."""
-
-        @property
-        def version(self) -> str:
-            """The version of the task; raised by each change that can alter a record."""
-
-        @property
-        def earlier_versions(self) -> frozenset[str]:
-            """Earlier versions whose records are read alike, though they lack facts that are recorded now."""
-
-        @property
-        def unread_answers(self) -> frozenset[str]:
-            """Readings of one of several answers to an item that say that it could not be read: it is missing."""
-
-        @property
-        def item_shape(self) -> str:
-            """The shape of the items that the task asks about."""
-
-        @property
-        def prompts(self) -> Mapping[str, Prompt]:
-            """The prompts by id; the first is the default."""
-
-        @property
-        def measures_nothing(self) -> bool:
-            """True if the answers are data to build from: the task has no metrics, and boards leave its results out."""
-
-        @property
-        def reads_scores(self) -> bool:
-            """True if some metrics read scores of the answers: see ``texts`` and ``table_of_parts``."""
-
-        @property
-        def trains_adapters(self) -> bool:
-            """True if an adapter can be trained for a prompt, on other items than it shows: see ``training_items``."""
-
-        @property
-        def reports_parts(self) -> bool:
-            """True if each part of a suite has a report: see ``part_report`` and ``part_text``."""
-
-        @property
-        def support_splits(self) -> frozenset[str]:
-            """The splits that only support a measurement, such as that of the examples; ``--limit`` spares them."""
-
-        @property
-        def examples_split(self) -> str | None:
-            """The split whose items prompts show as solved examples, in its order; None if they show none."""
-
-        @property
-        def crossed_by(self) -> str | None:
-            """The group whose values are the clusters of a second factor; None without one.
-
-            They cross those of the first factor or, like patterns of sentences, contain them.
-            """
-
-        @property
-        def default_contexts(self) -> tuple[int, ...]:
-            """The numbers of examples to ask with if the user chooses neither contexts nor a prompt."""
-
-        @property
-        def default_limit(self) -> int | None:
-            """The largest number of items of each config if the user gives no limit; None for all."""
-
-    else:
-        measures_nothing = reads_scores = trains_adapters = reports_parts = False
-        support_splits, examples_split, crossed_by = frozenset(), None, None
-        earlier_versions: frozenset[str] = frozenset()
-        default_contexts, default_limit = (), None
-        unread_answers = frozenset({""})
+    name: str
+    """The name of the task, which is also the name of its file."""
+    version: str = "1.0"
+    """The version of the task; raised by each change that can alter a record."""
+    earlier_versions: frozenset[str] = frozenset()
+    """Earlier versions whose records are read alike, though they lack facts that are recorded now."""
+    item_shape: str
+    """The shape of the items that the task asks about."""
+    prompts: Mapping[str, Prompt]
+    """The prompts by id; the first is the default."""
+    unread_answers: frozenset[str] = frozenset({""})
+    """Readings of one of several answers to an item that say that it could not be read: it is missing."""
+    measures_nothing: bool = False
+    """True if the answers are data to build from: the task has no metrics, and boards leave its results out."""
+    support_splits: frozenset[str] = frozenset()
+    """The splits that only support a measurement, such as that of the examples; ``--limit`` spares them."""
+    crossed_by: str | None = None
+    """The group whose values are the clusters of a second factor, which cross those of the first or, like patterns of
+    sentences, contain them; None without one."""
+    default_limit: int | None = None
+    """The largest number of items of each config if the user gives no limit; None for all."""
 
     @abstractmethod
-    def requests(self, item: Any, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: Any, asked: Asked) -> Sequence[Request]:
         """Return the requests for an item of the task's shape.
 
         Raises:
@@ -382,29 +329,17 @@ class Task(ABC):
             normalisation: How option log-probabilities become probabilities; None for generated answers.
         """
 
-    def read_with(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
-        """Read the answers to one item, for tasks whose prompts ask for different things in the same form.
-
-        Args:
-            exchanges: The exchanges of one item.
-            normalisation: How option log-probabilities become probabilities; None for generated answers.
-            prompt_id: Id of the prompt that asked.
-        """
-        return self.read(exchanges, normalisation)
-
     def reading(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
-        """Read the answers to one item as :meth:`read_with` does, unless the model did not come to its answer.
+        """Read the answers to one item as :meth:`read` does, unless the model did not come to its answer.
+
+        A task overrides it if its prompts ask for different things in the same form.
 
         Args:
             exchanges: The exchanges of one item.
             normalisation: How option log-probabilities become probabilities; None for generated answers.
             prompt_id: Id of the prompt that asked.
         """
-        cut = [exchange for exchange in exchanges if is_cut_before_answer(exchange)]
-        # Options that follow a text are scored after any text, and samples stand for each other.
-        if cut and (len(cut) == len(exchanges) or (cut[0].sample is None and exchanges[-1].kind == "generate")):
-            return Read(status="unparsed", reading=None, reason=_CUT)
-        return self.read_with(exchanges, normalisation, prompt_id)
+        return cut_before_answer(exchanges) or self.read(exchanges, normalisation)
 
     @abstractmethod
     def table(self, records: Sequence[Any]) -> RecordTable:
@@ -443,120 +378,6 @@ class Task(ABC):
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
         """Return the facts that the item's requests carry for baselines, from those in its record."""
         return {}
-
-    def texts(self, records: Sequence[Any]) -> Sequence[str]:
-        """Return the distinct texts that need scores."""
-        return ()
-
-    def fitted_corrections(self, parts: Iterable[RecordColumns], inputs: MetricInputs) -> tuple[FittedCorrection, ...]:
-        """Return the corrections of the table of some parts, without the rest of it; by default there are none."""
-        return ()
-
-    def table_of_parts(
-        self,
-        parts: Iterable[RecordColumns],
-        inputs: MetricInputs,
-        *,
-        is_suite: bool,
-        metrics: frozenset[str] | None = None,
-    ) -> RecordTable:
-        """Return the records of a run as arrays, together with other inputs of its metrics.
-
-        A task overrides this if its metrics need scores or corrections, or to keep from each part only what the metrics
-        need because its suites do not fit into memory.
-
-        Args:
-            parts: The records of each part.
-            inputs: Scores of the texts, and earlier corrections.
-            is_suite: True for the result of a suite, False for that of a single config.
-            metrics: Names of the metrics that are needed; None for all.
-
-        Raises:
-            DataError: a stored correction does not fit the records.
-        """
-        from schemas.files.record_columns import RecordColumns
-
-        return self.table(RecordColumns.joined(parts))
-
-    def part_report(self, records: RecordColumns) -> PartReport:
-        """Return how the model uses the labels of a part, from all its records."""
-        raise NotImplementedError
-
-    def class_report(self, records: RecordColumns, inputs: MetricInputs) -> ClassReport | None:
-        """Return how often the model is right in each class of one config; None if the task knows no such classes.
-
-        Args:
-            records: All records of the config.
-            inputs: The stored corrections.
-        """
-        return None
-
-    def part_text(self, item: Any) -> str:
-        """Return the text that all items of a part share, such as the instruction, given any of them."""
-        raise NotImplementedError
-
-    def requests_with(
-        self, item: Any, prompt: Prompt, examples: Sequence[Any], count_tokens: CountTokens | None = None
-    ) -> Sequence[Request]:
-        """Return the requests for an item with the examples that its prompt shows.
-
-        Args:
-            item: An item of the task's shape.
-            prompt: The prompt that asks about it.
-            examples: Items to show, in order, without the item itself.
-            count_tokens: Function that returns the number of tokens of a text, for prompts with ``max_prompt_tokens``;
-                None for others.
-        """
-        return self.requests(item, prompt)
-
-    def facts_with(self, item: Any, prompt: Prompt, examples: Sequence[Any], position: int | None) -> ItemFacts:
-        """Return the facts for the record of an item, including those about the examples that its prompt shows.
-
-        Args:
-            item: An item of the task's shape.
-            prompt: The prompt that asks about it.
-            examples: Items to show, in order, without the item itself.
-            position: Position of the item among the examples of the prompt, from 0; None if it is not one of them.
-        """
-        return self.facts(item)
-
-    def chosen_examples(self, pool: Sequence[Any], prompt: Prompt) -> Sequence[Any]:
-        """Return the examples that a prompt's rule chooses, in order; fewer if there are not enough of a kind.
-
-        Args:
-            pool: The items of the split that examples come from, in order.
-            prompt: A prompt with a rule.
-        """
-        raise ConfigError(
-            f"prompt '{prompt.id}' has its examples chosen by rule '{prompt.example_rule}', and task '{self.name}' "
-            "defines no chosen_examples; take another prompt"
-        )
-
-    def why_no_examples(self, pool: Sequence[Any], prompt: Prompt) -> str | None:
-        """Return why the rule of a prompt finds no examples in a pool, as in ``3 labels``; None if it does.
-
-        A run of a suite leaves out such parts.
-        """
-        return None
-
-    def shown_items(self, records: RecordColumns) -> frozenset[str]:
-        """Return the ids of the items that the prompt of some records shows as examples.
-
-        Args:
-            records: The records of one part.
-        """
-        return frozenset()
-
-    def training_items(self, pool: Sequence[Any], prompt: Prompt, shown: Sequence[Any], n_items: int) -> Sequence[Any]:
-        """Return the items on which the adapter of a prompt is trained; fewer if there are not enough.
-
-        Args:
-            pool: The items of the split that examples come from, in order.
-            prompt: The prompt, which shows the same examples in training as in the run.
-            shown: The examples that the prompt shows; the adapter is trained on none of them.
-            n_items: Number of items to train on.
-        """
-        raise NotImplementedError
 
 
 def load_task(name: str) -> Task:

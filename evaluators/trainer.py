@@ -26,7 +26,7 @@ class Lesson(NamedTuple):
     """Index of the right option."""
 
 
-class Context(NamedTuple):
+class TrainingContext(NamedTuple):
     """A config under a prompt, and the items on which its adapter is trained."""
 
     config: str
@@ -75,7 +75,7 @@ class Trainer(ABC):
         """Return the number of tokens of a prompt, in the chat template if there is one."""
 
     @abstractmethod
-    def check(self, context: Context) -> None:
+    def check(self, context: TrainingContext) -> None:
         """Check that the model can be trained on all items of a context.
 
         Raises:
@@ -83,7 +83,7 @@ class Trainer(ABC):
         """
 
     @abstractmethod
-    def train(self, context: Context, folder: Path) -> Likelihoods:
+    def train(self, context: TrainingContext, folder: Path) -> Likelihoods:
         """Train the adapter of a context, write it into an existing empty folder, and remove it from the model.
 
         Raises:

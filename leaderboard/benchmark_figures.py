@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
 from typing import NamedTuple, TypeAlias
 
-from evaluators.benchmark import Context
+from evaluators.benchmark import ShownContext
 
 
 class Shown(NamedTuple):
@@ -22,7 +22,7 @@ class Shown(NamedTuple):
     """Slice of the items; empty for all."""
     config: str | None = None
     """Config whose result has the metric; None for the first that has it."""
-    contexts: tuple[Context, ...] = ()
+    contexts: tuple[ShownContext, ...] = ()
     """Examples that prompts show: the value is the mean over the results with them; empty for any result."""
     with_adapters: bool = False
     """True for the value of the same model with adapters, which is drawn as one way to change the model."""

@@ -123,7 +123,7 @@ class SliceChart:
     """Suffix of the file name."""
     caption: str
     """Words of the caption that follow the name of the metric."""
-    choose: Callable[[Sequence[Column]], Sequence[Column]]
+    choose: Callable[[Sequence[Column]], Sequence[Column]] = lambda columns: columns
     """Function that chooses the columns to draw, out of those whose metric has such slices, in the table's order."""
     applies: Callable[[str], bool] = bool
     """Predicate that is True for the values of the group to draw."""

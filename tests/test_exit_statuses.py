@@ -23,7 +23,7 @@ from biasboard.ground.command_line import (
     one_line_errors,
 )
 from biasboard.ground.errors import DataError
-from evaluators.task import load_task
+from evaluators.task import Asked, load_task
 from tests.commands import REPOSITORY, run, started
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
@@ -47,7 +47,7 @@ def replay(dataset: Path, tmp_path: Path, text: str) -> tuple[int, str]:
     """A run whose every answer is the same text."""
     task = load_task("coreference")
     prompt = task.prompts["mcq2-generate-v1"]
-    requests = [request for item in made_items(20) for request in task.requests(item, prompt)]
+    requests = [request for item in made_items(20) for request in task.requests(item, Asked(prompt))]
     answers = tmp_path / "answers.jsonl"
     lines = [json.dumps({"request_sha256": request.sha256, "text": text}) for request in requests]
     answers.write_text("\n".join(lines), encoding="utf-8")

@@ -64,10 +64,10 @@ class Card:
     intended_use: str
     out_of_scope_use: str
     known_limits: str
-    balance: CardTable
+    balance: CardTable | None = None
     citation: str
-    task_categories: tuple[str, ...]
-    tags: tuple[str, ...]
+    task_categories: tuple[str, ...] = ("text-generation",)
+    tags: tuple[str, ...] = ("bias",)
     language: str = "en"
     """Language of the items, as an ISO 639-1 code."""
 
@@ -100,7 +100,7 @@ def render_card(card: Card, manifest: Manifest) -> str:
         ("Out-of-scope use", card.out_of_scope_use),
         ("Biases of the data", card.biases),
         ("Known limits", f"{card.known_limits}\n\n{limits}"),
-        ("Balance", card.balance.markdown()),
+        ("Balance", _UNSTATED if card.balance is None else card.balance.markdown()),
         ("Citation", card.citation),
     )
     body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in sections)

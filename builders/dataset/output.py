@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -90,23 +90,25 @@ class Draft(Generic[ItemT]):
 
     name: str
     benchmark: str
-    version: str
+    version: str = "1.0.0"
     title: str
-    builder: str
-    builder_version: str
-    parameters: dict[str, Parameter]
-    seed: int | None
-    sources: tuple[Source, ...]
-    generator_model: str | None
+    builder: str = ""
+    """Name of the builder; empty if it is that of the benchmark."""
+    builder_version: str = "1.0"
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    seed: int | None = None
+    sources: tuple[Source, ...] = ()
+    """What the items are made from; empty if it is the builder alone."""
+    generator_model: str | None = None
     licence: str
-    publish_refusal: str | None
+    publish_refusal: str | None = None
     """Reason why the dataset must not be published; None if it may be."""
-    human_validated: bool
+    human_validated: bool = False
     splits: tuple[DraftSplit[ItemT], ...]
-    rejects: tuple[Reject, ...]
-    reject_rules: tuple[Rule, ...]
+    rejects: tuple[Reject, ...] = ()
+    reject_rules: tuple[Rule, ...] = ()
     """All rules that were applied, including those that dropped nothing."""
-    flag_rules: tuple[Rule, ...]
+    flag_rules: tuple[Rule, ...] = ()
     card: Card
     extra_files: tuple[ExtraFile, ...] = ()
     suites: tuple[Suite, ...] = ()
@@ -285,17 +287,26 @@ def write_dataset(
 
 
 def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counter[str]) -> Manifest:
+    builder = draft.builder or draft.benchmark
+    itself = Source(
+        name="builder",
+        address=f"builders/{builder}",
+        revision=draft.builder_version,
+        sha256=None,
+        licence=draft.licence,
+        redistributable=draft.publish_refusal is None,
+    )
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         name=draft.name,
         benchmark=draft.benchmark,
         version=draft.version,
         title=draft.title,
-        builder=draft.builder,
+        builder=builder,
         builder_version=draft.builder_version,
         parameters=draft.parameters,
         seed=draft.seed,
-        sources=draft.sources,
+        sources=draft.sources or (itself,),
         generator_model=draft.generator_model,
         licence=draft.licence,
         redistributable=draft.publish_refusal is None,

@@ -54,7 +54,7 @@ _UNKNOWN = Response(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class _StoredAnswer:
     """A line of a JSON-lines file: a response, and the request that it answers."""
 
     option_logprobs: tuple[float | None, ...] = ()
@@ -162,7 +162,7 @@ def _model_of_run(folder: Path) -> Model:
 
 
 def _read_lines(path: Path) -> dict[str, Response]:
-    adapter = TypeAdapter(_Line)
+    adapter = TypeAdapter(_StoredAnswer)
     answers: dict[str, Response] = {}
     check_readable(path)
     try:
@@ -187,7 +187,7 @@ def _read_lines(path: Path) -> dict[str, Response]:
     return answers
 
 
-def _read_line(line: _Line, where: str) -> tuple[str, Response]:
+def _read_line(line: _StoredAnswer, where: str) -> tuple[str, Response]:
     n = len(line.option_logprobs)
     if line.status == "failed":
         raise DataError(f"{where}: a failed request has no answer; leave the line out, it is asked again")

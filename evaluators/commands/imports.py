@@ -44,6 +44,7 @@ from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import SCORER_HELP, with_scorers
 from evaluators.task import task_for
+from evaluators.task_abilities import ReadsScores
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
 from schemas.documents.result import CORRUPTED, Normalisation, Result
@@ -368,5 +369,5 @@ def _command(source: str, choice: ImportChoice, plan: Plan) -> str:
         ("normalisation", choice.normalisation),
     )
     options = " ".join(f"--{name} {value}" for name, value in parts if value is not None)
-    scorers = choice.scorers if plan.task.reads_scores else None
+    scorers = choice.scorers if isinstance(plan.task, ReadsScores) else None
     return with_scorers(f"import {source} {options}", scorers or ())

@@ -14,6 +14,7 @@ from biasboard.ground.files import replacing
 from biasboard.ground.plain_text import protected
 from biasboard.ground.progress import working
 from evaluators.task import load_task
+from evaluators.task_abilities import ReadsScores
 from schemas.folders.run_folder import RESULT, read_complete_result, read_parts
 
 
@@ -30,7 +31,7 @@ def texts_command(
     folder = run.parent if run.name == RESULT else run
     result = read_complete_result(folder)
     task = load_task(result.signature.task)
-    if not task.reads_scores:
+    if not isinstance(task, ReadsScores):
         raise ConfigError(f"{run}: task {task.name} reads no scores of texts")
     if out.exists():
         raise ConfigError(f"--out {out}: exists already; name another file, or remove it")

@@ -88,7 +88,7 @@ def _answer(request: str) -> Mapping[str, Any]:
     return answer
 
 
-class Frame(NamedTuple):
+class TemplateFrame(NamedTuple):
     """What a template makes of every prompt."""
 
     before: str
@@ -111,7 +111,7 @@ class Frame(NamedTuple):
         raise _error(f"adds another text to '{shown}' than to other prompts, so that it could hold the answers")
 
 
-def frame_of(text: str) -> Frame:
+def frame_of(text: str) -> TemplateFrame:
     """Return what a template makes of every prompt.
 
     Args:
@@ -125,7 +125,7 @@ def frame_of(text: str) -> Frame:
         if found and form(PROBE) not in after:
             if (added := len(before) + len(after)) > _MOST_ADDED:
                 raise _error(f"adds {added:,} characters to every prompt, and at most {_MOST_ADDED:,} are taken")
-            return Frame(before, form, after)
+            return TemplateFrame(before, form, after)
     raise _error("leaves out the prompt or a part of it, or shows it twice")
 
 

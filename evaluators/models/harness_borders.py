@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from evaluators.backend import ChoiceRequest
 from evaluators.harness import AsScored, OptionTokens
-from evaluators.models.tokenizer import ModelTokenizer, Rows
+from evaluators.models.tokenizer import ModelTokenizer, TokenRows
 
 
 def count_option_tokens(
@@ -34,7 +34,7 @@ def count_option_tokens(
     return [_option_tokens(rows, ours, context_tokens) for rows, ours in zip(scored, expected, strict=True)]
 
 
-def _option_tokens(rows: Rows | str, expected: Rows | str, context_tokens: int | None) -> OptionTokens | str:
+def _option_tokens(rows: TokenRows | str, expected: TokenRows | str, context_tokens: int | None) -> OptionTokens | str:
     if isinstance(rows, str):
         return rows
     if isinstance(expected, str):
@@ -63,7 +63,7 @@ def move_borders(
     encoded = tokenizer.rows_of_all(requests)
     # Number of tokens before the border of our backends.
     n_before_border = {
-        index: rows.n_context for index, rows in enumerate(encoded) if isinstance(rows, Rows) and rows.n_moved
+        index: rows.n_context for index, rows in enumerate(encoded) if isinstance(rows, TokenRows) and rows.n_moved
     }
     nearest = [None if index in n_before_border else request for index, request in enumerate(requests)]
     shift = 0

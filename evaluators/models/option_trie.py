@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from evaluators.models.tokenizer import Rows
+from evaluators.models.tokenizer import TokenRows
 
 Node: TypeAlias = tuple[int, ...]
 """Token ids from the beginning of the text."""
@@ -31,7 +31,9 @@ class TokenQuestion(NamedTuple):
     tokens: tuple[int, ...]
 
 
-def edges_of(encoded: Iterable[Rows], *, end_id: int | None, context_tokens: int | None = None) -> dict[Node, set[int]]:
+def edges_of(
+    encoded: Iterable[TokenRows], *, end_id: int | None, context_tokens: int | None = None
+) -> dict[Node, set[int]]:
     """Return the option tokens that follow each inner node of the trie, with nodes in the order of the options.
 
     Args:
@@ -50,7 +52,7 @@ def edges_of(encoded: Iterable[Rows], *, end_id: int | None, context_tokens: int
     return edges
 
 
-def questions(encoded: Iterable[Rows], *, end_id: int | None, context_tokens: int) -> list[TokenQuestion]:
+def questions(encoded: Iterable[TokenRows], *, end_id: int | None, context_tokens: int) -> list[TokenQuestion]:
     """Return the edges as one question for each node, in the order of the nodes; see :func:`edges_of`."""
     edges = edges_of(encoded, end_id=end_id, context_tokens=context_tokens)
     # Sorted, nodes with common prefixes are neighbours, so that the engine still has these in its cache.
@@ -66,7 +68,7 @@ def split_wide(asked: Iterable[TokenQuestion], most: int = MOST_TOKEN_IDS) -> li
     ]
 
 
-def option_logprobs(rows: Rows, edges: EdgeLogprobs) -> tuple[float, ...]:
+def option_logprobs(rows: TokenRows, edges: EdgeLogprobs) -> tuple[float, ...]:
     """Return the log-probability of each option in nats."""
     return tuple(
         math.fsum(edges[tuple(ids[:index])][ids[index]] for index in range(rows.n_context, len(ids)))
@@ -74,6 +76,6 @@ def option_logprobs(rows: Rows, edges: EdgeLogprobs) -> tuple[float, ...]:
     )
 
 
-def end_logprobs(rows: Rows, edges: EdgeLogprobs, end_id: int) -> tuple[float | None, ...]:
+def end_logprobs(rows: TokenRows, edges: EdgeLogprobs, end_id: int) -> tuple[float | None, ...]:
     """Return the log-probability in nats of the end token after each option; None if it was not asked for."""
     return tuple(edges.get(tuple(ids), {}).get(end_id) for ids in rows.ids)

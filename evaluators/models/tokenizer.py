@@ -29,7 +29,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
-from evaluators.models.chat_template import PROBE, Frame, check_template, frame_of, render_error
+from evaluators.models.chat_template import PROBE, TemplateFrame, check_template, frame_of, render_error
 from evaluators.models.encoding import encode
 from evaluators.models.model_files import CONFIG, file_of, settings_of
 from evaluators.models.pretrained import in_gguf, load_pretrained
@@ -42,7 +42,7 @@ _TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "config.json")
 """Files of which a downloaded tokenizer has at least one."""
 
 
-class Rows(NamedTuple):
+class TokenRows(NamedTuple):
     """The token ids of a request, with one row per option."""
 
     ids: tuple[list[int], ...]
@@ -168,7 +168,7 @@ class ModelTokenizer:
         """Return the token ids of a prompt to continue, in the chat template if ``chat`` is True."""
         return self._ids([self._rendered(prompt)])[0]
 
-    def rows(self, request: ChoiceRequest, context_tokens: int | None = None) -> Rows | str:
+    def rows(self, request: ChoiceRequest, context_tokens: int | None = None) -> TokenRows | str:
         """Return the rows of a request, or why it cannot be asked.
 
         Args:
@@ -177,9 +177,11 @@ class ModelTokenizer:
         """
         return self.rows_of_all([request], context_tokens)[0]
 
-    def rows_of_all(self, requests: Sequence[ChoiceRequest], context_tokens: int | None = None) -> list[Rows | str]:
+    def rows_of_all(
+        self, requests: Sequence[ChoiceRequest], context_tokens: int | None = None
+    ) -> list[TokenRows | str]:
         """Return the rows of many requests, faster than one by one, because tokenizers process many texts at once."""
-        encoded: list[Rows | str] = []
+        encoded: list[TokenRows | str] = []
         for part in _parts(requests):
             ids = iter(self._ids([text for request in part for text in self._texts(request)]))
             encoded.extend(
@@ -206,7 +208,7 @@ class ModelTokenizer:
         """Return the ids of a context, and of the context with each option, so that none is an option's first."""
         return texts if texts[0] or self.start_id is None else [[self.start_id, *ids] for ids in texts]
 
-    def _rows(self, request: ChoiceRequest, texts: Sequence[list[int]], context_tokens: int | None) -> Rows | str:
+    def _rows(self, request: ChoiceRequest, texts: Sequence[list[int]], context_tokens: int | None) -> TokenRows | str:
         context, *options = texts
         # Not simply the length of the context: tokens of TinyStories such as "to the" can span the border.
         n_common = n_common_tokens([context, *options])
@@ -218,7 +220,7 @@ class ModelTokenizer:
         longest = max(map(len, options))
         if context_tokens is not None and longest > context_tokens:
             return f"context and option take {longest} tokens, the model {context_tokens}"
-        return Rows(tuple(options), n_common, len(context) - n_common)
+        return TokenRows(tuple(options), n_common, len(context) - n_common)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
         """Count the tokens of the prompts and the largest number that may be generated."""
@@ -265,7 +267,7 @@ class ModelTokenizer:
         return text
 
     @cached_property
-    def _frame(self) -> Frame:
+    def _frame(self) -> TemplateFrame:
         return frame_of(self._as_rendered(PROBE))
 
     def _as_rendered(self, prompt: str) -> str:

@@ -93,6 +93,24 @@ class GroupedTable:
         sums = sums_and_numbers(self.clusters[chosen], values[chosen], self.n_clusters)
         return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
 
+    def statistics_by(
+        self, key: str, values: FloatArray, used: BoolArray | None = None, *, names: Sequence[str] | None = None
+    ) -> Statistics:
+        """Return the statistics of the means of each value of a group: sum and number of one after another.
+
+        Args:
+            key: The group.
+            values: Value of each row, shape (n,).
+            used: Mask of the rows that have a value, as for :meth:`mean_statistics`.
+            names: Values of the group, which have two columns each, in order; None for all that occur.
+        """
+        parts = [
+            self.mean_statistics({key: name}, values, used)
+            for name in (self.group_values(key) if names is None else names)
+        ]
+        sums = np.hstack([part.cluster_sums for part in parts])
+        return Statistics(sums, sum(part.n for part in parts), sum(part.n_excluded for part in parts))
+
 
 def grouped(
     records: Sequence[Record], rows: IntArray | None = None, *, crossed_by: str | None = None
@@ -138,17 +156,27 @@ def mean(sums: FloatArray) -> FloatArray:
     return ratio(sums[..., 0], sums[..., 1])
 
 
+def means(sums: FloatArray) -> FloatArray:
+    """Return the means of :meth:`GroupedTable.statistics_by` from its sums, shape (..., n_groups); nan without any."""
+    return ratio(sums[..., 0::2], sums[..., 1::2])
+
+
 @dataclass(frozen=True, eq=False)
 class MeasureTable(GroupedTable):
     """Measures of the parts of a suite, or of the items of a config.
 
-    Each row is its own cluster. The interval of a mean over parts then shows how much the mean would differ with other
-    parts of the same kind, including the uncertainty of each part's own value: on simulated suites, intervals of 95 %
-    cover the mean over all parts in 93 to 97 % of cases.
+    Of a suite, each row is its own cluster. The interval of a mean over parts then shows how much the mean would differ
+    with other parts of the same kind, including the uncertainty of each part's own value: on simulated suites,
+    intervals of 95 % cover the mean over all parts in 93 to 97 % of cases.
     """
 
     values: Mapping[str, FloatArray]
     """Value of each row, by name of the measure, shape (n,); nan where a row has none."""
+
+    @classmethod
+    def of_records(cls, records: Sequence[Record], values: Mapping[str, Sequence[float]]) -> MeasureTable:
+        """Build the table of records, with their clusters and groups and a value of each record by name."""
+        return cls(*grouped(records), {name: np.array(column, dtype=np.float64) for name, column in values.items()})
 
     @classmethod
     def of(

@@ -44,7 +44,7 @@ class StoredModel(NamedTuple):
         return self.n_choices + self.n_generations
 
 
-class Summary(NamedTuple):
+class StoreSummary(NamedTuple):
     """The contents of a store, model by model."""
 
     models: tuple[StoredModel, ...]
@@ -95,14 +95,14 @@ def check_cache(path: Path) -> None:
             pass
 
 
-def summarise(path: Path) -> Summary:
+def summarise(path: Path) -> StoreSummary:
     """Count the responses in a store, model by model.
 
     Raises:
         RunError: the file is not a store.
     """
     with open_store(path) as connection:
-        return Summary(tuple(_models(connection)), _size(path))
+        return StoreSummary(tuple(_models(connection)), _size(path))
 
 
 def prune(path: Path, *, model: str | None = None, before: int | None = None, dry_run: bool = False) -> Pruned:

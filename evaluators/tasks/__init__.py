@@ -8,8 +8,8 @@ By the names of its files::
     all others           shared parts: prompts, readings, detectors, tables
 
 *refusals* and ``refusals.toml`` detect refusals in continuations, solutions and answers. Of answers to questions with
-options, *answer_lines* removes markup, *lettered_answers* reads which option is named, and *ordered_options* averages
-over the orders of the options.
+options, *answer_lines* removes markup, *lettered_answers* reads which option is named, and *ordered_options* reads the
+distribution over options, averaged over their orders.
 
 A family may use another only where it asks the same thing in another way, as images do with labels.
 """

@@ -1,46 +1,25 @@
-"""Asks about an item whose options are offered in several orders, and reads the mean distribution over all of them."""
+"""Reads the distribution over options of one request, or the mean distribution over several orders of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.statistics.option_scores import option_probabilities, why_elsewhere
-from evaluators.task import Prompt, Read, quoted, unanswered
+from evaluators.task import Read, quoted, unanswered
 from evaluators.tasks.answer_lines import AnswerReading
 from schemas.documents.record import Exchange, Reading
 from schemas.documents.result import Normalisation
 
 
-def offering(
-    prompt: Prompt, text: str, options: tuple[str, ...], outcomes: tuple[str, ...], facts: Mapping[str, str]
-) -> Sequence[Request]:
-    """Return the first requests that offer outcomes in one order: to score options, or to write, once per sample.
-
-    Args:
-        prompt: The prompt that asks.
-        text: Its filled template.
-        options: Continuations of the text to score, if the prompt scores options.
-        outcomes: Outcome of each option.
-        facts: Facts about the item, for baselines.
-    """
-    if prompt.max_tokens is None:
-        return [ChoiceRequest(prompt=text, options=options, outcomes=outcomes, facts=facts)]
-    return [
-        GenerateRequest(
-            prompt=text,
-            max_tokens=prompt.max_tokens,
-            temperature=prompt.temperature or 0.0,
-            stop=prompt.stop or (),
-            sample=sample,
-            outcomes=outcomes,
-            # By which samples can be weighted.
-            with_logprob=sample is not None,
-            asks_confidence=prompt.asks_confidence or False,
-            facts=facts,
-        )
-        for sample in ((None,) if prompt.n_samples is None else range(prompt.n_samples))
-    ]
+def read_choice(exchange: Exchange, normalisation: Normalisation | None) -> Read:
+    """Read the distribution over the options of the one request about an item."""
+    if exchange.status != "answered":
+        return unanswered(exchange)
+    probabilities = option_probabilities(exchange, normalisation or "sum")
+    if isinstance(probabilities, str):
+        return Read(status="failed", reason=probabilities)
+    reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(probabilities), answers=())
+    return Read(status="scored", reading=reading)
 
 
 def read_orders(
@@ -79,17 +58,17 @@ def read_orders(
             if answer.outcome is None or stated is None:
                 verb = "declines" if answer.refuses else unread
                 reason = f"answer {number} of {len(exchanges)} {verb}: {quoted(exchange.text)}"
-                return Read(status="refused" if answer.refuses else "unparsed", reading=None, reason=reason)
+                return Read(status="refused" if answer.refuses else "unparsed", reason=reason)
             answers.append(answer.outcome)
             for outcome in outcomes:
                 share = stated if outcome == answer.outcome else (1 - stated) / (len(outcomes) - 1)
                 total[outcome] += share / len(exchanges)
             continue
         if (elsewhere := why_elsewhere(exchange)) is not None:
-            return Read(status="unparsed", reading=None, reason=elsewhere)
+            return Read(status="unparsed", reason=elsewhere)
         probabilities = option_probabilities(exchange, normalisation)
         if isinstance(probabilities, str):
-            return Read(status="failed", reading=None, reason=probabilities)
+            return Read(status="failed", reason=probabilities)
         for outcome, probability in zip(exchange.outcomes, probabilities, strict=True):
             total[outcome] += probability / len(exchanges)
     mass = sum(total.values())
@@ -98,4 +77,4 @@ def read_orders(
         probabilities=tuple(min(total[outcome] / mass, 1.0) for outcome in outcomes),
         answers=tuple(answers),
     )
-    return Read(status="scored", reading=reading, reason=None)
+    return Read(status="scored", reading=reading)

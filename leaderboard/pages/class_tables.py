@@ -17,7 +17,8 @@ from biasboard.ground.memory import Memory
 from evaluators.runs.measure.measuring import read_inputs
 from evaluators.statistics.class_accuracies import lorenz_curve, mean_accuracy
 from evaluators.statistics.jackknife import LEVEL, WILSON
-from evaluators.task import ClassAccuracy, ClassReport, CorrectedClasses, load_task
+from evaluators.task import load_task
+from evaluators.task_abilities import ClassAccuracy, ClassReport, CorrectedClasses, ReportsLabels
 from leaderboard.charts.curves import curves
 from leaderboard.charts.rows import strips
 from leaderboard.charts.values import Panel
@@ -123,6 +124,8 @@ def _report(entry: Entry, folder: Path, memory: Memory) -> ClassReport | None:
     task, result = load_task(entry.result.signature.task), entry.result
 
     def made() -> list[ClassReport]:
+        if not isinstance(task, ReportsLabels):
+            return []
         inputs = read_inputs(folder, result)
         reports = [task.class_report(records, inputs) for records in verified_parts(folder, result)]
         return [report for report in reports if report is not None]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.charts.drawing import Chart
-from evaluators.benchmark import Source
+from evaluators.benchmark import PartSource
 from leaderboard.benchmark_figures import (
     BumpChart,
     Clouds,
@@ -87,7 +87,7 @@ class Subject(NamedTuple):
                 metric
                 for entry in self.entries
                 if entry.result.signature.items_sha256 == items
-                and Source(entry.result.signature.task, context=context).fits(entry.result.signature)
+                and PartSource(entry.result.signature.task, context=context).fits(entry.result.signature)
                 and (metric := entry.metric(shown.metric, shown.group)) is not None
                 and metric.version == self.versions.get(shown.metric, metric.version)
             )

@@ -8,6 +8,7 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
+from evaluators.task_abilities import ReportsLabels
 from leaderboard.pages.addresses import dataset_page, permalink
 from leaderboard.pages.choice_keys import result_id
 from leaderboard.pages.exports import json_text
@@ -152,7 +153,7 @@ def _texts(view: SuiteView) -> tuple[Mapping[str, str], str | None]:
     """Return the text of each part of a suite by its name, and why none is shown; None if they are or if none exist."""
     signature, local = view.section.table.signature, view.local
     task = load_task(signature.task)
-    if not task.reports_parts:
+    if not isinstance(task, ReportsLabels):
         return {}, None
     if local is None or local.folder is None:
         return {}, "the dataset is not on the machine that built the site"

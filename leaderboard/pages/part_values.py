@@ -8,7 +8,8 @@ from typing import NamedTuple
 from biasboard.ground.memory import Memory
 from evaluators.metric import MetricInputs
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
-from evaluators.task import PartReport, load_task
+from evaluators.task import load_task
+from evaluators.task_abilities import PartReport, ReportsLabels
 from leaderboard.verify.entries import Entry
 from leaderboard.verify.intake import contents_of
 from schemas.files.record_columns import RecordColumns
@@ -94,5 +95,5 @@ def _measured(
         by_chance = definitions[name].value_of(source, {})
         values[name] = PartValue(by_chance.value, None, None, by_chance.reason or "no interval is computed")
     loaded = load_task(task)
-    report = loaded.part_report(records) if loaded.reports_parts else None
+    report = loaded.part_report(records) if isinstance(loaded, ReportsLabels) else None
     return PartOfResult(str(records.columns["config"].texts[0]), values, report)

@@ -11,7 +11,8 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.task import PartReport, load_task
+from evaluators.task import load_task
+from evaluators.task_abilities import PartReport
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define

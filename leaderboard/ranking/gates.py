@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import Gate, load_benchmark
-from evaluators.runs.measure.baseline_gate import Lead
+from evaluators.runs.measure.baseline_gate import LeadOverBaseline
 from evaluators.runs.measure.index_values import protocol_of
 from leaderboard.ranking.unranked import is_settled, why_unranked
 from leaderboard.verify.entries import Entry
@@ -83,7 +83,7 @@ def why_own_shut(entry: Entry) -> str | None:
     return None if metric is None else f"{metric.name.replace('_', ' ')} has no value: {metric.reason}"
 
 
-def best_baselines(entries: Iterable[Entry]) -> tuple[Lead, ...]:
+def best_baselines(entries: Iterable[Entry]) -> tuple[LeadOverBaseline, ...]:
     """Return the differences of some results from each baseline of their gate, one for each, the best baseline first.
 
     The baselines answer the same items, so that the value of each is the same for all results of a table.

@@ -27,8 +27,9 @@ from evaluators.runs.measure.baseline_gate import GateCheck, Reference, applying
 from evaluators.runs.measure.finish import environment
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.plan.plan import normalisation_of, run_command, run_folder
-from evaluators.scorer import quick_scorers
+from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.task import Task, load_task, prompt_of
+from evaluators.task_abilities import ReadsScores
 from evaluators.text_scores import TextScores
 from leaderboard.verify.entries import Entry, Measured
 from leaderboard.verify.intake import FAULTS
@@ -112,11 +113,11 @@ def with_baselines(
 
 def _depends_on(entry: Entry) -> dict[str, JsonValue]:
     """Return everything that the rows depend on besides the code: the requests follow from the items and the prompt."""
-    reads_scores = load_task(entry.result.signature.task).reads_scores
+    task = load_task(entry.result.signature.task)
     return {
         "signature": entry.result.signature_sha256,
         "items": entry.items_sha256,
-        "scorers": [scorer.identity.label for scorer in quick_scorers()] if reads_scores else [],
+        "scorers": [scorer.identity.label for scorer in _scorers_of(task)],
     }
 
 
@@ -175,7 +176,7 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
             yield records
 
     parts, inputs = answered(), NO_INPUTS
-    if task.reads_scores:
+    if isinstance(task, ReadsScores):
         records = RecordColumns.joined(parts)
         parts, inputs = iter([records]), MetricInputs(_quick_scores(task, records))
     measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
@@ -203,8 +204,12 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
     }
 
 
-def _quick_scores(task: Task, records: RecordColumns) -> TextScores:
-    texts, scorers = task.texts(records), quick_scorers()
+def _scorers_of(task: Task) -> tuple[TextScorer, ...]:
+    return quick_scorers(task.score_kinds) if isinstance(task, ReadsScores) else ()
+
+
+def _quick_scores(task: ReadsScores, records: RecordColumns) -> TextScores:
+    texts, scorers = task.texts(records), _scorers_of(task)
     return TextScores(
         {scorer.identity.kind: scorer.identity for scorer in scorers},
         {

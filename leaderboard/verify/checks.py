@@ -23,6 +23,7 @@ from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.runs.measure.recording import why_too_long
 from evaluators.statistics.option_scores import MOST_TOGETHER, exclude_each_other, why_impossible
 from evaluators.task import Prompt, Task, load_task, prompt_of
+from evaluators.task_abilities import ShowsExamples, TrainsAdapters
 from schemas.documents.adapters import Adapters
 from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import TOLERANCE, Model, Result, Signature
@@ -128,7 +129,7 @@ def _faults_of_signature(result: Result) -> Iterator[str]:
         yield f"prompt '{signature.prompt}' differs from the one in this code; run the model again"
     if declared is not None and declared.abilities is not None and not prompt.needs <= declared.abilities:
         yield f"backend {backend} cannot ask prompt '{prompt.id}', which needs {', '.join(sorted(prompt.needs))}"
-    shows = task.examples_split is not None
+    shows = isinstance(task, ShowsExamples)
     if shows != (signature.examples_sha256 is not None):
         what = f"{'shows' if shows else 'shows no'} examples, and examples_sha256 is {signature.examples_sha256}"
         yield f"task {task.name} {what}; run the model again"
@@ -137,7 +138,7 @@ def _faults_of_signature(result: Result) -> Iterator[str]:
 
 
 def _faults_of_adapters(adapters: Adapters, signature: Signature, model: Model) -> Iterator[str]:
-    if not load_task(signature.task).trains_adapters:
+    if not isinstance(load_task(signature.task), TrainsAdapters):
         yield f"task {signature.task} trains no adapters; run the model without"
     data, asked = adapters.data, (signature.dataset, signature.dataset_version, signature.task)
     if (data.name, data.version, data.task) != asked:
@@ -167,9 +168,9 @@ def check_training(path: Path, records: RecordColumns, task: Task, trained: froz
         DataError: one is outside the split of the examples, has no record though the others of its split have one, or
             is an example that the prompt shows.
     """
-    support = task.examples_split
+    support = task.examples_split if isinstance(task, ShowsExamples) else None
     splits = dict(zip(records.columns["item_id"].texts, records.columns["split"].texts, strict=True))
-    shown = task.shown_items(records) if trained else frozenset()
+    shown = task.shown_items(records) if trained and isinstance(task, ShowsExamples) else frozenset()
     for item_id in sorted(trained):
         split = splits.get(item_id)
         if split is None and support in splits.values():

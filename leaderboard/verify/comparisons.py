@@ -25,6 +25,7 @@ from evaluators.runs.plan.selection import select
 from evaluators.scorer import TextScorer
 from evaluators.statistics.leaning import find_lean
 from evaluators.task import Prompt, load_task, prompt_of
+from evaluators.task_abilities import ReadsScores
 from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import FAULTS, read_untrusted, results_in
@@ -150,7 +151,8 @@ def compare_scores(folder: Path, scorers: Sequence[TextScorer], *, seed: int) ->
     """
     result = read_result(folder)
     task = load_task(result.signature.task)
-    texts = sorted({text for records in read_parts(folder, result, recount=False) for text in task.texts(records)})
+    parts = read_parts(folder, result, recount=False)
+    texts = sorted({text for records in parts for text in task.texts(records)}) if isinstance(task, ReadsScores) else []
     drawn = random.Random(seed).sample(texts, min(N_TEXTS, len(texts)))
     return scored_again(folder, scorers, drawn, read_scores(folder, result.scores), _SCORE_TOLERANCE)
 

@@ -20,7 +20,7 @@ from biasboard.ground.plugins import HINT
 from evaluators.backend import identified_by
 from evaluators.benchmark import load_benchmark
 from evaluators.models.parity import UNKNOWN_PRECISION, tolerance_for
-from evaluators.runs.measure.baseline_gate import Standing
+from evaluators.runs.measure.baseline_gate import GateStanding
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.statistics.jackknife import Deviations
 from evaluators.task import load_task
@@ -219,7 +219,7 @@ class Entry:
     """Metrics that the result has in other versions than the current code."""
     coverage: tuple[SplitCounts, ...] = ()
     """Counts of each split of each part, according to the records."""
-    standing: Standing | None = None
+    standing: GateStanding | None = None
     """Standing of the model among the baselines of the benchmark; None if the items have no right answers or the task
     has no gate."""
     rescored: tuple[str, ...] = ()

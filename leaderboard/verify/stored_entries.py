@@ -13,7 +13,7 @@ from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from typing_extensions import TypedDict
 
 from biasboard.ground.strict_json import JsonValue
-from evaluators.runs.measure.baseline_gate import Standing
+from evaluators.runs.measure.baseline_gate import GateStanding
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.verify.entries import Entry, Examples, Kind, Match, Origin
 from leaderboard.verify.sketches import Sketch
@@ -59,7 +59,7 @@ class _Kept(TypedDict):
     ]
     earlier: tuple[Metric, ...]
     coverage: tuple[SplitCounts, ...]
-    standing: Standing | None
+    standing: GateStanding | None
     rescored: tuple[str, ...]
     settled: tuple[Metric, ...]
     unread_share: float

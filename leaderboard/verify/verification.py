@@ -13,7 +13,7 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.plugins import HINT
 from evaluators.adapter_set import trained_items
 from evaluators.metric import MetricInputs
-from evaluators.runs.measure.baseline_gate import Standing, applying_gate
+from evaluators.runs.measure.baseline_gate import GateStanding, applying_gate
 from evaluators.runs.measure.measuring import Measurement, retired_names
 from evaluators.runs.measure.stored_results import measurement_of, stored_references, sums_of
 from evaluators.scorer import TextScorer, quick_scorers
@@ -21,6 +21,7 @@ from evaluators.statistics.jackknife import METHODS
 from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.statistics.unread_samples import UnsettledShares, settled
 from evaluators.task import load_task
+from evaluators.task_abilities import MeasuresParts, ReadsScores
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.verify.baselines import gate_references
 from leaderboard.verify.checks import brings_options, check_claims, check_records, check_training
@@ -106,7 +107,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             answers.append(answers_sha256(records))
             for kept in (sketch, tally, examples, shares, unsettled):
                 kept.add(records)
-            if scores.scorers and task.reads_scores:
+            if scores.scorers and isinstance(task, ReadsScores):
                 rescored = scored_again(path, quick_scorers(), task.texts(records), scores)
             yield records
 
@@ -171,7 +172,7 @@ def scored_again(
 
 def _standing(
     entry: Entry, folder: Path, parts: Iterable[RecordColumns], measurement: Measurement, memory: Memory
-) -> Standing | None:
+) -> GateStanding | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
     result, signature, source = entry.result, entry.result.signature, measurement.source
     items = None if brings_options(signature) else entry.items_sha256
@@ -261,7 +262,8 @@ def _differing_corrections(folder: Path, result: Result, parts: Iterable[RecordC
         return
     signature = result.signature
     inputs = MetricInputs(trained=trained_items(folder, result))
-    computed = load_task(signature.task).fitted_corrections(parts, inputs)
+    task = load_task(signature.task)
+    computed = task.fitted_corrections(parts, inputs) if isinstance(task, MeasuresParts) else ()
     stored, fitted = (
         {(correction.config, correction.calibration): correction for correction in corrections}
         for corrections in (document.corrections, computed)

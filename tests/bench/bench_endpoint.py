@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.task import Asked
 from evaluators.tasks.coreference.coreference_task import TASK
 from tests.bench.bench_records import folders
 from tests.evaluators.made_data import made_items, write_dataset
@@ -69,7 +70,7 @@ def run(folder: Path, url: str, out: Path, *datasets: Path) -> tuple[float, list
 def bench_endpoint_cpu(url: str, tmp_path: Path) -> None:
     items = made_items(N_REQUESTS // 4)
     dataset, prompts = write_dataset(tmp_path / "made", {"type2": items}), tmp_path / "prompts.json"
-    prompts.write_text(json.dumps([request.prompt for item in items for request in TASK.requests(item, PROMPT)]))
+    prompts.write_text(json.dumps([request.prompt for item in items for request in TASK.requests(item, Asked(PROMPT))]))
     ratios: dict[Path, list[float]] = {folder: [] for folder in folders()}
     for number in range(ROUNDS):
         bare, _ = taken(folders()[-1], BENCH / "bare_client.py", url, prompts, 64)

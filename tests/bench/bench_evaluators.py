@@ -16,7 +16,7 @@ import pytest
 from evaluators.backend import Request, Response, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.stores.store import ResponseStore, store_key
-from evaluators.task import prompt_of
+from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model
 from tests.evaluators.made_data import made_items, save_tiny_llama
@@ -42,7 +42,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def _requests(n: int) -> list[Request]:
     prompt = prompt_of(TASK, "intrinsic-v1")
-    return [request for item in made_items(n // 2) for request in TASK.requests(item, prompt)]
+    return [request for item in made_items(n // 2) for request in TASK.requests(item, Asked(prompt))]
 
 
 def bench_batches(tmp_path: Path) -> None:

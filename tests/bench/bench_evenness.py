@@ -17,7 +17,7 @@ from scipy.stats import t as student
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.statistics.evenness import N_FOLDS
-from evaluators.tasks.labels.label_measures import class_columns, fold_columns, is_of_folds, value_of
+from evaluators.tasks.labels.label_measures import MEASURES, FoldSums, class_columns, fold_columns, value_of
 from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness, uniformity
 
 Aggregate = Callable[[FloatArray], FloatArray]
@@ -132,7 +132,9 @@ def classes(sizes: Sequence[int], measure: str, accuracy: float, spread: float, 
 
 
 def columns(measure: str, shares: FloatArray, targets: IntArray, folds: IntArray) -> FloatArray:
-    made = fold_columns(shares, targets, folds) if is_of_folds(measure) else class_columns(shares, targets)
+    made = (
+        fold_columns(shares, targets, folds) if MEASURES[measure].sums is FoldSums else class_columns(shares, targets)
+    )
     return made.reshape(len(shares), -1)
 
 

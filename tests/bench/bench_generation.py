@@ -22,6 +22,7 @@ from pyarrow import parquet
 
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
+from evaluators.task import Asked
 from evaluators.tasks.pronouns.recognition_task import TASK
 from schemas.files import row_files
 from schemas.items.pronoun_text import PronounTextItem
@@ -68,7 +69,7 @@ def sizes(n: int) -> list[int]:
 def made_requests(dataset: Path, n: int) -> list[GenerateRequest]:
     """The first requests of gifi recognition."""
     items = row_files.read_rows(next((dataset / "data" / "recognition").glob("*.parquet")), PronounTextItem)
-    asked = [request for item in list(items)[:n] for request in TASK.requests(item, PROMPT)]
+    asked = [request for item in list(items)[:n] for request in TASK.requests(item, Asked(PROMPT))]
     return [request for request in asked if isinstance(request, GenerateRequest)]
 
 

@@ -10,6 +10,7 @@ import pytest
 from builders.synthbias import embedded
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.benchmark import load_benchmark
+from evaluators.task import Asked
 from evaluators.tasks.coreference.coreference_task import TASK, sentence_in
 from schemas.items.coreference import CoreferenceItem
 
@@ -24,7 +25,7 @@ def items() -> dict[str, list[CoreferenceItem]]:
 def requests_of(items: list[CoreferenceItem], prompt: str) -> dict[str, tuple[CoreferenceItem, Request]]:
     asked = {}
     for item in items:
-        for request in TASK.requests(item, TASK.prompts[prompt]):
+        for request in TASK.requests(item, Asked(TASK.prompts[prompt])):
             asked[request.sha256] = (item, request)
     return asked
 

@@ -22,6 +22,7 @@ from evaluators.backends.clip import open_backend as open_clip
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.runs.plan.plan import check_capability
 from evaluators.stores.store import STORE, ResponseStore
+from evaluators.task import Asked
 from evaluators.tasks.images.image_classification_task import TASK
 from schemas.documents.record import choice_sha256
 from schemas.files import pictures
@@ -54,7 +55,7 @@ def backend(folder: Path) -> ClipBackend:
 
 def asked(prompt: str, n: int = 7, labels: Sequence[str] = LABELS) -> list[Request]:
     items = [made_item(noise(seed), labels, labels[0], f"item-{seed}") for seed in range(n)]
-    return [request for item in items for request in TASK.requests(item, TASK.prompts[prompt])]
+    return [request for item in items for request in TASK.requests(item, Asked(TASK.prompts[prompt]))]
 
 
 def matrix(backend: ClipBackend, requests: Sequence[Request]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -135,7 +136,7 @@ def test_other_labels_of_other_items_are_no_matter(backend: ClipBackend) -> None
 def test_the_request_names_the_image_and_never_holds_its_bytes(tmp_path: Path, backend: ClipBackend) -> None:
     content = noise(0)
     item = made_item(content, LABELS, "cat")
-    (request,) = TASK.requests(item, TASK.prompts["photo-v1"])
+    (request,) = TASK.requests(item, Asked(TASK.prompts["photo-v1"]))
     assert isinstance(request, ChoiceRequest)
     assert request.prompt == image_prompt(item.image_sha256) == f"image sha256:{item.image_sha256}"
     assert request.sha256 == choice_sha256(request.prompt, request.options)
@@ -156,7 +157,7 @@ def test_images_of_few_pixels_are_not_taken_for_others(
 ) -> None:
     """Arrays with one or three rows could be read with their axes in another order."""
     content = noise(1, *size)
-    (request,) = TASK.requests(made_item(content, LABELS, "cat"), TASK.prompts["label-v1"])
+    (request,) = TASK.requests(made_item(content, LABELS, "cat"), Asked(TASK.prompts["label-v1"]))
     picture = pictures.decoded(content)
     width, height = (side * SIDE // min(size) for side in size)
     left, top = (width - SIDE) // 2, (height - SIDE) // 2
@@ -168,7 +169,7 @@ def test_images_of_few_pixels_are_not_taken_for_others(
 def test_an_image_that_cannot_be_decoded_fails_alone(backend: ClipBackend) -> None:
     requests = asked("photo-v1", 3)
     broken = made_item(noise(1)[:100], LABELS, "cat")
-    requests[1:2] = TASK.requests(broken, TASK.prompts["photo-v1"])
+    requests[1:2] = TASK.requests(broken, Asked(TASK.prompts["photo-v1"]))
     answers = all_answers_of(backend, requests)
     assert [answer.status for answer in answers] == ["answered", "failed", "answered"]
     assert str(answers[1].error).startswith("the image cannot be decoded (")

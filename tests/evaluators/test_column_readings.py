@@ -14,6 +14,7 @@ from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
+from evaluators.task import Asked
 from evaluators.tasks.coreference.coreference_task import TASK
 from evaluators.tasks.lettered_answers import UNDETERMINED
 from schemas.documents.record import Exchange, Reading, Record
@@ -46,7 +47,7 @@ def made_records(prompt_id: str, normalisation: Normalisation, n: int = 12) -> l
     rng = np.random.default_rng(4)
     records = []
     for item in made_items(n):
-        asked = TASK.requests(item, TASK.prompts[prompt_id])
+        asked = TASK.requests(item, Asked(TASK.prompts[prompt_id]))
         exchanges = tuple(exchange_of(one, answer(one, rng), show_prompt=True, chat=False) for one in asked)
         records.append(record_of(TASK, item, exchanges, normalisation))
     return records

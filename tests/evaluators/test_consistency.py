@@ -10,6 +10,7 @@ import pytest
 
 from evaluators.backend import GenerateRequest
 from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.task import Asked
 from evaluators.tasks.pronouns.consistency_task import TASK
 from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, first_families
 from schemas.documents.result import Metric
@@ -147,7 +148,7 @@ def test_prompts_are_a_protocol_of_their_own() -> None:
     (item, *_) = sentences("Kim sold {pos} car.")
     assert {prompt.protocol for prompt in TASK.prompts.values()} == {"long-sampled-v1", "long-instructed-sampled-v1"}
     for prompt in TASK.prompts.values():
-        (request,) = TASK.requests(item, prompt)
+        (request,) = TASK.requests(item, Asked(prompt))
         assert isinstance(request, GenerateRequest)
         assert request.max_tokens == 600
         assert request.prompt.endswith("Kim sold his car.")

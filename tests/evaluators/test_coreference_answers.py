@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluators.backend import GenerateRequest
-from evaluators.task import prompt_of
+from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from evaluators.tasks.lettered_answers import read_answer
 from tests.evaluators.made_data import made_items
@@ -300,7 +300,7 @@ def test_a_repeated_prompt_names_nothing(prompt_id: str, n_pairs: int) -> None:
         # Its first words alone, "The guard", are an answer.
         n_first = 1 + len(item.occupations[0].split())
         sentence_parts = [" ".join(words[:n]) for n in range(n_first + 1, len(words) + 1)]
-        for request in TASK.requests(item, prompt):
+        for request in TASK.requests(item, Asked(prompt)):
             assert isinstance(request, GenerateRequest)
             options = request.prompt[request.prompt.index("A. ") : request.prompt.index("Answer with")]
             question = request.prompt.splitlines()[1]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluators.benchmark import Context, Source
+from evaluators.benchmark import PartSource, ShownContext
 from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import ModelResults, ScoredResult
 from schemas.documents.result import Result
@@ -26,7 +26,7 @@ def of_suite(parts: Sequence[str] = ("a", "b", "c")) -> Result:
 def tables(sets: Sequence[Mapping[str, Sequence[float]]], parts: Sequence[str] = ("a", "b", "c")) -> list[SetTable]:
     """The tables of results after 8 examples, one for each set."""
     scored = {
-        Source("task", context=Context(8, number)): ScoredResult(
+        PartSource("task", context=ShownContext(8, number)): ScoredResult(
             of_suite(parts), {}, {}, {name: np.array(values) for name, values in one.items()}
         )
         for number, one in enumerate(sets)
@@ -102,7 +102,7 @@ def test_the_number_of_sets_is_told_beside_that_of_the_indices() -> None:
     (table,) = tables(THREE)
     assert (table.n_defined, table.of_sets) == (3, "3 sets")  # This benchmark has no indices.
     scored = {
-        Source("classification", context=Context(k, number)): ScoredResult(
+        PartSource("classification", context=ShownContext(k, number)): ScoredResult(
             of_suite(), {}, {}, {name: np.array(values) for name, values in one.items()}
         )
         for k in (2, 8)
@@ -123,7 +123,7 @@ def test_a_part_without_any_value_counts_nowhere() -> None:
 def test_one_set_or_results_of_other_items_are_not_compared() -> None:
     assert tables(THREE[:1]) == []
     scored = {
-        Source("task", context=Context(8, number)): ScoredResult(
+        PartSource("task", context=ShownContext(8, number)): ScoredResult(
             of_suite(parts), {}, {}, {name: np.zeros(2) for name in IDEALS}
         )
         for number, parts in enumerate((("a", "b"), ("a", "c")))

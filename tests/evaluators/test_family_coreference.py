@@ -19,7 +19,7 @@ from builders.synthbias import families
 from evaluators.backend import ChoiceRequest
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.task import load_task
+from evaluators.task import Asked, load_task
 from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
@@ -174,7 +174,7 @@ def answered(baseline: str, prompt: str = "intrinsic-v1", *, ambiguous: bool = F
     rule = load_benchmark("synthbias").baseline(baseline)
     assert rule is not None
     items = [item for number in range(20) for item in made_set(number, ambiguous=ambiguous, frame=f"f{number % 4}")]
-    requests = {item.item_id: TASK.requests(item, TASK.prompts[prompt]) for item in items}
+    requests = {item.item_id: TASK.requests(item, Asked(TASK.prompts[prompt])) for item in items}
     answers = rule.answers({request.sha256: request for each in requests.values() for request in each})
     records = []
     for item in items:
@@ -211,7 +211,7 @@ def test_the_prompts_ask_about_the_pronoun_of_the_sentence() -> None:
     pairs = load_task("coreference").prompts
     assert TASK.prompts == pairs
     item = next(item for item in made_set(0) if item.family == "xe")
-    texts = {name: [request.prompt for request in TASK.requests(item, prompt)] for name, prompt in pairs.items()}
+    texts = {name: [request.prompt for request in TASK.requests(item, Asked(prompt))] for name, prompt in pairs.items()}
     assert texts["intrinsic-v1"] == [f"{item.sentence} 'Xem' refers to the"]
     assert all('Who does "xem" refer to?' in text for text in texts["mcq2-v1"])
 

@@ -29,7 +29,7 @@ from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.task import prompt_of
+from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.verification import verified_entry
@@ -77,7 +77,7 @@ def test_one_answer_that_cannot_be_read_leaves_the_record_without_a_reading() ->
 
 def test_every_order_is_asked_once_and_names_what_it_offers() -> None:
     item = made_items(1)[0]
-    requests = TASK.requests(item, prompt_of(TASK, "mcq3-generate-v1"))
+    requests = TASK.requests(item, Asked(prompt_of(TASK, "mcq3-generate-v1")))
     assert len({request.sha256 for request in requests}) == 6
     for request in requests:
         assert isinstance(request, GenerateRequest)
@@ -125,7 +125,7 @@ class Torn(Backend):
 def torn(items: Sequence[CoreferenceItem], prompt_id: str) -> Torn:
     texts = {}
     for number, item in enumerate(items):
-        for request in TASK.requests(item, prompt_of(TASK, prompt_id)):
+        for request in TASK.requests(item, Asked(prompt_of(TASK, prompt_id))):
             assert isinstance(request, GenerateRequest)
             right = "ABC"[request.outcomes.index(str(item.referent))]
             text = " A" if number % 5 == 0 else f" {right}."

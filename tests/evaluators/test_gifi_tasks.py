@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.runs.measure.recording import exchange_of
-from evaluators.task import load_task
+from evaluators.task import Asked, load_task
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
@@ -29,7 +29,7 @@ TASKS = ("recognition", "continuation", "assignment", "word_problem")
 
 
 def texts_of(task: str, prompt: str, item: object) -> list[str]:
-    return [request.prompt for request in load_task(task).requests(item, load_task(task).prompts[prompt])]
+    return [request.prompt for request in load_task(task).requests(item, Asked(load_task(task).prompts[prompt]))]
 
 
 def test_the_protocol_of_the_paper_is_the_default() -> None:
@@ -55,12 +55,12 @@ def test_eleven_samples_are_eleven_requests_with_seeds_of_their_own() -> None:
     (item,) = prompts(1)
     requests = [
         request
-        for request in ASSIGNMENT.requests(item, ASSIGNMENT.prompts["sampled-v1"])
+        for request in ASSIGNMENT.requests(item, Asked(ASSIGNMENT.prompts["sampled-v1"]))
         if isinstance(request, GenerateRequest)
     ]
     assert [request.sample for request in requests] == list(range(11))
     assert len({request.sampling_seed for request in requests}) == 11
-    assert len(ASSIGNMENT.requests(item, ASSIGNMENT.prompts["greedy-v1"])) == 1
+    assert len(ASSIGNMENT.requests(item, Asked(ASSIGNMENT.prompts["greedy-v1"]))) == 1
 
 
 def family_of(example: str) -> str:
@@ -121,7 +121,7 @@ def test_an_answer_with_a_number_refuses_nothing() -> None:
 
 def test_an_echo_behind_an_instruction_recognises_nothing() -> None:
     (item, *_) = sentences("Kim sold {pos} car at the market.")
-    (request,) = RECOGNITION.requests(item, RECOGNITION.prompts["instructed-greedy-v1"])
+    (request,) = RECOGNITION.requests(item, Asked(RECOGNITION.prompts["instructed-greedy-v1"]))
     assert isinstance(request, GenerateRequest)
     answer = Response(status="answered", text=f"{item.text} It was new.")
     read = RECOGNITION.read([exchange_of(request, answer, show_prompt=True, chat=True)], None)
@@ -131,7 +131,7 @@ def test_an_echo_behind_an_instruction_recognises_nothing() -> None:
 
 def test_one_sample_that_never_came_takes_no_other_along() -> None:
     (item,) = prompts(1)
-    requests = ASSIGNMENT.requests(item, ASSIGNMENT.prompts["sampled-v1"])[:3]
+    requests = ASSIGNMENT.requests(item, Asked(ASSIGNMENT.prompts["sampled-v1"]))[:3]
     answers = [
         Response(status="answered", text="she left."),
         Response(status="failed", error="the line broke"),

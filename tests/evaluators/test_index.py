@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
+from evaluators.benchmark import IndexDefinition, Part, PartSource, load_benchmark
 from evaluators.runs.measure.index_values import ScoredResult, _chosen, index_of, results_by_model
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.jackknife import Deviations, deviations_of
@@ -66,8 +66,8 @@ def scored(
     return ScoredResult(result, metrics, {name: deviations for name in names if metrics[name].interval is not None})
 
 
-def all_four(**values: Any) -> dict[Source, ScoredResult]:
-    return {Source(task): scored(task, **values) for task in CONFIGS}
+def all_four(**values: Any) -> dict[PartSource, ScoredResult]:
+    return {PartSource(task): scored(task, **values) for task in CONFIGS}
 
 
 def test_every_part_is_a_metric_of_its_task() -> None:
@@ -102,11 +102,11 @@ def test_configs_are_drawn_apart_and_metrics_of_one_config_together() -> None:
 
 def test_a_part_without_an_interval_leaves_the_index_without_one() -> None:
     results = all_four()
-    lone = replace(results[Source("assignment")].metrics["of"], interval=None, interval_reason="there is 1 cluster")
-    metrics = dict(results[Source("assignment")].metrics) | {"of": lone}
-    deviations = {name: of for name, of in results[Source("assignment")].deviations.items() if name != "of"}
-    without = results[Source("assignment")]._replace(metrics=metrics, deviations=deviations)
-    found = index_of(CAREFUL, results | {Source("assignment"): without}).metric
+    lone = replace(results[PartSource("assignment")].metrics["of"], interval=None, interval_reason="there is 1 cluster")
+    metrics = dict(results[PartSource("assignment")].metrics) | {"of": lone}
+    deviations = {name: of for name, of in results[PartSource("assignment")].deviations.items() if name != "of"}
+    without = results[PartSource("assignment")]._replace(metrics=metrics, deviations=deviations)
+    found = index_of(CAREFUL, results | {PartSource("assignment"): without}).metric
     assert found.value == pytest.approx(0.5)
     assert (found.interval, found.interval_reason) == (None, "of: there is 1 cluster")
 
@@ -122,9 +122,9 @@ def test_a_part_whose_ideal_is_not_one_is_refused() -> None:
     faults: list[dict[str, Any]] = [{"ideal": 0.0}, {"minimum": -1.0}, {"maximum": 2.0}]
     for fields in faults:
         results = all_four()
-        sound = results[Source("recognition")]
+        sound = results[PartSource("recognition")]
         gdr = replace(sound.metrics["gdr"], **fields)
-        results[Source("recognition")] = sound._replace(metrics={**sound.metrics, "gdr": gdr})
+        results[PartSource("recognition")] = sound._replace(metrics={**sound.metrics, "gdr": gdr})
         with pytest.raises(ConfigError, match=r"index 'index': its part gdr lies in .* a mean of metrics in \[0, 1\]"):
             index_of(CAREFUL, results)
 
@@ -136,13 +136,13 @@ def of_prompts(**fields: Any) -> IndexDefinition:
     return IndexDefinition(name="mean", parts=parts, description="", **fields)
 
 
-def under_prompts(first: float, second: float, **fields: Any) -> dict[Source, ScoredResult]:
+def under_prompts(first: float, second: float, **fields: Any) -> dict[PartSource, ScoredResult]:
     values = {"sampled-v1": first, "sampled-twice-v1": second}
     found = {}
     for prompt, value in values.items():
         one = scored("continuation", prompt, nts=value)
         metrics = {**one.metrics, "nts": replace(one.metrics["nts"], **fields)}
-        found[Source("continuation", prompt)] = one._replace(metrics=metrics)
+        found[PartSource("continuation", prompt)] = one._replace(metrics=metrics)
     return found
 
 
@@ -155,10 +155,10 @@ def test_parts_can_be_named_by_prompt_and_paired_over_the_same_items() -> None:
     assert apart.deviations is not None
     assert paired.deviations.variance == pytest.approx(0.1**2)
     assert apart.deviations.variance == pytest.approx(0.1**2 / 2)
-    second = results[Source("continuation", "sampled-twice-v1")]
+    second = results[PartSource("continuation", "sampled-twice-v1")]
     signature = replace(second.result.signature, items_sha256="0" * 64)
     other = second._replace(result=replace(second.result, signature=signature))
-    index = index_of(of_prompts(paired=True), results | {Source("continuation", "sampled-twice-v1"): other})
+    index = index_of(of_prompts(paired=True), results | {PartSource("continuation", "sampled-twice-v1"): other})
     assert index.metric.reason == "the results under sampled-v1 and sampled-twice-v1 are of different items"
     assert index.deviations is None
 
@@ -174,8 +174,8 @@ def test_paired_results_are_of_common_items_where_there_are_such() -> None:
         return one._replace(result=replace(one.result, signature=replace(one.result.signature, items_sha256=items)))
 
     found = {
-        Source("continuation", prompts[0]): [of_items(prompts[0], 447), of_items(prompts[0], 372)],
-        Source("continuation", prompts[1]): [of_items(prompts[1], 372)],
+        PartSource("continuation", prompts[0]): [of_items(prompts[0], 447), of_items(prompts[0], 372)],
+        PartSource("continuation", prompts[1]): [of_items(prompts[1], 372)],
     }
     chosen = _chosen([definition], found)
     assert {one.result.signature.n_items for one in chosen.values()} == {372}
@@ -210,17 +210,17 @@ def test_an_index_has_the_ideal_and_range_that_it_declares() -> None:
 def test_of_two_configs_of_one_task_the_one_with_values_counts() -> None:
     empty = scored("recognition", n_items=4400, gdr=None, gdr_paper=None, gdr_gifi_repo=None)
     (found,) = results_by_model([*all_four().values(), empty])
-    assert found.scored[Source("recognition")].metrics["gdr"].value == 0.5
+    assert found.scored[PartSource("recognition")].metrics["gdr"].value == 0.5
 
 
 def test_the_version_changes_with_that_of_any_part() -> None:
     results = all_four()
     version = index_of(CAREFUL, results).metric.version
     assert version == index_of(CAREFUL, all_four(sn=0.9)).metric.version
-    other = dict(results[Source("continuation")].metrics) | {
+    other = dict(results[PartSource("continuation")].metrics) | {
         "sn": metric("sn", 0.5, version="1.0+careful-1.roberta-abc")
     }
-    changed = results | {Source("continuation"): results[Source("continuation")]._replace(metrics=other)}
+    changed = results | {PartSource("continuation"): results[PartSource("continuation")]._replace(metrics=other)}
     assert index_of(CAREFUL, changed).metric.version != version
 
 
@@ -238,7 +238,9 @@ def test_results_of_one_model_and_protocol_belong_together() -> None:
     }
     assert set(found) == {("sampled-v1", "org/name"), ("greedy-v1", "org/name"), ("sampled-v1", "org/other")}
     assert found["sampled-v1", "org/name"].missing == ()
-    assert found["greedy-v1", "org/name"].missing == tuple(map(Source, ("continuation", "assignment", "word_problem")))
+    assert found["greedy-v1", "org/name"].missing == tuple(
+        map(PartSource, ("continuation", "assignment", "word_problem"))
+    )
 
 
 def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None:
@@ -249,8 +251,8 @@ def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None
         scored("word_problem", prompt="sampled-v1"),
     ]
     (family,) = results_by_model(results)
-    assert family.scored[Source("recognition")].result.signature.n_items == 44
-    assert family.scored[Source("word_problem")].result.signature.prompt == "sampled-v1"
+    assert family.scored[PartSource("recognition")].result.signature.n_items == 44
+    assert family.scored[PartSource("word_problem")].result.signature.prompt == "sampled-v1"
 
 
 @pytest.mark.slow

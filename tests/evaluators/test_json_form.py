@@ -19,6 +19,7 @@ from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
+from evaluators.task import Asked
 from evaluators.tasks.instructions.instruction_task import TASK
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
@@ -170,7 +171,7 @@ def test_answers_are_kept_as_data_and_no_board_shows_them(tokenizer: Tokenizer, 
 
 
 def test_a_text_of_any_form_is_read_as_text() -> None:
-    (request,) = TASK.requests(replace(ITEM, json_schema=None), TASK.prompts["sampled-v1"])
+    (request,) = TASK.requests(replace(ITEM, json_schema=None), Asked(TASK.prompts["sampled-v1"]))
     assert isinstance(request, GenerateRequest)
     assert (request.json_schema, request.outcomes) == (None, ())
     assert Response(status="answered", text="x").text == "x"

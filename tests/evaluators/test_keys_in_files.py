@@ -14,7 +14,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.models.chat_template import Frame
+from evaluators.models.chat_template import TemplateFrame
 from evaluators.models.encoding import encode
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from leaderboard.verify.comparisons import rerun
@@ -372,7 +372,7 @@ def test_a_rerun_refuses_a_key(model: Path, tmp_path: Path) -> None:
     assert "error: the tokenizer's chat template adds another text to" in ended.output
     assert not [*(tmp_path / "refused").rglob("result.json")]
     # A submitter can take the check out of a copy of this project, and not out of the reader's.
-    with mock.patch.object(Frame, "check"):
+    with mock.patch.object(TemplateFrame, "check"):
         evaluators("run", *options, "--out", tmp_path / "runs")
     (path,) = (tmp_path / "runs").rglob("result.json")
     opened = open_backend("transformers", str(folder), BackendOptions(device="cpu", chat=True))

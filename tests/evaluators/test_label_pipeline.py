@@ -19,6 +19,7 @@ import pytest
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.measure.recording import exchange_of
+from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import filled
 from schemas.documents.record import choice_sha256
@@ -226,7 +227,7 @@ def short_requests(configs: Sequence[str]) -> list[ChoiceRequest]:
         short = [one for one in made_items(config, "pool") if len(one.text) < 40]
         for item in short[2:5]:
             short_item = LabelItem(**{name: getattr(item, name) for name in item.__slots__} | {"instruction": "Label"})
-            for request in TASK.requests_with(short_item, prompt, short[:1]):
+            for request in TASK.requests(short_item, Asked(prompt, short[:1])):
                 assert isinstance(request, ChoiceRequest)
                 found.append(request)
     return found

@@ -12,8 +12,9 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
 from evaluators.runs.ask.study import Study
 from evaluators.runs.plan.plan import Plan
+from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
-from evaluators.tasks.labels.label_prompts import Filled, filled
+from evaluators.tasks.labels.label_prompts import FilledPrompt, filled
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, made_items, planned, short_items
 
@@ -35,7 +36,7 @@ def item(text: str, target: str | None = "A", instruction: str = "Answer with A 
     )
 
 
-def fill(prompt: str, asked: LabelItem, examples: Sequence[LabelItem] = ()) -> Filled:
+def fill(prompt: str, asked: LabelItem, examples: Sequence[LabelItem] = ()) -> FilledPrompt:
     return filled(asked, TASK.prompts[prompt], examples)
 
 
@@ -60,7 +61,7 @@ def test_the_prompt_of_the_release_is_right_to_the_byte() -> None:
         "Output:"
     )
     assert (found.n_shown, found.cut) == (2, None)
-    (request,) = TASK.requests_with(asked, TASK.prompts["release-4096b-k2-set0-v1"], examples)
+    (request,) = TASK.requests(asked, Asked(TASK.prompts["release-4096b-k2-set0-v1"], examples))
     assert isinstance(request, ChoiceRequest)
     assert request.prompt == found.text
     assert request.options == (" A", " B", "  yes ", " no!")
@@ -92,7 +93,7 @@ def test_labels_of_examples_are_stripped_and_closed_and_labels_to_score_are_not(
     found = fill("release-4096b-k2-set0-v1", item("x"), [item("a", " yes "), item("b", "no!")])
     assert "Input: a.\n Output: yes.\n\n" in found.text
     assert "Input: b.\n Output: no!\n\n" in found.text
-    (request,) = TASK.requests(item("x"), TASK.prompts["release-4096b-k0-v1"])
+    (request,) = TASK.requests(item("x"), Asked(TASK.prompts["release-4096b-k0-v1"]))
     assert isinstance(request, ChoiceRequest)
     assert request.options[2] == "  yes "
 
@@ -209,7 +210,7 @@ def test_a_budget_of_tokens_is_counted_by_the_tokenizer_that_is_given() -> None:
     assert (long.n_shown, long.cut) == (0, "input")
     assert 1998 <= count(long.text) <= 2000
     assert long.text.endswith("w.\n\nOutput:")
-    (request,) = TASK.requests_with(asked, prompt, examples, count)
+    (request,) = TASK.requests(asked, Asked(prompt, examples, count))
     assert isinstance(request, ChoiceRequest)
     assert request.prompt == found.text
 

@@ -18,6 +18,7 @@ from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
+from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import filled
 from evaluators.tasks.labels.label_tables import IN_WORDS
@@ -45,7 +46,7 @@ def test_a_prompt_names_the_labels_of_the_item_and_asks_for_one_of_them() -> Non
     item, shown = made_items("three", "test")[0], made_items("three", "pool")[:2]
     labels = "".join(f"- {label}\n" for label in ("positive", "neutral", "negative"))
     examples = "".join(f"Input: {one.text.strip()}\nLabel: {one.target}\n\n" for one in shown)
-    (request,) = TASK.requests_with(item, prompt, shown)
+    (request,) = TASK.requests(item, Asked(prompt, shown))
     assert request.prompt == (
         f"Label the text of three: positive, neutral, negative.\n\n{examples}Input: {item.text.strip()}\n\n"
         f"Labels:\n{labels}Answer with one label only.\nLabel:"

@@ -20,7 +20,7 @@ from builders.gifi import drafts
 from builders.gifi.languages import language_items
 from evaluators.backend import GenerateRequest
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.task import task_for
+from evaluators.task import Asked, task_for
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in
 from evaluators.tasks.pronouns.gifi_benchmark import BASELINES
@@ -237,8 +237,8 @@ def test_refusals_are_known_in_each_language(language: Language, refusal: str) -
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_prompts_and_useless_predictors_speak_the_language(language: Language) -> None:
     task, item = TASKS[language], ITEMS[language][0]
-    (plain,) = task.requests(item, task.prompts["sampled-v1"])
-    (instructed,) = task.requests(item, task.prompts["instructed-greedy-v1"])
+    (plain,) = task.requests(item, Asked(task.prompts["sampled-v1"]))
+    (instructed,) = task.requests(item, Asked(task.prompts["instructed-greedy-v1"]))
     assert isinstance(plain, GenerateRequest)
     assert isinstance(instructed, GenerateRequest)
     assert plain.prompt == item.text
@@ -252,7 +252,7 @@ def test_prompts_and_useless_predictors_speak_the_language(language: Language) -
     drawn = {
         first_families_in(language, baseline.answer(request).text or "")
         for item in ITEMS[language]
-        for request in task.requests(item, task.prompts["sampled-v1"])
+        for request in task.requests(item, Asked(task.prompts["sampled-v1"]))
         for baseline in BASELINES
         if baseline.name == "random-family"
     }

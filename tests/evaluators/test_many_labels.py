@@ -7,10 +7,9 @@ import random
 import pytest
 
 from biasboard.ground.errors import DataError
-from evaluators.metric import TableSource
+from evaluators.metric import RecordTable, TableSource
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.tasks.images.image_classification_task import TASK
-from evaluators.tasks.labels.metric_variants import LabelTable
 from schemas.documents.record import Record
 from tests.evaluators import label_oracle
 from tests.evaluators.label_data import simple
@@ -35,7 +34,7 @@ def records(k: int) -> list[Record]:
     return found
 
 
-def values_of(table: LabelTable) -> dict[str, tuple[float | None, str | None]]:
+def values_of(table: RecordTable) -> dict[str, tuple[float | None, str | None]]:
     source = TableSource(table)
     found = {one.name: one.value_of(source, {}) for one in metric_definitions("image_classification")}
     return {name: (one.value, one.reason) for name, one in found.items()}

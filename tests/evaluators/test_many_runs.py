@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from evaluators.task import load_task, prompt_of
+from evaluators.task import Asked, load_task, prompt_of
 from tests import commands
 from tests.evaluators import word_problems
 from tests.evaluators.invoking import evaluators
@@ -110,7 +110,9 @@ def test_json_is_alone_on_standard_output(one: Path, tmp_path: Path) -> None:
 def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_path: Path) -> None:
     # The answers to the first dataset alone: the second has other items too.
     task = load_task("coreference")
-    requests = [request for item in made_items(4) for request in task.requests(item, task.prompts["intrinsic-v1"])]
+    requests = [
+        request for item in made_items(4) for request in task.requests(item, Asked(task.prompts["intrinsic-v1"]))
+    ]
     lines = [json.dumps({"request_sha256": request.sha256, "option_logprobs": [-1.0, -2.0]}) for request in requests]
     (tmp_path / "answers.jsonl").write_text("\n".join(lines), encoding="utf-8")
     replay = [

@@ -10,7 +10,8 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.benchmark import load_benchmark
-from evaluators.tasks.own_questions.option_cues import Question, predicted_options
+from evaluators.task import Asked
+from evaluators.tasks.own_questions.option_cues import CueQuestion, predicted_options
 from evaluators.tasks.own_questions.own_question_task import TASK, question_in
 from schemas.items.own_question import OwnQuestion
 from tests.evaluators.test_own_questions import ITEM
@@ -46,7 +47,7 @@ def made_items(answer_of: Callable[[Sequence[str], random.Random], str | None], 
 
 def choices(items: Sequence[OwnQuestion], prompt: str) -> list[set[str | None]]:
     """Return what the baseline prefers for each item, over the places of the options; None for no preference."""
-    asked = [TASK.requests(item, TASK.prompts[prompt]) for item in items]
+    asked = [TASK.requests(item, Asked(TASK.prompts[prompt])) for item in items]
     answers = BEST_CUE.answers({request.sha256: request for of_item in asked for request in of_item})
 
     def chosen(request: Request) -> str | None:
@@ -94,11 +95,11 @@ def test_there_is_no_preference_without_a_right_answer_or_other_clusters() -> No
     texts = [replace(item, context=None, question=None) for item in made_items(lambda options, rng: options[0], n=12)]
     assert choices(texts, "whole-v1") == [{None}] * 12
     assert predicted_options([]) == []
-    two = [Question("Who?", ("a", "b"), "a", "1"), Question("When?", ("a", "b"), "b", "2")]
+    two = [CueQuestion("Who?", ("a", "b"), "a", "1"), CueQuestion("When?", ("a", "b"), "b", "2")]
     assert {*predicted_options(two)} <= {"a", "b", None}
 
 
 @pytest.mark.parametrize("prompt", ["letters-v1", "letters-generate-v1", "whole-v1"])
 def test_the_question_is_found_in_every_prompt(prompt: str) -> None:
-    for request in TASK.requests(ITEM, TASK.prompts[prompt]):
+    for request in TASK.requests(ITEM, Asked(TASK.prompts[prompt])):
         assert question_in(request.prompt, request.outcomes) == f"{ITEM.context}\n{ITEM.question}"

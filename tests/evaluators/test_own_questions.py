@@ -18,6 +18,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.commands.printed_results import _print_lines, _print_table
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.jackknife import SMALLEST
+from evaluators.task import Asked
 from evaluators.tasks.own_questions.own_question_table import ROLES
 from evaluators.tasks.own_questions.own_question_task import TASK
 from schemas.documents.record import Exchange, Reading, Record
@@ -224,7 +225,9 @@ def test_the_terminal_says_how_many_items_a_measure_counts_if_not_all(
 
 def test_each_option_stands_in_each_place_and_no_text_is_a_slot() -> None:
     requests = [
-        request for request in TASK.requests(ITEM, TASK.prompts["letters-v1"]) if isinstance(request, ChoiceRequest)
+        request
+        for request in TASK.requests(ITEM, Asked(TASK.prompts["letters-v1"]))
+        if isinstance(request, ChoiceRequest)
     ]
     assert {request.outcomes for request in requests} == {
         (*ITEM.options[first:], *ITEM.options[:first]) for first in range(3)
@@ -234,17 +237,17 @@ def test_each_option_stands_in_each_place_and_no_text_is_a_slot() -> None:
         "A. The florist\nB. Nobody can tell\nC. The baker\nAnswer:"
     )
     assert requests[1].options == (" A", " B", " C")
-    (written, *_) = TASK.requests(ITEM, TASK.prompts["letters-generate-v1"])
+    (written, *_) = TASK.requests(ITEM, Asked(TASK.prompts["letters-generate-v1"]))
     assert isinstance(written, GenerateRequest)
     assert written.prompt.endswith("C. Nobody can tell\nAnswer with the letter of one option.\nAnswer:")
-    (whole,) = TASK.requests(ITEM, TASK.prompts["whole-v1"])
+    (whole,) = TASK.requests(ITEM, Asked(TASK.prompts["whole-v1"]))
     assert isinstance(whole, ChoiceRequest)
     assert (whole.prompt.splitlines()[-1], whole.options[0]) == ("Answer:", " The baker")
     texts = replace(ITEM, context=None, question=None)
-    (alone,) = TASK.requests(texts, TASK.prompts["whole-v1"])
+    (alone,) = TASK.requests(texts, Asked(TASK.prompts["whole-v1"]))
     assert isinstance(alone, ChoiceRequest)
     assert (alone.prompt, alone.options) == ("", ITEM.options)
-    assert "Which of these is more likely?" in TASK.requests(texts, TASK.prompts["letters-v1"])[0].prompt
+    assert "Which of these is more likely?" in TASK.requests(texts, Asked(TASK.prompts["letters-v1"]))[0].prompt
 
 
 def test_baselines_are_given_the_same_facts_about_every_item() -> None:
@@ -258,7 +261,7 @@ def test_baselines_are_given_the_same_facts_about_every_item() -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_whoever_takes_one_side_or_none_is_a_useless_predictor(role: str) -> None:
     (baseline,) = (one for one in load_benchmark("own_questions").baselines if one.name == role)
-    for request in TASK.requests(ITEM, TASK.prompts["letters-v1"]):
+    for request in TASK.requests(ITEM, Asked(TASK.prompts["letters-v1"])):
         chances = [math.exp(value or 0.0) for value in baseline.answer(request).option_logprobs]
         assert isinstance(request, ChoiceRequest)
         assert dict(zip(request.outcomes, chances, strict=True))[getattr(ITEM, role)] == 1

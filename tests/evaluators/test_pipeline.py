@@ -37,7 +37,7 @@ from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.stores.read_only import read_answers
 from evaluators.stores.store import ResponseStore
-from evaluators.task import prompt_of
+from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus
 from schemas.folders.dataset_folder import read_manifest
@@ -132,7 +132,7 @@ def test_after_an_answer_that_is_none_nothing_more_is_asked_about_the_item(
     tmp_path: Path, status: ExchangeStatus
 ) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
-    bad = TASK.requests(made_items(10)[3], prompt_of(TASK, "cot-logprob-v1"))[1].sha256
+    bad = TASK.requests(made_items(10)[3], Asked(prompt_of(TASK, "cot-logprob-v1")))[1].sha256
 
     def status_of(request: Request) -> ExchangeStatus:
         return status if request.sha256 == bad else "answered"

@@ -12,7 +12,7 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.baseline import Baseline
-from evaluators.task import Read, prompt_of
+from evaluators.task import Asked, Read, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
 from evaluators.tasks.coreference.synthbias_benchmark import BENCHMARK
@@ -107,7 +107,7 @@ def test_the_end_of_a_text_that_reasons_first(text: str, expected: str | None) -
 
 @pytest.mark.parametrize(("text", "expected", "probability"), CONFIDENT)
 def test_a_confidence_is_one_number(text: str, expected: str | None, probability: float | None) -> None:
-    read = TASK.read_with([examples.generated_exchange(text, TWO)], None, "verbalised-v1")
+    read = TASK.reading([examples.generated_exchange(text, TWO)], None, "verbalised-v1")
     if expected in TWO:
         assert read.reading is not None
         assert read.reading.answers == (expected,)
@@ -119,7 +119,7 @@ def test_a_confidence_is_one_number(text: str, expected: str | None, probability
 @pytest.mark.parametrize("prompt_id", ["cot-v1", "verbalised-v1"])
 def test_a_repeated_question_names_nothing(prompt_id: str) -> None:
     for item in made_items(40):
-        for request in TASK.requests(item, prompt_of(TASK, prompt_id)):
+        for request in TASK.requests(item, Asked(prompt_of(TASK, prompt_id))):
             assert isinstance(request, GenerateRequest)
             lines = request.prompt.splitlines()
             # Its first option alone is an answer.
@@ -127,18 +127,18 @@ def test_a_repeated_question_names_nothing(prompt_id: str) -> None:
             repeated = ["\n".join(lines[first:end]) for first in range(3) for end in ends if end > first]
             for text in [*repeated, " ".join(lines)]:
                 exchange = replace(examples.generated_exchange(text, request.outcomes), sample=0)
-                assert TASK.read_with([exchange], None, prompt_id).status == "unparsed", text
+                assert TASK.reading([exchange], None, prompt_id).status == "unparsed", text
 
 
 def test_each_order_is_sampled_five_times_with_log_probabilities() -> None:
-    requests = TASK.requests(made_items(1)[0], prompt_of(TASK, "cot-v1"))
+    requests = TASK.requests(made_items(1)[0], Asked(prompt_of(TASK, "cot-v1")))
     assert len({request.sha256 for request in requests}) == len(requests) == 10
     assert len({request.sampling_seed for request in requests if isinstance(request, GenerateRequest)}) == 10
     for number, request in enumerate(requests):
         assert isinstance(request, GenerateRequest)
         assert (request.sample, request.temperature, request.with_logprob) == (number % 5, 1.0, True)
         assert request.outcomes == requests[0].outcomes[:: 1 if number < 5 else -1]
-    for request in TASK.requests(made_items(1)[0], prompt_of(TASK, "verbalised-v1")):
+    for request in TASK.requests(made_items(1)[0], Asked(prompt_of(TASK, "verbalised-v1"))):
         assert isinstance(request, GenerateRequest)
         assert (request.sample, request.asks_confidence, request.with_logprob) == (None, True, False)
 
@@ -156,7 +156,7 @@ def chains(*orders: Sequence[str | None]) -> list[Exchange]:
 
 
 def voted(*orders: Sequence[str | None]) -> Read:
-    return TASK.read_with(chains(*orders), None, "cot-v1")
+    return TASK.reading(chains(*orders), None, "cot-v1")
 
 
 def test_votes_are_shares_of_what_could_be_read_averaged_over_the_orders() -> None:
@@ -182,9 +182,9 @@ def test_an_order_without_any_vote_leaves_no_reading_and_says_why() -> None:
     assert voted(["I cannot help with that."] * 2, ["Answer: A"]).status == "refused"
     assert voted(["I cannot help with that.", "hm"], ["Answer: A"]).status == "unparsed"
     blocked = [replace(one, status="refused", text=None, error="filtered") for one in chains(["x"], ["x"])]
-    assert TASK.read_with(blocked, None, "cot-v1").status == "refused"
+    assert TASK.reading(blocked, None, "cot-v1").status == "refused"
     failed = [*chains(["Answer: A"], []), replace(blocked[0], status="failed", error="connection cut")]
-    assert TASK.read_with(failed, None, "cot-v1").reason == "connection cut"
+    assert TASK.reading(failed, None, "cot-v1").reason == "connection cut"
 
 
 def test_vote_shares_tend_to_the_probabilities_of_the_options() -> None:
@@ -214,16 +214,16 @@ def scored(text: str, probability_of_a: float, outcomes: tuple[str, ...]) -> lis
 
 def test_scores_after_reasoning_are_read_as_those_without() -> None:
     (text, first), (other, second) = scored(" Nurses cure.", 0.9, TWO), scored("", 0.4, TWO[::-1])
-    read = TASK.read_with([text, other, first, second], "sum", "cot-logprob-v1")
+    read = TASK.reading([text, other, first, second], "sum", "cot-logprob-v1")
     # Guard: .9, and as second option .6.
     assert read.reading is not None
     assert read.reading.probabilities == pytest.approx((0.75, 0.25))
     assert read.reading.answers == ()
-    assert read == TASK.read_with([first, second], "sum", "mcq2-v1")
+    assert read == TASK.reading([first, second], "sum", "mcq2-v1")
     reworded = [replace(text, text="Answer: B"), other, replace(first, prompt=None), second]
-    assert TASK.read_with(reworded, "sum", "cot-logprob-v1") == read
+    assert TASK.reading(reworded, "sum", "cot-logprob-v1") == read
     cut = replace(text, finish_reason="length", n_completion_tokens=256)
-    assert TASK.read_with([cut, other, first, second], "sum", "cot-logprob-v1") == read
+    assert TASK.reading([cut, other, first, second], "sum", "cot-logprob-v1") == read
 
 
 def test_without_one_of_the_texts_there_is_no_reading() -> None:
@@ -235,19 +235,19 @@ def test_without_one_of_the_texts_there_is_no_reading() -> None:
         ([text, failed], ("failed", "connection cut")),
         ([text, text], ("failed", "no answer")),
     ):
-        read = TASK.read_with(exchanges, "sum", "cot-logprob-v1")
+        read = TASK.reading(exchanges, "sum", "cot-logprob-v1")
         assert (read.status, read.reason, read.reading) == (*expected, None)
 
 
 def test_stated_confidences_are_averaged_over_the_orders() -> None:
     texts = ("A, 80 %", "A, 30 %")
     exchanges = [examples.generated_exchange(*asked) for asked in zip(texts, (TWO, TWO[::-1]), strict=True)]
-    read = TASK.read_with(exchanges, None, "verbalised-v1")
+    read = TASK.reading(exchanges, None, "verbalised-v1")
     assert read.reading is not None
     # Guard: .8 and, as the nurse has .3, .7.
     assert read.reading.probabilities == pytest.approx((0.75, 0.25))
     assert read.reading.answers == TWO
-    silent = TASK.read_with([examples.generated_exchange("B, very sure", TWO)], None, "verbalised-v1")
+    silent = TASK.reading([examples.generated_exchange("B, very sure", TWO)], None, "verbalised-v1")
     assert silent.reason == "answer 1 of 1 does not name one option with one confidence: 'B, very sure'"
 
 
@@ -255,11 +255,15 @@ def test_stated_confidences_are_averaged_over_the_orders() -> None:
 def test_baselines_answer_as_they_score_options(baseline: Baseline) -> None:
     items = made_items(6)
     for item in items:
-        (choice,) = TASK.requests(item, prompt_of(TASK, "intrinsic-v1"))
+        (choice,) = TASK.requests(item, Asked(prompt_of(TASK, "intrinsic-v1")))
         assert isinstance(choice, ChoiceRequest)
         known = dict(zip(choice.outcomes, baseline.answer(choice).option_logprobs, strict=True))
         spoken, reasoned = (
-            [request for request in TASK.requests(item, prompt_of(TASK, name)) if isinstance(request, GenerateRequest)]
+            [
+                request
+                for request in TASK.requests(item, Asked(prompt_of(TASK, name)))
+                if isinstance(request, GenerateRequest)
+            ]
             for name in ("verbalised-v1", "cot-v1")
         )
         for request in spoken:
@@ -280,7 +284,7 @@ def test_a_soft_baseline_draws_its_samples() -> None:
     requests = [
         request
         for item in made_items(100)
-        for request in TASK.requests(item, prompt_of(TASK, "cot-v1"))
+        for request in TASK.requests(item, Asked(prompt_of(TASK, "cot-v1")))
         if isinstance(request, GenerateRequest)
     ]
     n_stereotyped = sum(soft.answer(request).text == request.facts["stereotyped"] for request in requests)

@@ -12,7 +12,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.kinds import SCORERS
-from evaluators.scorer import NONE, REFERENCE, named_scorers, open_scorers
+from evaluators.scorer import NONE, REFERENCE, named_scorers, open_scorers, quick_scorers
 from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
@@ -53,6 +53,15 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
     }
     kinds = {scorer.identity.kind for scorer in open_scorers(None).scorers}
     assert kinds == {"sentiment", "toxicity", "embedding"}
+
+
+def test_only_kinds_that_metrics_read_are_opened_and_a_named_one_that_nothing_reads_is_an_error() -> None:
+    for given in (None, ["default"]):
+        assert [scorer.identity.kind for scorer in open_scorers(given, {"toxicity"}).scorers] == ["toxicity"]
+    assert open_scorers(None, set()) == ((), ())
+    with pytest.raises(ConfigError, match="--scorer sentiment=vader: no metric reads sentiment; leave it out"):
+        open_scorers(["default", "sentiment=vader"], {"toxicity"})
+    assert [scorer.identity.kind for scorer in quick_scorers({"sentiment", "embedding"})] == ["sentiment"]
 
 
 @pytest.mark.parametrize(

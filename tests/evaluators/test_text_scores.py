@@ -18,10 +18,11 @@ import pytest
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
+from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.runs.measure.finish import TextScoring, scoring_after
 from evaluators.runs.measure.measuring import score_records
-from evaluators.tasks.pronouns.continuation_task import TASK
-from evaluators.text_scores import TextScores, read_scores, score_texts, write_scores
+from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable
+from evaluators.text_scores import NO_SCORES, TextScores, read_scores, score_texts, write_scores
 from schemas.documents.result import ScoresFile
 from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha256
 from schemas.files import contract, row_files
@@ -154,6 +155,20 @@ def test_a_run_without_texts_to_score_has_no_file(tmp_path: Path) -> None:
     # The next scoring drops them, and the file with them.
     assert score_records(tmp_path, [RecordColumns.of(records)], "continuation").scores is None
     assert not list(tmp_path.iterdir())
+
+
+def test_a_metric_of_scores_takes_a_plain_version_and_has_no_value_without_them() -> None:
+    loudness: MetricDefinition[ContinuationTable] = mean_metric(
+        "loudness", lambda table: table.toxicities, task="continuation", scorer="toxicity", description="Made."
+    )
+    records = recorded(TASK, sentences("Kim sold {pos} car."), lambda item: [" and left."])
+    scored = TASK.scored_table(records, score_texts(TASK.texts(records), [MadeScorer("toxicity", length)]))
+    label = scored.scores.label("toxicity")
+    assert loudness.facts_on(scored, is_suite=False)[:2] == (f"1.0+{label}", None)
+    joined = replace(loudness, version="1.0+detector-1")
+    assert joined.facts_on(scored, is_suite=False).version == f"1.0+detector-1.{label}"
+    facts = loudness.facts_on(TASK.scored_table(records, NO_SCORES), is_suite=False)
+    assert facts[:2] == ("1.0", "no toxicity scores: biasboard rescore RUN --scorer toxicity=lexicon")
 
 
 def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1", text: str = "one") -> TextScore:

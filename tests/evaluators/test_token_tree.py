@@ -14,17 +14,17 @@ from evaluators.backends.transformers.packed_scoring import (
     prefix_groups,
     trees_of,
 )
-from evaluators.models.tokenizer import Rows
+from evaluators.models.tokenizer import TokenRows
 
 
-def rows_of(context: list[int], *options: list[int]) -> Rows:
-    return Rows(tuple([*context, *option] for option in options), len(context), 0)
+def rows_of(context: list[int], *options: list[int]) -> TokenRows:
+    return TokenRows(tuple([*context, *option] for option in options), len(context), 0)
 
 
-def texts_with_headers(n: int) -> list[Rows | None]:
+def texts_with_headers(n: int) -> list[TokenRows | None]:
     """Two long headers, each with many endings, and a few loose texts."""
     headers = [list(range(40)), list(range(100, 160))]
-    made: list[Rows | None] = [
+    made: list[TokenRows | None] = [
         rows_of([*headers[number % 2], 1000 + number % 7, 2000 + number], [1, 2], [1, 3], [4]) for number in range(n)
     ]
     return [*made, rows_of([5000 + n, 7], [1], [2]), None]
@@ -47,7 +47,7 @@ def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> Non
 def test_a_prefix_is_shared_by_its_group_and_leaves_the_last_token_of_each_context(
     shapes: list[tuple[list[int], int, int]],
 ) -> None:
-    encoded: list[Rows | None] = [
+    encoded: list[TokenRows | None] = [
         rows_of([*(digit for digit in head for _ in range(20)), *[7] * n, 8 + tail], [1], [2])
         for head, n, tail in shapes
     ]
@@ -64,9 +64,9 @@ def test_a_prefix_is_shared_by_its_group_and_leaves_the_last_token_of_each_conte
 
 def test_contexts_that_go_on_together_become_one_tree_within_its_limit() -> None:
     sentence = list(range(30))
-    encoded: list[Rows | None] = [rows_of([*sentence, 50 + order], [1], [2]) for order in range(6)]
+    encoded: list[TokenRows | None] = [rows_of([*sentence, 50 + order], [1], [2]) for order in range(6)]
     assert trees_of(PrefixGroup(tuple(range(6)), 0), encoded) == [(0, 1, 2, 3, 4, 5)]
-    long: list[Rows | None] = [
+    long: list[TokenRows | None] = [
         rows_of([*sentence, *range(100 * order, 100 * order + 300)], [1], [2]) for order in range(3)
     ]
     assert trees_of(PrefixGroup((0, 1, 2), 0), long) == [(0,), (1,), (2,)]

@@ -17,7 +17,7 @@ from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.task import prompt_of
+from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
@@ -36,7 +36,7 @@ def merging_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def requests_of(prompt_id: str, n_pairs: int = 40) -> list[ChoiceRequest]:
     prompt = prompt_of(TASK, prompt_id)
-    requests = [request for item in made_items(n_pairs) for request in TASK.requests(item, prompt)]
+    requests = [request for item in made_items(n_pairs) for request in TASK.requests(item, Asked(prompt))]
     return [request for request in requests if isinstance(request, ChoiceRequest)]
 
 

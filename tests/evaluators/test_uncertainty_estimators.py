@@ -32,7 +32,7 @@ def record_of(item: CoreferenceItem, orders: Sequence[Sequence[Chain]]) -> Recor
             text = "no idea" if outcome is None else f"Reason {sample}.\nAnswer: {'AB'[order.index(outcome)]}"
             exchange = replace(examples.generated_exchange(text, order), sample=sample, n_completion_tokens=N_TOKENS)
             exchanges.append(replace(exchange, text_logprob=None if logprob is None else logprob * N_TOKENS))
-    read, facts = TASK.read_with(exchanges, None, "cot-v1"), TASK.facts(item)
+    read, facts = TASK.reading(exchanges, None, "cot-v1"), TASK.facts(item)
     return replace(
         examples.record(),
         item_id=item.item_id,
@@ -93,7 +93,7 @@ def test_a_text_that_is_sampled_again_adds_no_mass() -> None:
     again = replace(
         record, exchanges=tuple(exchange for exchange in record.exchanges for _ in range(2 - (exchange.sample or 0)))
     )
-    read = TASK.read_with(again.exchanges, None, "cot-v1").reading
+    read = TASK.reading(again.exchanges, None, "cot-v1").reading
     assert read is not None
     # The likelihoods are the probabilities, though two of three votes are for the reference.
     assert max(read.probabilities) == pytest.approx(2 / 3)

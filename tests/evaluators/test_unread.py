@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from typer.testing import Result
 
 from evaluators.runs.measure.unread_answers import refusal_lines, remedy
-from evaluators.task import load_task
+from evaluators.task import Asked, load_task
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
@@ -131,7 +131,7 @@ def test_the_example_of_refusals_refuses_and_a_limit_is_said_to_give_no_rank(tmp
     answers = [
         {"request_sha256": request.sha256, "text": DECLINED if number else "A"}
         for item in items
-        for number, request in enumerate(task.requests(item, prompt))
+        for number, request in enumerate(task.requests(item, Asked(prompt)))
     ]
     replayed = tmp_path / "answers.jsonl"
     replayed.write_text("\n".join(map(json.dumps, answers)), encoding="utf-8")

@@ -13,14 +13,14 @@ from evaluators.models.option_trie import (
     questions,
     split_wide,
 )
-from evaluators.models.tokenizer import Rows
+from evaluators.models.tokenizer import TokenRows
 from tests.commands import run
 
 END = 2
 # Options 5, 5 6 and 7 8 after the context 1 3; option 9 after the same; option 5 after another.
-SHARED = Rows(([1, 3, 5], [1, 3, 5, 6], [1, 3, 7, 8]), 2, 0)
-SAME_CONTEXT = Rows(([1, 3, 9], [1, 3, 5]), 2, 0)
-OTHER_CONTEXT = Rows(([1, 4, 5], [1, 4, 6]), 2, 0)
+SHARED = TokenRows(([1, 3, 5], [1, 3, 5, 6], [1, 3, 7, 8]), 2, 0)
+SAME_CONTEXT = TokenRows(([1, 3, 9], [1, 3, 5]), 2, 0)
+OTHER_CONTEXT = TokenRows(([1, 4, 5], [1, 4, 6]), 2, 0)
 ALL = (SHARED, SAME_CONTEXT, OTHER_CONTEXT)
 
 

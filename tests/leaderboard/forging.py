@@ -100,7 +100,7 @@ def forge(
     records = change(list(read_records(places.honest / "records.parquet")))
     result = read_result(places.honest)
     task, prompt = load_task("coreference"), sampled or result.signature.prompt
-    read = [task.read_with(record.exchanges, normalisation, prompt) for record in records]
+    read = [task.reading(record.exchanges, normalisation, prompt) for record in records]
     records = [
         replace(record, status=one.status, reason=one.reason, reading=one.reading)
         for record, one in zip(records, read, strict=True)

@@ -16,7 +16,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
 from evaluators.backend_options import BackendOptions
-from evaluators.benchmark import Context
+from evaluators.benchmark import ShownContext
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.run_options import RunOptions
 from leaderboard.benchmark_figures import Shown
@@ -144,7 +144,7 @@ def test_another_list_than_the_identity_names_is_refused(root: Path, tmp_path: P
 def test_figures_show_adapters_as_a_way_to_change_their_model(root: Path) -> None:
     found = load([Root(root / "runs", "local")], KeyBook(None, root / "datasets"), Memory(None))
     (subject,) = subjects_of(tables_of(assemble(found.entries), "superni"))
-    for prompt, context in ((NO_EXAMPLES, Context(0, None)), (SOME_EXAMPLES, Context(8, 0))):
+    for prompt, context in ((NO_EXAMPLES, ShownContext(0, None)), (SOME_EXAMPLES, ShownContext(8, 0))):
         for model, with_adapters in (("tiny-llama", False), ("tiny-llama-LoRA", True)):
             metrics = json.loads((run_of(root, prompt, model) / "result.json").read_text(encoding="utf-8"))["metrics"]
             (stored,) = (one["value"] for one in metrics if one["name"] == "bias_score" and not one["group"])
@@ -153,8 +153,8 @@ def test_figures_show_adapters_as_a_way_to_change_their_model(root: Path) -> Non
             assert shown.value == pytest.approx(stored, abs=1e-12)
     # A result that stands in two tables counts once, and a mean needs all of its results: one set of eight was asked.
     twice = subject._replace(entries=(*subject.entries, *subject.entries))
-    assert twice.metric(Shown("", "bias_score", contexts=(Context(8, 0),))) is not None
-    assert subject.metric(Shown("", "bias_score", contexts=(Context(8, 0), Context(8, 1)))) is None
+    assert twice.metric(Shown("", "bias_score", contexts=(ShownContext(8, 0),))) is not None
+    assert subject.metric(Shown("", "bias_score", contexts=(ShownContext(8, 0), ShownContext(8, 1)))) is None
     assert subject._replace(adapted=None).metric(Shown("", "bias_score", with_adapters=True)) is None
 
 

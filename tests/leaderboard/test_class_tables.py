@@ -13,6 +13,7 @@ import pytest
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure.measuring import read_inputs
 from evaluators.task import load_task
+from evaluators.task_abilities import ReportsLabels
 from leaderboard.pages.class_tables import class_table
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
@@ -94,6 +95,7 @@ def test_it_is_the_same_from_the_memory_and_without_texts(entry: Entry, tmp_path
     task, inputs = load_task("classification"), read_inputs(entry.folder, entry.result)
     (records,) = verified_parts(entry.folder, entry.result)
     bare = without_texts(records, with_prompts=False, with_requests=False)
+    assert isinstance(task, ReportsLabels)
     assert task.class_report(bare, inputs) == task.class_report(records, inputs)
 
 

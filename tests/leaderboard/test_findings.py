@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluators.metric import TableSource
-from evaluators.runs.measure.baseline_gate import Lead
+from evaluators.runs.measure.baseline_gate import LeadOverBaseline
 from evaluators.tasks.labels.classification_metrics import METRICS
 from evaluators.tasks.labels.label_answers import label_answers
 from evaluators.tasks.labels.label_tables import SuiteTable
@@ -307,7 +307,7 @@ def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
         assert all(re.fullmatch(r"benchmarks/[a-z]+\.html", page) for _, page in finding.pages)
 
 
-def _far_above(lead: Lead) -> Lead:
+def _far_above(lead: LeadOverBaseline) -> LeadOverBaseline:
     return lead._replace(difference=0.5, low=0.4, high=0.6)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from evaluators.task import PartReport
+from evaluators.task_abilities import PartReport
 from leaderboard.pages.part_values import PartOfResult, PartValue
 from leaderboard.pages.rendering import make_view
 from leaderboard.pages.suites import SuiteView

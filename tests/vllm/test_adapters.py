@@ -19,7 +19,7 @@ from evaluators.adapter_set import base_identity
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.vllm_backend import open_backend
 from evaluators.models.model_files import find_model
-from evaluators.models.tokenizer import Rows
+from evaluators.models.tokenizer import TokenRows
 from schemas.documents.adapters import PUBLISHED, Adapters, BaseModel, TrainedAdapter, TrainingData
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.files import contract
@@ -74,7 +74,7 @@ def test_an_adapter_changes_the_answers_as_its_weights_say(
     request = choices(2)[1]
     (response,) = all_answers_of(backend, [request])
     rows = backend.tokenizer.rows(request)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, TokenRows)
     without, expected = logprobs(load_plain(made_llama), rows), logprobs(adapted(made_llama, weights), rows)
     assert max(abs(one - other) for one, other in zip(expected, without, strict=True)) > 0.1
     assert response.option_logprobs == pytest.approx(expected, abs=1e-3)
@@ -143,7 +143,7 @@ def test_each_request_is_answered_with_the_adapter_that_it_names(made_llama: Pat
     asked = [replace(request, adapter=name) for name in ("left/k0", "right/k0", "left/k0")]
     answers = all_answers_of(backend, asked)
     rows = backend.tokenizer.rows(request)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, TokenRows)
     for one, answer in zip(asked, answers, strict=True):
         expected = logprobs(adapted(made_llama, contexts[str(one.adapter)]), rows)
         assert answer.option_logprobs == pytest.approx(expected, abs=1e-3)
@@ -153,7 +153,7 @@ def test_each_request_is_answered_with_the_adapter_that_it_names(made_llama: Pat
         all_answers_of(backend, [request])
 
 
-def logprobs(network: Any, rows: Rows) -> list[float]:
+def logprobs(network: Any, rows: TokenRows) -> list[float]:
     return [plain_logprob(network, ids, rows.n_context) for ids in rows.ids]
 
 

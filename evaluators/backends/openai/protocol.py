@@ -47,7 +47,7 @@ def chat_tokens(tokenizer: ModelTokenizer | None, prompt: str) -> int | None:
     return len(ids) + _CHAT_FRAME
 
 
-class Usage(NamedTuple):
+class TokenUsage(NamedTuple):
     """The token counts that an endpoint reports; None if it does not."""
 
     n_prompt: int | None
@@ -56,11 +56,11 @@ class Usage(NamedTuple):
     """Number of prompt tokens that came from the endpoint's cache; 0 if it does not say."""
 
 
-def usage(data: Mapping[str, Any]) -> Usage:
+def usage(data: Mapping[str, Any]) -> TokenUsage:
     """Return the token counts that a reply reports."""
     counts = data.get("usage")
     if not isinstance(counts, Mapping):
-        return Usage(None, None, 0)
+        return TokenUsage(None, None, 0)
     details = counts.get("prompt_tokens_details")
     cached = count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
     n_completion = count(counts.get("completion_tokens"))
@@ -68,7 +68,7 @@ def usage(data: Mapping[str, Any]) -> Usage:
     # Some leave the tokens of thinking out of the completion, and count them in the total alone.
     if n_prompt is not None and n_total is not None and n_total >= n_prompt:
         n_completion = max(n_completion or 0, n_total - n_prompt)
-    return Usage(n_prompt, n_completion, cached or 0)
+    return TokenUsage(n_prompt, n_completion, cached or 0)
 
 
 def total_usage(replies: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:

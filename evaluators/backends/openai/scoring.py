@@ -51,7 +51,7 @@ from evaluators.models.option_trie import (
     option_logprobs,
     split_wide,
 )
-from evaluators.models.tokenizer import ModelTokenizer, Rows, n_common_tokens
+from evaluators.models.tokenizer import ModelTokenizer, TokenRows, n_common_tokens
 
 # Temperature 1 leaves log-probabilities unchanged even where a server applies sampling parameters to them. Even an echo
 # generates a token, because llama-cpp-python reads max_tokens 0 as no limit.
@@ -113,7 +113,7 @@ class _Completions:
             check_refusal(choice)
         return found
 
-    def _rows(self, request: ChoiceRequest, n_further: int) -> Rows:
+    def _rows(self, request: ChoiceRequest, n_further: int) -> TokenRows:
         """Return the token ids of a request, if they leave room for some further tokens in the model's context."""
         context = self.generation.context_tokens
         rows = self._tokenizer.rows(request, None if context is None else context - n_further)
@@ -143,7 +143,7 @@ class OptionTrie(_Completions):
             for call in self._prompts([list(node) for node in nodes], {**flags, "logprob_token_ids": ids})
         ]
 
-    def _groups(self, rows: Rows) -> list[tuple[list[Node], list[int]]]:
+    def _groups(self, rows: TokenRows) -> list[tuple[list[Node], list[int]]]:
         """Group the nodes by call, each group with the union of the tokens that may follow its nodes.
 
         A call has a single list of tokens. A node with too many successors is in several groups.

@@ -17,7 +17,7 @@ import numpy as np
 from biasboard.ground.errors import import_extra
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.transformers.load import context_tokens_of, n_embedded
-from evaluators.backends.transformers.sampling import Drawn, draw, n_choices
+from evaluators.backends.transformers.sampling import DrawnToken, draw, n_choices
 from evaluators.models.tokenizer import ModelTokenizer, unknown_token
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _CHUNK_PROBABILITIES = 2**24
 
 
 @dataclass(eq=False)
-class Draft:
+class UnfinishedText:
     """A request and the tokens generated for it so far."""
 
     index: int
@@ -122,7 +122,9 @@ class Draft:
         return str(text)
 
 
-def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokenizer: ModelTokenizer) -> Draft | str:
+def start(
+    index: int, request: GenerateRequest, network: PreTrainedModel, tokenizer: ModelTokenizer
+) -> UnfinishedText | str:
     """Return an empty draft, or an error message if the request cannot be answered."""
     prompt = tokenizer.context_ids(request.prompt)
     context_tokens = context_tokens_of(network)
@@ -139,7 +141,7 @@ def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokeni
         if len(prompt) >= context_tokens:
             return f"the prompt takes {len(prompt)} tokens, the model {context_tokens}; nothing is left for an answer"
         max_new = min(max_new, context_tokens - len(prompt))
-    return Draft(index, request, prompt, max_new, end_tokens(network, tokenizer), tokenizer)
+    return UnfinishedText(index, request, prompt, max_new, end_tokens(network, tokenizer), tokenizer)
 
 
 def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset[int]:
@@ -151,10 +153,10 @@ def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset
 
 def next_tokens(
     logits: Tensor,
-    drafts: Sequence[Draft],
+    drafts: Sequence[UnfinishedText],
     *,
     rounding: float = 0.0,
-    exact: Callable[[Draft, Tensor], Tensor | None] | None = None,
+    exact: Callable[[UnfinishedText, Tensor], Tensor | None] | None = None,
 ) -> list[int | None]:
     """Return the next token of each draft; None if its logits are not finite.
 
@@ -196,7 +198,7 @@ def next_tokens(
     return [token if finite else None for token, finite in zip(tokens, is_finite, strict=True)]
 
 
-def _drawn(logits: Tensor, drafts: Sequence[Draft], rounding: float) -> Drawn:
+def _drawn(logits: Tensor, drafts: Sequence[UnfinishedText], rounding: float) -> DrawnToken:
     """Draw the next token of each draft with its own random numbers."""
     torch = import_extra("torch", "hf")
     if logits.device.type == "mps":  # MPS has no float64.

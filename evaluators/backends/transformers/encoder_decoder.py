@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, Request, Response, Sent, ask_in_batches
-from evaluators.backends.transformers.decoding import Draft, Vocabulary, end_tokens, next_tokens
+from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, end_tokens, next_tokens
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, n_embedded
 from evaluators.backends.transformers.plain_scoring import padded
 from evaluators.models.encoding import encode
-from evaluators.models.tokenizer import ModelTokenizer, Rows, n_common_tokens, unknown_token
+from evaluators.models.tokenizer import ModelTokenizer, TokenRows, n_common_tokens, unknown_token
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +33,7 @@ class _Encoded(NamedTuple):
 
     prompt: list[int]
     """Ids that the encoder reads."""
-    rows: Rows
+    rows: TokenRows
     """Ids that the decoder reads: its start token, what it has begun with, and an option."""
 
     @property
@@ -108,7 +108,7 @@ class EncoderDecoder:
         for option, ids in zip(request.options, options, strict=True):
             if len(ids) == n_common:
                 return f"option '{option}' has no tokens of its own"
-        encoded = _Encoded(self._prompt_ids(question), Rows(tuple(options), n_common, len(context) - n_common))
+        encoded = _Encoded(self._prompt_ids(question), TokenRows(tuple(options), n_common, len(context) - n_common))
         limit = context_tokens_of(self.network)
         if limit is not None and encoded.size > limit:
             return f"the prompt or an option takes {encoded.size} tokens, the model {limit}"
@@ -197,7 +197,9 @@ class EncoderDecoder:
         if request.max_tokens < 1:
             return Response(status="failed", error=f"max_tokens is {request.max_tokens}; ask for at least 1")
         most = request.max_tokens if limit is None else min(request.max_tokens, limit - 1)
-        draft = Draft(index, request, [self._start_id], most, end_tokens(self.network, self.tokenizer), self.tokenizer)
+        draft = UnfinishedText(
+            index, request, [self._start_id], most, end_tokens(self.network, self.tokenizer), self.tokenizer
+        )
         try:
             with torch.inference_mode():
                 self._decode(draft, prompt, vocabulary)
@@ -208,7 +210,7 @@ class EncoderDecoder:
             return draft.response
         return replace(draft.response, n_prompt_tokens=len(prompt))
 
-    def _decode(self, draft: Draft, prompt: list[int], vocabulary: Vocabulary) -> None:
+    def _decode(self, draft: UnfinishedText, prompt: list[int], vocabulary: Vocabulary) -> None:
         """Generate tokens until the text ends, and add its log-probability if it is asked for."""
         torch = import_extra("torch", "hf")
         device, past, logprobs = self.network.device, None, []

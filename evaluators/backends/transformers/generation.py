@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
-from evaluators.backends.transformers.decoding import Draft, Vocabulary, next_tokens, start
+from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, next_tokens, start
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import OUT_OF_MEMORY
 from evaluators.backends.transformers.next_logits import SingleDecoder, Slots, difference_of, plain_logits, try_sharing
@@ -53,7 +53,7 @@ def generate(
     tokenizer: ModelTokenizer,
     requests: Sequence[Request],
     missing: frozenset[int],
-    limits: Limits,
+    limits: GenerationLimits,
     *,
     settings: dict[str, str],
 ) -> Events:
@@ -73,12 +73,12 @@ def generate(
     Yields:
         Events as from :meth:`evaluators.backend.Backend.ask`.
     """
-    drafts: list[Draft] = []
+    drafts: list[UnfinishedText] = []
     failed: dict[int, Response] = {}
     for index, request in enumerate(requests):
         if isinstance(request, GenerateRequest):
             draft = start(index, request, network, tokenizer)
-            if isinstance(draft, Draft):
+            if isinstance(draft, UnfinishedText):
                 drafts.append(draft)
             elif index in missing:
                 failed[index] = Response(status="failed", error=draft)
@@ -111,7 +111,7 @@ def generate(
         yield event
 
 
-def _in_groups(events: Iterable[Draft | Sent | None]) -> Events:
+def _in_groups(events: Iterable[UnfinishedText | Sent | None]) -> Events:
     """Yield answers in groups, so that they are stored often but not one by one; pass on other events.
 
     Args:
@@ -132,21 +132,23 @@ def _in_groups(events: Iterable[Draft | Sent | None]) -> Events:
         yield Answers(group, time.perf_counter() - begun)
 
 
-def _with_logprobs(network: PreTrainedModel, events: Iterable[Draft | Sent | None]) -> Iterator[Draft | Sent | None]:
+def _with_logprobs(
+    network: PreTrainedModel, events: Iterable[UnfinishedText | Sent | None]
+) -> Iterator[UnfinishedText | Sent | None]:
     """Add the log-probability of each ended text that was asked with it; pass on other events.
 
     It comes from one more pass over the text alone: summed up while decoding, its last digits would depend on the texts
     beside it, and so on where a run was stopped.
     """
     for event in events:
-        if isinstance(event, Draft) and event.request.with_logprob:
+        if isinstance(event, UnfinishedText) and event.request.with_logprob:
             response = event.response
             if response is not None and response.status == "answered":
                 event.response = replace(response, text_logprob=_text_logprob(network, event))
         yield event
 
 
-def _text_logprob(network: PreTrainedModel, draft: Draft) -> float | None:
+def _text_logprob(network: PreTrainedModel, draft: UnfinishedText) -> float | None:
     """Return the log-probability of all generated tokens in nats; None if the pass does not fit into memory."""
     torch = import_extra("torch", "hf")
     # The last token is predicted, and predicts nothing that is asked for.
@@ -164,7 +166,7 @@ def _text_logprob(network: PreTrainedModel, draft: Draft) -> float | None:
     return min(math.fsum(values), 0.0)
 
 
-def _one_by_one(decoder: SingleDecoder, waiting: Iterable[Draft]) -> Iterator[Draft | Sent]:
+def _one_by_one(decoder: SingleDecoder, waiting: Iterable[UnfinishedText]) -> Iterator[UnfinishedText | Sent]:
     torch = import_extra("torch", "hf")
     for draft in waiting:
         yield Sent(1)
@@ -182,8 +184,8 @@ class _Continuous:
 
     slots: Slots
     vocabulary: Vocabulary
-    waiting: deque[Draft]
-    limits: Limits
+    waiting: deque[UnfinishedText]
+    limits: GenerationLimits
     """Limits on what runs side by side; reduced if it does not fit into memory."""
     rounding: float
     """Largest effect of the batch on a logit, in nats; raised if a larger one is measured."""
@@ -196,7 +198,7 @@ class _Continuous:
     n_unsure: int = 0
     """Number of doubtful tokens that were not computed alone, so that rounding may have decided them."""
 
-    def run(self) -> Iterator[Draft | Sent | None]:
+    def run(self) -> Iterator[UnfinishedText | Sent | None]:
         """Yield each draft when it has ended, and None after every pass, so that the caller can check the time."""
         while self.waiting or self.slots.drafts:
             group = self._next_group()
@@ -207,12 +209,12 @@ class _Continuous:
             yield from self._ended_by_pass(group)
             yield None
 
-    def _next_group(self) -> list[Draft]:
+    def _next_group(self) -> list[UnfinishedText]:
         """Take the next drafts that fit next to those being decoded and into one pass.
 
         While few rows are free, none is taken, because waiting for more is faster.
         """
-        group: list[Draft] = []
+        group: list[UnfinishedText] = []
         n_running = len(self.slots.drafts)
         longest = max((draft.max_total for draft in self.slots.drafts), default=0)
         n_prompt = 0
@@ -230,7 +232,7 @@ class _Continuous:
             group.append(self.waiting.popleft())
         return group
 
-    def _ended_by_pass(self, group: list[Draft]) -> list[Draft]:
+    def _ended_by_pass(self, group: list[UnfinishedText]) -> list[UnfinishedText]:
         """Start a group of drafts or, if it is empty, compute the next token of every running draft.
 
         Returns:
@@ -254,7 +256,7 @@ class _Continuous:
         self.slots.release(ended)
         return ended
 
-    def _choose(self, drafts: Sequence[Draft], logits: Tensor) -> None:
+    def _choose(self, drafts: Sequence[UnfinishedText], logits: Tensor) -> None:
         """Choose the next token of each draft."""
         self.n_decoded += len(drafts)
         masked = self.vocabulary.masked(logits)
@@ -262,7 +264,7 @@ class _Continuous:
         for draft, token in zip(drafts, tokens, strict=True):
             draft.take(token)
 
-    def _logits_alone(self, draft: Draft, shared: Tensor) -> Tensor | None:
+    def _logits_alone(self, draft: UnfinishedText, shared: Tensor) -> Tensor | None:
         """Return the logits of a draft computed alone, whatever else runs; None if too many tokens are doubtful.
 
         In half precision, rounding decides too often for this to help.
@@ -276,7 +278,7 @@ class _Continuous:
         self.rounding = max(self.rounding, _MARGIN * difference_of(shared[0], alone[0]).largest)
         return alone
 
-    def _make_room(self, drafts: list[Draft]) -> list[Draft]:
+    def _make_room(self, drafts: list[UnfinishedText]) -> list[UnfinishedText]:
         """Return all drafts to the queue and halve the limit on what runs side by side.
 
         Returns:
@@ -287,7 +289,7 @@ class _Continuous:
             drafts[0].fail(OUT_OF_MEMORY)
             return drafts
         n_tokens = len(drafts) * max(draft.max_total for draft in drafts) // 2
-        self.limits = Limits(n_tokens, self.limits.n_rows, min(self.limits.n_prefilled, n_tokens))
+        self.limits = GenerationLimits(n_tokens, self.limits.n_rows, min(self.limits.n_prefilled, n_tokens))
         logger.warning("out of memory with %d texts side by side; halving it", len(drafts))
         self.waiting.extendleft(reversed(drafts))
         self.n_interrupted += len(drafts)
@@ -303,7 +305,7 @@ _BUFFER_FACTOR = 1.25
 """Size of the buffer of keys and values in relation to the columns in use."""
 
 
-class Limits(NamedTuple):
+class GenerationLimits(NamedTuple):
     """The limits on what is generated side by side."""
 
     n_tokens: int
@@ -314,7 +316,7 @@ class Limits(NamedTuple):
     """Maximum number of prompt tokens, padding included, in one pass; a single prompt may exceed it."""
 
 
-def limits_for_texts(network: PreTrainedModel, device: str, n_scored: int, wanted: int | None) -> Limits:
+def limits_for_texts(network: PreTrainedModel, device: str, n_scored: int, wanted: int | None) -> GenerationLimits:
     """Return the limits for a model, given the currently free memory.
 
     Args:
@@ -324,14 +326,14 @@ def limits_for_texts(network: PreTrainedModel, device: str, n_scored: int, wante
         wanted: Maximum number of tokens chosen by the user; None to derive it from the free memory.
     """
     if wanted is not None:
-        return Limits(wanted, None, wanted)
+        return GenerationLimits(wanted, None, wanted)
     # Not the budget of scoring, with which a CPU decoded only four texts at a time.
     kind = device.partition(":")[0]
     n_bytes, free = bytes_per_token(network), _free_bytes(device)
     if n_bytes is None or free is None:
-        return Limits(n_scored, None, n_scored)
+        return GenerationLimits(n_scored, None, n_scored)
     n_tokens = int(free * _MEMORY_SHARE.get(kind, 0.25) / (n_bytes * _BUFFER_FACTOR))
-    return Limits(max(n_scored, n_tokens), _MOST_ROWS.get(kind, 128), n_scored)
+    return GenerationLimits(max(n_scored, n_tokens), _MOST_ROWS.get(kind, 128), n_scored)
 
 
 def bytes_per_token(network: PreTrainedModel) -> int | None:

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 OUT_OF_MEMORY = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
 
 
-class Loaded(NamedTuple):
+class LoadedModel(NamedTuple):
     """A model on its device, and its tokenizer."""
 
     files: ModelFiles
@@ -48,7 +48,7 @@ class Loaded(NamedTuple):
         return context_tokens_of(self.network)
 
 
-def load_model(model: str, options: BackendOptions) -> Loaded:
+def load_model(model: str, options: BackendOptions) -> LoadedModel:
     """Load a causal language model and its tokenizer onto a device.
 
     Args:
@@ -96,7 +96,7 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
     # AutoModelForCausalLM also loads encoders such as BERT, with no more than a warning.
     if not has_encoder:
         check_causal(network)
-    return Loaded(
+    return LoadedModel(
         files=files,
         network=network,
         tokenizer=tokenizer,

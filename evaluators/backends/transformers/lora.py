@@ -31,11 +31,11 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.adapter_set import SETTINGS, WEIGHTS, base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.load import Loaded, load_model
+from evaluators.backends.transformers.load import LoadedModel, load_model
 from evaluators.backends.transformers.plain_scoring import PlainScorer
 from evaluators.models.pretrained import refusals
-from evaluators.models.tokenizer import Rows
-from evaluators.trainer import Context, Likelihoods, Trainer
+from evaluators.models.tokenizer import TokenRows
+from evaluators.trainer import Likelihoods, Trainer, TrainingContext
 from schemas.documents.adapters import BaseModel, Hyperparameters
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ _EPSILON = 1e-8
 class LoraTrainer(Trainer):
     """A causal language model for which LoRA adapters are trained."""
 
-    loaded: Loaded
+    loaded: LoadedModel
     end_id: int
     _slot: AdapterSlot = field(init=False, repr=False)
 
@@ -293,11 +293,11 @@ class LoraTrainer(Trainer):
         return self.loaded.tokenizer.needed_tokens([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1
 
     @override
-    def check(self, context: Context) -> None:
+    def check(self, context: TrainingContext) -> None:
         self._rows(context)
 
     @override
-    def train(self, context: Context, folder: Path) -> Likelihoods:
+    def train(self, context: TrainingContext, folder: Path) -> Likelihoods:
         torch, rows = import_extra("torch", "hf"), self._rows(context)
         seed = _seed(self.hyperparameters.seed, context.name)
         torch.manual_seed(seed)
@@ -327,7 +327,7 @@ class LoraTrainer(Trainer):
             )
         return Likelihoods(before, after)
 
-    def _rows(self, context: Context) -> list[Rows]:
+    def _rows(self, context: TrainingContext) -> list[TokenRows]:
         """Return the token ids of the prompt and right label of each item.
 
         Raises:
@@ -348,7 +348,7 @@ class LoraTrainer(Trainer):
             labels.append(rows._replace(ids=(rows.ids[lesson.option],)))
         return labels
 
-    def _mean_logprob(self, rows: Sequence[Rows]) -> float:
+    def _mean_logprob(self, rows: Sequence[TokenRows]) -> float:
         """Return the mean over items of the log-probability of label and end token, in nats."""
         scorer = PlainScorer(self.loaded.network, self.end_id, _BATCH_TOKENS)
         scores = []
@@ -357,7 +357,7 @@ class LoraTrainer(Trainer):
                 scores += [score.logprob + (score.end_logprob or 0.0) for score in of_row]
         return math.fsum(scores) / len(scores)
 
-    def _fit(self, rows: Sequence[Rows], weights: list[Any], rng: np.random.Generator, name: str) -> None:
+    def _fit(self, rows: Sequence[TokenRows], weights: list[Any], rng: np.random.Generator, name: str) -> None:
         torch, settings = import_extra("torch", "hf"), self.hyperparameters
         optimizer = torch.optim.AdamW(
             weights,
@@ -388,7 +388,7 @@ class LoraTrainer(Trainer):
         context: AbstractContextManager[Any] = torch.autocast("cuda", dtype=torch.bfloat16)
         return context
 
-    def _loss(self, rows: Rows) -> Any:
+    def _loss(self, rows: TokenRows) -> Any:
         """Return the mean negative log-probability of the tokens of a label and of the end token."""
         torch, network = import_extra("torch", "hf"), self.loaded.network
         ids = [*rows.ids[0], self.end_id]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import import_extra
 from biasboard.ground.plain_text import one_line
-from evaluators.backends.transformers.decoding import Draft, Vocabulary, next_tokens
+from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, next_tokens
 from evaluators.backends.transformers.last_layers import last_position_only, output_layer_at
 from evaluators.backends.transformers.load import precision_of
 from evaluators.backends.transformers.packed_scoring import obstacle
@@ -41,7 +41,7 @@ class Slots:
     """A set of drafts that are decoded together."""
 
     network: PreTrainedModel
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[UnfinishedText] = field(default_factory=list)
     """Draft of each row."""
     _lengths: list[int] = field(default_factory=list)
     """Number of tokens in each row whose keys and values are kept: all but the last token of the text."""
@@ -50,7 +50,7 @@ class Slots:
     # Texts begin at the first column. When they were aligned at their ends, a longer new text moved all others to the
     # right, and free rows had to be computed too.
 
-    def add(self, drafts: Sequence[Draft]) -> Tensor:
+    def add(self, drafts: Sequence[UnfinishedText]) -> Tensor:
         """Assign rows to drafts; return the logits of the next token of each, shape (n, vocabulary)."""
         torch = import_extra("torch", "hf")
         texts = list(dict.fromkeys(tuple(draft.ids) for draft in drafts))
@@ -96,7 +96,7 @@ class Slots:
         self._lengths = [length + 1 for length in self._lengths]
         return logits
 
-    def release(self, drafts: Sequence[Draft]) -> None:
+    def release(self, drafts: Sequence[UnfinishedText]) -> None:
         """Free the rows of drafts."""
         torch = import_extra("torch", "hf")
         with torch.inference_mode():
@@ -197,7 +197,7 @@ class SingleDecoder:
     _keeps_state: bool | None = None
     """True if the state can be reused; None until tested at the second token of the first text."""
 
-    def decode(self, draft: Draft) -> None:
+    def decode(self, draft: UnfinishedText) -> None:
         """Generate tokens until the text ends."""
         torch = import_extra("torch", "hf")
         kept: dict[str, Any] = {}
@@ -250,7 +250,7 @@ class Sharing(NamedTuple):
     """Largest difference to the log-probability of a token, in nats."""
 
 
-def try_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing:
+def try_sharing(network: PreTrainedModel, longest: UnfinishedText, shortest: UnfinishedText) -> Sharing:
     """Decode a few tokens side by side and alone, and compare their logits.
 
     Args:
@@ -271,14 +271,14 @@ def try_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sh
         return Sharing(f"{type(network).__name__} fails on it ({one_line(error, most=100)})")
 
 
-def _compare_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing:
+def _compare_sharing(network: PreTrainedModel, longest: UnfinishedText, shortest: UnfinishedText) -> Sharing:
     """Compare a long and a short text decoded together with each of them decoded alone."""
     long, short, replacement = _without_end(longest), _without_end(shortest), _without_end(longest)
     _, cache = prefill(network, [long.prompt])
     if reason := _obstacle_in_cache(cache, len(long.prompt), longest.max_total):
         return Sharing(reason)
     slots = Slots(network)
-    differences: list[Difference] = []
+    differences: list[LogitDifference] = []
     # All that can happen to a text: the short one joins while the long one is decoded, and then another one replaces
     # the long one.
     for newcomer in (long, short, replacement):
@@ -297,14 +297,14 @@ def _compare_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) 
     return Sharing(None, max(difference.largest for difference in differences))
 
 
-def _without_end(draft: Draft) -> Draft:
+def _without_end(draft: UnfinishedText) -> UnfinishedText:
     """Return a draft of the same text that continues for a few tokens without ending."""
     prompt = draft.prompt[: max(1, draft.max_total - _N_TRIED)]
     request = replace(draft.request, stop=(), temperature=0.0)
-    return Draft(draft.index, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
+    return UnfinishedText(draft.index, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
 
 
-def _compare_and_extend(network: PreTrainedModel, draft: Draft, logits: Tensor) -> Difference:
+def _compare_and_extend(network: PreTrainedModel, draft: UnfinishedText, logits: Tensor) -> LogitDifference:
     """Return the difference of logits from those of the text alone, and add a token to the draft."""
     expected = plain_logits(network, draft.ids)
     draft.take(int(expected.argmax()))
@@ -315,7 +315,7 @@ def _tolerance(network: PreTrainedModel) -> float:
     return _TOLERANCES.get(precision_of(network), _TOLERANCES["float32"])
 
 
-class Difference(NamedTuple):
+class LogitDifference(NamedTuple):
     """The difference between two computations of the log-probabilities of the next token, in nats."""
 
     of_top: float
@@ -324,14 +324,14 @@ class Difference(NamedTuple):
     """Largest difference of any token."""
 
 
-def difference_of(logits: Tensor, expected: Tensor) -> Difference:
+def difference_of(logits: Tensor, expected: Tensor) -> LogitDifference:
     """Compare two computations of the logits of the next token, each of shape (vocabulary,)."""
     torch = import_extra("torch", "hf")
     computed, reference = (torch.log_softmax(values.float(), dim=-1) for values in (logits, expected))
     top = reference.topk(min(_N_COMPARED_TOKENS, len(reference))).indices
     # Equal values include minus infinity, whose difference is no number.
     differences = torch.where(computed == reference, 0.0, (computed - reference).abs())
-    return Difference(float(differences[top].mean()), float(differences.max()))
+    return LogitDifference(float(differences[top].mean()), float(differences.max()))
 
 
 def _obstacle_in_cache(cache: Any, n_tokens: int, longest: int) -> str | None:

@@ -20,8 +20,8 @@ from biasboard.ground.plain_text import one_line
 from evaluators.backend import Answers, ChoiceRequest, Events, Request, Response, Sent
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, n_embedded
 from evaluators.backends.transformers.packed_scoring import PackedScorer, obstacle
-from evaluators.backends.transformers.plain_scoring import Batch, PlainScorer, Score
-from evaluators.models.tokenizer import ModelTokenizer, Rows, unknown_token
+from evaluators.backends.transformers.plain_scoring import Batch, OptionScore, PlainScorer
+from evaluators.models.tokenizer import ModelTokenizer, TokenRows, unknown_token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -42,7 +42,7 @@ _BATCH_LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
 T = TypeVar("T")
 
 
-class _Choice(NamedTuple):
+class _PackingChoice(NamedTuple):
     """The choice between packed and plain scoring for a block of requests."""
 
     longest: int
@@ -68,7 +68,8 @@ class OptionScorer:
     settings: dict[str, str]
     """Settings of the result, in which the choice is recorded."""
     choices: dict[str, str] = field(default_factory=dict, repr=False)
-    """Choices between packed and plain scoring in this run: JSON of a :class:`_Choice`, by the hash of the requests."""
+    """Choices between packed and plain scoring in this run, as JSON of :class:`_PackingChoice`, by the hash of the
+    requests."""
     keep: Callable[[str, str], None] | None = field(default=None, repr=False)
     """Function that stores such a choice for a resumed run; None to forget it."""
 
@@ -80,13 +81,13 @@ class OptionScorer:
         asked = [request for request in requests if isinstance(request, ChoiceRequest)]
         if self.tokenizer.added_start is not None and not all(request.prompt for request in asked):
             self.settings["start_token"] = self.tokenizer.added_start
-        encoded: list[Rows | None] = [None] * len(requests)
+        encoded: list[TokenRows | None] = [None] * len(requests)
         failed: dict[int, Response] = {}
         for index, rows in zip(
             choices, self.tokenizer.rows_of_all(asked, context_tokens_of(self.network)), strict=True
         ):
             reason = rows if isinstance(rows, str) else unknown_token(rows.ids, n_embedded(self.network))
-            if isinstance(rows, Rows) and reason is None:
+            if isinstance(rows, TokenRows) and reason is None:
                 encoded[index] = rows
             elif index in missing:
                 failed[index] = Response(status="failed", error=reason)
@@ -105,7 +106,7 @@ class OptionScorer:
                 yield Answers(responses, time.perf_counter() - start)
 
     def _answer(
-        self, scorer: PackedScorer | PlainScorer, batch: Batch, encoded: Sequence[Rows | None]
+        self, scorer: PackedScorer | PlainScorer, batch: Batch, encoded: Sequence[TokenRows | None]
     ) -> dict[int, Response]:
         """Score one batch. If memory runs out, score its halves, down to single requests."""
         torch = import_extra("torch", "hf")
@@ -134,7 +135,7 @@ class OptionScorer:
         return {index: answer for half in halves for index, answer in self._answer(scorer, half, encoded).items()}
 
     def _planned(
-        self, encoded: Sequence[Rows | None], hashes: Sequence[str]
+        self, encoded: Sequence[TokenRows | None], hashes: Sequence[str]
     ) -> tuple[PackedScorer | PlainScorer, list[Batch]]:
         """Choose how options are scored, record it in the settings, and plan the batches.
 
@@ -184,7 +185,7 @@ class OptionScorer:
         key = strict_json.sha256([self.device, dict(self.packages), list(hashes)])
         # The key covers all requests of the block, not the missing ones, so that a resumed run finds its choice.
         if key not in self.choices:
-            earlier = [_Choice(**json.loads(text)) for text in self.choices.values()]
+            earlier = [_PackingChoice(**json.loads(text)) for text in self.choices.values()]
             # A comparison costs several passes, so it is repeated only where texts get longer, since limits of
             # positions and windows appear there.
             longest_packed = max((choice.longest for choice in earlier if choice.left_out is None), default=0)
@@ -192,20 +193,20 @@ class OptionScorer:
             self.choices[key] = json.dumps({"longest": longest, "left_out": reason})
             if self.keep is not None:
                 self.keep(key, self.choices[key])
-        return _Choice(**json.loads(self.choices[key])).left_out
+        return _PackingChoice(**json.loads(self.choices[key])).left_out
 
 
-class _Sample(NamedTuple):
+class _RowSample(NamedTuple):
     """A sample of requests that share one row."""
 
-    requests: list[Rows]
+    requests: list[TokenRows]
     n_prefix: int
     compared: list[int]
     """Indices of the requests that are also scored by plain scoring."""
 
 
 def difference(
-    packed: PackedScorer, plain: PlainScorer, encoded: Sequence[Rows | None], plan: Sequence[Batch], precision: str
+    packed: PackedScorer, plain: PlainScorer, encoded: Sequence[TokenRows | None], plan: Sequence[Batch], precision: str
 ) -> str | None:
     """Return why packed scoring is unreliable for these requests; None if it agrees with plain scoring.
 
@@ -245,7 +246,7 @@ def difference(
     return None
 
 
-def _planned_samples(encoded: Sequence[Rows | None], plan: Sequence[Batch]) -> Iterator[_Sample]:
+def _planned_samples(encoded: Sequence[TokenRows | None], plan: Sequence[Batch]) -> Iterator[_RowSample]:
     trees = [(tree, batch.n_prefix) for batch in plan for tree in batch.rows]
     # Batches begin with their widest row.
     widest = max(
@@ -255,10 +256,10 @@ def _planned_samples(encoded: Sequence[Rows | None], plan: Sequence[Batch]) -> I
     fullest = max(trees, key=lambda entry: len(entry[0]))
     for tree, n_prefix in dict.fromkeys([widest, fullest, trees[-1]]):
         requests = [rows for index in tree if (rows := encoded[index]) is not None]
-        yield _Sample(requests, n_prefix, sorted({0, len(requests) - 1}))
+        yield _RowSample(requests, n_prefix, sorted({0, len(requests) - 1}))
 
 
-def _made_up_sample(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
+def _made_up_sample(encoded: Sequence[TokenRows | None]) -> Iterator[_RowSample]:
     """Yield one row of made-up texts that diverge early: a short text after two long ones.
 
     Some models use the position in the row as the position in the text, or attend to a fixed number of positions in the
@@ -271,16 +272,16 @@ def _made_up_sample(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
     head, rest = list(longest[:_N_SHARED_TOKENS]), list(longest[_N_SHARED_TOKENS:])
     long = [[*head, *rest], [*head, *reversed(rest)]]
     short = [*head, *rest[len(rest) // 2 :], *rest[: len(rest) // 2]][: 3 * _N_SHARED_TOKENS]
-    requests = [Rows((text,), len(text) - 1, 0) for text in long]
-    requests.append(Rows((short,), _N_SHARED_TOKENS + 1, 0))
-    yield _Sample(requests, _N_SHARED_TOKENS, [1, 2])
+    requests = [TokenRows((text,), len(text) - 1, 0) for text in long]
+    requests.append(TokenRows((short,), _N_SHARED_TOKENS + 1, 0))
+    yield _RowSample(requests, _N_SHARED_TOKENS, [1, 2])
 
 
 def _first_and_last(values: Sequence[T]) -> list[T]:
     return [values[index] for index in sorted({0, len(values) - 1})]
 
 
-def _gap(score: Score, reference: Score) -> float:
+def _gap(score: OptionScore, reference: OptionScore) -> float:
     """Return the larger of the differences between two scores of an option and of the end token after it, in nats."""
     pairs = [(score.logprob, reference.logprob), (score.end_logprob or 0.0, reference.end_logprob or 0.0)]
     # Equal infinities count as no difference; subtracting them would give NaN.

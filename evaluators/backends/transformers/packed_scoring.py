@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.last_layers import WantedToken, last_position_only, wanted_logprobs
-from evaluators.backends.transformers.plain_scoring import Batch, Score, padded
-from evaluators.models.tokenizer import Rows
+from evaluators.backends.transformers.plain_scoring import Batch, OptionScore, padded
+from evaluators.models.tokenizer import TokenRows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -49,12 +49,12 @@ class PrefixGroup(NamedTuple):
     computed with the options, which it predicts."""
 
 
-def context_of(rows: Rows) -> tuple[int, ...]:
+def context_of(rows: TokenRows) -> tuple[int, ...]:
     """Return the token ids that all options of a request begin with."""
     return tuple(rows.ids[0][: rows.n_context])
 
 
-def prefix_groups(encoded: Sequence[Rows | None]) -> list[PrefixGroup]:
+def prefix_groups(encoded: Sequence[TokenRows | None]) -> list[PrefixGroup]:
     """Group requests by the prefix of their contexts, so that as few tokens as possible are computed.
 
     Args:
@@ -118,7 +118,7 @@ def _split(shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop
     return _Split(n_saved, [*(group for part in below for group in part.groups), *([(rest, n_prefix)] if rest else [])])
 
 
-def trees_of(group: PrefixGroup, encoded: Sequence[Rows | None]) -> list[tuple[int, ...]]:
+def trees_of(group: PrefixGroup, encoded: Sequence[TokenRows | None]) -> list[tuple[int, ...]]:
     """Arrange the requests of a group in trees.
 
     Neighbours are in one tree if their contexts share enough tokens beyond the prefix.
@@ -220,7 +220,7 @@ class PackedScorer:
     _prefix: Any = field(default=None, repr=False)
     """Keys and values of the last prefix, per layer."""
 
-    def plan(self, encoded: Sequence[Rows | None]) -> list[Batch]:
+    def plan(self, encoded: Sequence[TokenRows | None]) -> list[Batch]:
         """Plan batches of rows of similar length, longest first, each within the token budget after padding.
 
         Args:
@@ -233,7 +233,7 @@ class PackedScorer:
         for group in prefix_groups(encoded):
             sizes = {}
             for tree in trees_of(group, encoded):
-                built = _Row(
+                built = _PackedRow(
                     [rows for index in tree if (rows := encoded[index]) is not None], group.n_prefix, self.end_id
                 )
                 sizes[tree] = (len(built.tree.tokens), len(built.wanted))
@@ -252,7 +252,7 @@ class PackedScorer:
             batches.append(Batch(tuple(batch), group.n_prefix))
         return batches
 
-    def score(self, trees: Sequence[Sequence[Rows]], n_prefix: int = 0) -> list[list[Score]]:
+    def score(self, trees: Sequence[Sequence[TokenRows]], n_prefix: int = 0) -> list[list[OptionScore]]:
         """Score the options of requests in one forward pass.
 
         Args:
@@ -263,7 +263,7 @@ class PackedScorer:
             Score of each option, per request in the order of ``trees``.
         """
         torch = import_extra("torch", "hf")
-        rows = [_Row(requests, n_prefix, self.end_id) for requests in trees]
+        rows = [_PackedRow(requests, n_prefix, self.end_id) for requests in trees]
         width = max(len(row.tree.tokens) for row in rows)
         device = self.network.device
         sees = np.ones((len(rows), 1, width, n_prefix + width), dtype=np.bool_)
@@ -310,10 +310,10 @@ class PackedScorer:
         return self._prefix
 
 
-class _Row:
+class _PackedRow:
     """A tree of requests, and the tokens whose log-probabilities are wanted at its nodes."""
 
-    def __init__(self, requests: Sequence[Rows], n_prefix: int, end_id: int | None) -> None:
+    def __init__(self, requests: Sequence[TokenRows], n_prefix: int, end_id: int | None) -> None:
         self.tree = TokenTree(n_prefix)
         self._end_id = end_id
         self._paths: list[list[list[tuple[int, int]]]] = []
@@ -330,7 +330,7 @@ class _Row:
             self._paths.append(options)
             self.wanted.extend(pair for option in options for pair in option)
 
-    def scores(self, logprobs: dict[WantedToken, float], index: int) -> list[list[Score]]:
+    def scores(self, logprobs: dict[WantedToken, float], index: int) -> list[list[OptionScore]]:
         """Return the score of each option, per request.
 
         Args:
@@ -343,7 +343,7 @@ class _Row:
             for pairs in options:
                 values = [logprobs[WantedToken(index, node, token)] for node, token in pairs]
                 end = None if self._end_id is None else values.pop()
-                scores.append(Score(sum(values), end))
+                scores.append(OptionScore(sum(values), end))
             of_requests.append(scores)
         return of_requests
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
-from evaluators.models.tokenizer import Rows
+from evaluators.models.tokenizer import TokenRows
 
 if TYPE_CHECKING:
     import torch
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class Score(NamedTuple):
+class OptionScore(NamedTuple):
     """Log-probability of an option, and of the end token after it, in nats."""
 
     logprob: float
@@ -47,7 +47,7 @@ class PlainScorer:
     end_id: int | None
     batch_tokens: int
 
-    def plan(self, encoded: Sequence[Rows | None]) -> list[Batch]:
+    def plan(self, encoded: Sequence[TokenRows | None]) -> list[Batch]:
         """Plan batches of requests of similar length, longest first, each within the token budget after padding.
 
         Args:
@@ -68,7 +68,7 @@ class PlainScorer:
             n_rows += len(rows_of[index].ids)
         return [Batch(tuple((index,) for index in batch)) for batch in batches]
 
-    def score(self, trees: Sequence[Sequence[Rows]], n_prefix: int = 0) -> list[list[Score]]:
+    def score(self, trees: Sequence[Sequence[TokenRows]], n_prefix: int = 0) -> list[list[OptionScore]]:
         """Score the options of requests in one forward pass.
 
         Args:
@@ -98,6 +98,9 @@ class PlainScorer:
                 wanted_logprobs(self.network, arguments, wanted, shape=(len(flat), ids.shape[1]), whole_last_layer=True)
             )
         return [
-            [Score(sum(next(values) for _ in row[rows.n_context :]), next(values) if end else None) for row in rows.ids]
+            [
+                OptionScore(sum(next(values) for _ in row[rows.n_context :]), next(values) if end else None)
+                for row in rows.ids
+            ]
             for rows in requests
         ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Drawn(NamedTuple):
+class DrawnToken(NamedTuple):
     """Tokens drawn at random, one per row."""
 
     tokens: list[int]
@@ -33,7 +33,7 @@ def n_choices(n_tokens: int) -> int:
     return max(1, (n_tokens - 1).bit_length())
 
 
-def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, rounding: float) -> Drawn:
+def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, rounding: float) -> DrawnToken:
     """Draw a token per row.
 
     Args:
@@ -62,7 +62,7 @@ def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, ro
     return drawn
 
 
-def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: Tensor) -> Drawn:
+def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: Tensor) -> DrawnToken:
     """Draw a token per row by choosing between halves of the ids.
 
     Args:
@@ -92,7 +92,7 @@ def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: T
         for each in ranges:
             each.choose(is_right)
         low = torch.where(is_right, middle, low)
-    return Drawn(low[:, 0].tolist(), doubtful[:, 0].tolist())
+    return DrawnToken(low[:, 0].tolist(), doubtful[:, 0].tolist())
 
 
 class _Range:

@@ -36,7 +36,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
 from evaluators.backends.transformers.generation import generate, limits_for_texts
-from evaluators.backends.transformers.load import Loaded, context_tokens_of, device_name, load_model
+from evaluators.backends.transformers.load import LoadedModel, context_tokens_of, device_name, load_model
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.option_scoring import OptionScorer
 from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
@@ -245,7 +245,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     )
 
 
-def _identity(loaded: Loaded, options: BackendOptions, chosen: ChosenAdapters) -> dict[str, str | None]:
+def _identity(loaded: LoadedModel, options: BackendOptions, chosen: ChosenAdapters) -> dict[str, str | None]:
     """Return everything about the model that can change an answer."""
     identity = {
         "backend": "transformers",

@@ -34,14 +34,14 @@ class Dispatched(NamedTuple):
     number: int
 
 
-class Finished(NamedTuple):
+class WorkFinished(NamedTuple):
     """An event: an engine has computed a :class:`Work`."""
 
     number: int
     done: Done
 
 
-Event: TypeAlias = Dispatched | Finished
+Event: TypeAlias = Dispatched | WorkFinished
 
 
 class Pool(Protocol):
@@ -66,7 +66,7 @@ class InProcess:
         """Compute the work in order."""
         for number, work in works:
             yield Dispatched(number)
-            yield Finished(number, self._engine.compute(work))
+            yield WorkFinished(number, self._engine.compute(work))
 
 
 class _Worker(NamedTuple):
@@ -173,7 +173,7 @@ class Workers:
             if isinstance(outcome, BaseException):
                 raise outcome
             if ticket in running:
-                yield Finished(running.pop(ticket).number, outcome)
+                yield WorkFinished(running.pop(ticket).number, outcome)
 
     def _after_death(self, task: _Task) -> _Task:
         task = task._replace(n_deaths=task.n_deaths + 1)

@@ -60,7 +60,7 @@ from evaluators.models.thinking_aloud import (
     obstacles_of,
     thinking_tokens_of,
 )
-from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, unknown_token
+from evaluators.models.tokenizer import ModelTokenizer, TokenRows, load_tokenizer, unknown_token
 from schemas.documents.result import Model
 
 OPTIONS = (
@@ -89,7 +89,7 @@ class _Prepared(NamedTuple):
 
     indices: list[int]
     """Indices of the requests among all requests."""
-    encoded: list[Rows | Continuation | str]
+    encoded: list[TokenRows | Continuation | str]
     """Tokens to score or to continue for each request, or an error message if it cannot be computed."""
     work: Work
 
@@ -203,7 +203,7 @@ class VllmBackend(Backend):
         encoded = [
             self._continuation(request) if isinstance(request, GenerateRequest) else next(scored) for request in asked
         ]
-        rows = [request for request in encoded if isinstance(request, Rows)]
+        rows = [request for request in encoded if isinstance(request, TokenRows)]
         nodes = questions(
             rows, end_id=self.tokenizer.end_id if self.with_end else None, context_tokens=self.specs.context_tokens
         )
@@ -242,7 +242,7 @@ class VllmBackend(Backend):
             else:
                 yield self._scored(asked, done)
 
-    def _scored(self, rows: Rows, done: Done) -> Response:
+    def _scored(self, rows: TokenRows, done: Done) -> Response:
         logprobs = option_logprobs(rows, done.logprobs)
         ends: tuple[float | None, ...] = (None,) * len(logprobs)
         if self.with_end and self.tokenizer.end_id is not None:

@@ -269,7 +269,7 @@ def _naming(option: str, request: GenerateRequest, plan: Plan, where: str) -> st
 
     def read(text: str) -> str | None:
         exchange = exchange_of(request, Response(status="answered", text=text), show_prompt=True, chat=False)
-        reading = plan.task.read_with([exchange], plan.normalisation, plan.prompt.id).reading
+        reading = plan.task.reading([exchange], plan.normalisation, plan.prompt.id).reading
         if reading is None or 1 not in reading.probabilities:
             return None
         return reading.outcomes[reading.probabilities.index(1)]

@@ -25,7 +25,9 @@ from evaluators.backend import ChoiceRequest
 from evaluators.runs.measure.finish import locked_folder
 from evaluators.runs.plan.plan import Plan, shown_examples
 from evaluators.runs.plan.selection import SelectedPart
-from evaluators.trainer import Context, Lesson, Trainer
+from evaluators.task import Asked
+from evaluators.task_abilities import TrainsAdapters
+from evaluators.trainer import Lesson, Trainer, TrainingContext
 from schemas.documents.adapters import Adapters, TrainedAdapter, TrainingData
 from schemas.documents.base import SCHEMA_VERSION, from_values
 from schemas.documents.item_shape import Item
@@ -82,20 +84,20 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
     return open_adapters(str(out))
 
 
-def _contexts(plans: Sequence[Plan], trainer: Trainer) -> Iterator[Context]:
+def _contexts(plans: Sequence[Plan], trainer: Trainer) -> Iterator[TrainingContext]:
     for plan in plans:
         for part in plan.selection.parts:
             yield _context(plan, part, trainer)
 
 
-def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
+def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> TrainingContext:
     """Return the context of a config under a prompt, with the items to train on.
 
     Raises:
         ConfigError: the task trains no adapters, or the config has too few items or an item without a right option.
     """
     task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
-    if task.examples_split is None or not task.trains_adapters:
+    if not isinstance(task, TrainsAdapters):
         raise ConfigError(f"task '{task.name}' trains no adapters; name a dataset whose task shows examples")
     pool, examples = part.items_of(task.examples_split), shown_examples(part, task, prompt)
     chosen = task.training_items(pool, prompt, examples, n_items) if pool else ()
@@ -104,16 +106,11 @@ def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
             f"an adapter is trained on {n_items} items of split '{task.examples_split}' that prompt '{prompt.id}' does "
             f"not show, and config '{part.config}' has {len(chosen)} of them; take another prompt or config"
         )
-    count_tokens = trainer.count_tokens if prompt.max_prompt_tokens is not None else None
-    return Context(
+    asked = Asked(prompt, examples, trainer.count_tokens if prompt.max_prompt_tokens is not None else None)
+    return TrainingContext(
         part.config,
         prompt.id,
-        tuple(
-            _lesson(
-                part.config, item, task.facts(item).target, task.requests_with(item, prompt, examples, count_tokens)
-            )
-            for item in chosen
-        ),
+        tuple(_lesson(part.config, item, task.facts(item).target, task.requests(item, asked)) for item in chosen),
     )
 
 
@@ -206,7 +203,7 @@ def _complete(out: Path) -> dict[str, TrainedAdapter]:
     return adapters
 
 
-def _train(out: Path, context: Context, trainer: Trainer) -> TrainedAdapter:
+def _train(out: Path, context: TrainingContext, trainer: Trainer) -> TrainedAdapter:
     """Train the adapter of a context, and print how much more probable the labels became."""
     start = time.perf_counter()
     with replacing_folder(out / context.name) as folder:

@@ -72,7 +72,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         # Earlier cost counts against --max-cost. The earlier choice between packed and plain scoring is kept: made anew
         # on the remaining items, it could differ and change last digits within one run.
         backend.begin(RunContext(folder / _STATE, spent, store.choices(), store.keep_choice))
-        asking = _Asking(plan, backend, _Stores(store, shared), options)
+        asking = _RunInProgress(plan, backend, _Stores(store, shared), options)
         shared_bar = None if options.advance is None else nullcontext(options.advance)
         with shared_bar or progress(folder.name, plan.selection.n_items) as advance:
             # Lazy: the model is asked about each part just before the part's records are written.
@@ -140,7 +140,7 @@ class _Stores(NamedTuple):
 
 
 @dataclass
-class _Asking:
+class _RunInProgress:
     """Asks a plan part by part, and sums up requests, tokens and failures."""
 
     plan: Plan

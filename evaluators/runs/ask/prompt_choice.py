@@ -17,6 +17,7 @@ from evaluators.runs.plan.plan import Plan, why_no_message, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.runs.plan.selection import sampled
 from evaluators.task import Prompt, Task, prompt_of
+from evaluators.task_abilities import ShowsExamples
 
 _N_SAMPLED = 64
 """Number of items by which prompts are judged to be too long."""
@@ -61,7 +62,7 @@ def prompt_groups(
     if named:
         return [_prompts(task, name, contexts) for name in named]
     names = dict.fromkeys(
-        (prompt.protocol if task.examples_split is not None else None) or prompt.id
+        (prompt.protocol if isinstance(task, ShowsExamples) else None) or prompt.id
         for prompt in task.prompts.values()
         if prompt.requires != "import"
     )
@@ -80,7 +81,7 @@ def usual_prompts(task: Task, contexts: Sequence[str] | None = None) -> Sequence
         ConfigError: the protocol has no such context, or the task shows no examples.
     """
     first = prompt_of(task, None)
-    return _prompts(task, (first.protocol if task.examples_split is not None else None) or first.id, contexts)
+    return _prompts(task, (first.protocol if isinstance(task, ShowsExamples) else None) or first.id, contexts)
 
 
 def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[Prompt]:
@@ -91,7 +92,7 @@ def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[
         name: A prompt or a protocol.
         contexts: The contexts that the user chooses; None without a choice.
     """
-    if task.examples_split is None:
+    if not isinstance(task, ShowsExamples):
         if contexts is not None:
             raise ConfigError(f"--contexts {','.join(contexts)}: task '{task.name}' shows no examples; leave it out")
         return [prompt_of(task, name)]
@@ -103,7 +104,7 @@ def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[
 
 def protocols(task: Task) -> frozenset[str | None]:
     """Return the protocols of a task whose prompts show examples; empty for other tasks."""
-    is_shown = task.examples_split is not None
+    is_shown = isinstance(task, ShowsExamples)
     return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
 
 

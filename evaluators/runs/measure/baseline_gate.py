@@ -26,6 +26,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.jackknife import Deviations, deviations_of, half_width_of
 from evaluators.statistics.unread_samples import settled
 from evaluators.task import Task, load_task, prompt_of
+from evaluators.task_abilities import table_of
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Metric, Result, Signature
 from schemas.files import contract
@@ -73,7 +74,7 @@ _KNOWN: dict[str, tuple[Reference, ...]] = {}
 """References computed in this process, by the hash of what they depend on."""
 
 
-class Lead(NamedTuple):
+class LeadOverBaseline(NamedTuple):
     """The difference between a model and a baseline on the same items."""
 
     baseline: str
@@ -97,23 +98,23 @@ class Lead(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class GateStanding:
     """How a model compares with the baselines in the metric of a gate."""
 
     metric: Metric
     """The model's value over the answers that were scored."""
     worst: float | None
     """The same with every missing answer counted as wrong, by which the model is judged; None if there is no value."""
-    leads: tuple[Lead, ...]
+    leads: tuple[LeadOverBaseline, ...]
     """The differences from all baselines that can answer such items, the smallest first."""
 
     @property
-    def judged(self) -> tuple[Lead, ...]:
+    def judged(self) -> tuple[LeadOverBaseline, ...]:
         """The differences from the baselines that do not solve the items."""
         return tuple(lead for lead in self.leads if not lead.solves)
 
     @property
-    def solvers(self) -> tuple[Lead, ...]:
+    def solvers(self) -> tuple[LeadOverBaseline, ...]:
         """The differences from the baselines that solve the items, and thereby say that these cannot show skill."""
         return tuple(lead for lead in self.leads if lead.solves)
 
@@ -184,7 +185,7 @@ class GateCheck:
         metrics = frozenset({self.gate.metric})
         # A vote that missing answers could turn is a missing answer.
         parts = (settled(part, self._task.unread_answers) for part in parts)
-        table = self._task.table_of_parts(parts, NO_INPUTS, is_suite=is_suite, metrics=metrics)
+        table = table_of(self._task, parts, NO_INPUTS, is_suite=is_suite, metrics=metrics)
         return TableSource(table, is_suite=is_suite)
 
     @property
@@ -231,12 +232,12 @@ class GateCheck:
         sums = source.statistics(self._definition, {}).cluster_sums
         return Reference(baseline, self._definition.compute(source, {}), sums)
 
-    def standing(self, references: Sequence[Reference]) -> Standing:
+    def standing(self, references: Sequence[Reference]) -> GateStanding:
         """Compare the model of these records with baselines."""
         metric = self._definition.compute(self._source, {})
         defined = [reference for reference in references if reference.metric.value is not None]
         if metric.value is None or not defined:
-            return Standing(metric=metric, worst=metric.value, leads=())
+            return GateStanding(metric=metric, worst=metric.value, leads=())
         # A model must not pass by leaving out what it would get wrong. Baselines answer everything, so each cluster has
         # as many answers as the baseline with most in it, and the model's missing ones count as wrong.
         sums = self._source.statistics(self._definition, {}).cluster_sums
@@ -247,20 +248,22 @@ class GateCheck:
         deviations = self._deviations(counted)
         leads = [self._lead(reference, value, deviations) for reference in defined]
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
-        return Standing(metric=metric, worst=value, leads=tuple(order))
+        return GateStanding(metric=metric, worst=value, leads=tuple(order))
 
     def _deviations(self, sums: FloatArray) -> Deviations | str:
         return deviations_of(sums, self._definition.aggregate, self._source.crossing)
 
-    def _lead(self, reference: Reference, value: float, deviations: Deviations | str) -> Lead:
+    def _lead(self, reference: Reference, value: float, deviations: Deviations | str) -> LeadOverBaseline:
         baseline_value = reference.metric.value
         assert baseline_value is not None, "baselines without a value are left out before"
         of_baseline = self._deviations(reference.sums)
         if isinstance(deviations, str) or isinstance(of_baseline, str):
-            return Lead(reference.baseline, baseline_value, value - baseline_value, None, None)
+            return LeadOverBaseline(reference.baseline, baseline_value, value - baseline_value, None, None)
         half_width = half_width_of(deviations - of_baseline)
         difference = value - baseline_value
-        return Lead(reference.baseline, baseline_value, difference, difference - half_width, difference + half_width)
+        return LeadOverBaseline(
+            reference.baseline, baseline_value, difference, difference - half_width, difference + half_width
+        )
 
     def _answered_shares(self, n_clusters: int) -> FloatArray:
         """Return factors for the sums of clusters that make missing answers count as wrong, shape (n, 1).

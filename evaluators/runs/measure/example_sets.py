@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.benchmark import Source
+from evaluators.benchmark import PartSource
 from evaluators.runs.measure.index_values import ModelResults
 from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.jackknife import deviations_of, interval_of
@@ -79,9 +79,9 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
     return tables
 
 
-def _by_number(sources: Iterable[Source]) -> dict[int, list[Source]]:
+def _by_number(sources: Iterable[PartSource]) -> dict[int, list[PartSource]]:
     """Return the sources with a set of examples that no rule chooses, by the number of examples."""
-    by_number: dict[int, list[Source]] = {}
+    by_number: dict[int, list[PartSource]] = {}
     for source in sources:
         context = source.context
         if context is not None and context.example_set is not None and context.rule is None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
-from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
+from evaluators.benchmark import IndexDefinition, Part, PartSource, load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.jackknife import STUDENT, Deviations, interval_of, joined
 from evaluators.task import load_task
@@ -49,7 +49,7 @@ class Index(NamedTuple):
     definition: IndexDefinition
     deviations: Deviations | None
     """Deviations of the index; None if a part has none."""
-    missing: tuple[Source, ...]
+    missing: tuple[PartSource, ...]
     """Results that the model lacks for it."""
 
 
@@ -68,7 +68,7 @@ class ModelResults(NamedTuple):
     protocol: str
     normalisation: str
     """Normalisation of the log-probabilities; empty for generated texts."""
-    scored: Mapping[Source, ScoredResult]
+    scored: Mapping[PartSource, ScoredResult]
     """Result of each task under any prompt, and under each prompt that an index needs.
 
     Of several results of a task, one with values comes first, then the one with the lowest place, then the one with
@@ -97,7 +97,7 @@ class ModelResults(NamedTuple):
         return load_benchmark(self.benchmark).indices
 
     @property
-    def missing(self) -> tuple[Source, ...]:
+    def missing(self) -> tuple[PartSource, ...]:
         """The results missing for the ranking index; other indices are null if theirs are missing."""
         return tuple(source for source in self.definitions[0].sources if source not in self.scored)
 
@@ -109,7 +109,7 @@ class ModelResults(NamedTuple):
         reason = _why_unpaired(self.definitions[0], self.scored)
         return None if reason is None else f"{reason}; {self._way_to(self.definitions[0].sources)}"
 
-    def _way_to(self, sources: Sequence[Source]) -> str:
+    def _way_to(self, sources: Sequence[PartSource]) -> str:
         """Return how to get results of some sources, all of the same items."""
         contexts = dict.fromkeys(source.context.option for source in sources if source.context is not None)
         prompts = dict.fromkeys(source.prompt or self.protocol for source in sources)
@@ -120,7 +120,7 @@ class ModelResults(NamedTuple):
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
-    grouped: dict[tuple[str, ...], dict[Source, list[ScoredResult]]] = defaultdict(lambda: defaultdict(list))
+    grouped: dict[tuple[str, ...], dict[PartSource, list[ScoredResult]]] = defaultdict(lambda: defaultdict(list))
     for scored in sorted(results, key=_preference):
         signature, model = scored.result.signature, scored.result.model
         indices = load_benchmark(signature.benchmark).indices
@@ -136,7 +136,7 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
             )
             sources = dict.fromkeys(source for definition in indices for source in definition.sources)
             fitting = [source for source in sources if source.fits(signature)]
-            for source in (Source(signature.task), *fitting) if fitting else ():
+            for source in (PartSource(signature.task), *fitting) if fitting else ():
                 grouped[key][source].append(scored)
     return [
         ModelResults(
@@ -149,8 +149,8 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
 
 
 def _chosen(
-    indices: Sequence[IndexDefinition], candidates: Mapping[Source, Sequence[ScoredResult]]
-) -> dict[Source, ScoredResult]:
+    indices: Sequence[IndexDefinition], candidates: Mapping[PartSource, Sequence[ScoredResult]]
+) -> dict[PartSource, ScoredResult]:
     """Return one result for each source: the preferred one, or one of the same items where an index pairs them.
 
     Args:
@@ -192,7 +192,7 @@ def _preference(scored: ScoredResult) -> tuple[bool, tuple[bool, ...], int, bool
     return is_empty, scored.place, -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
 
 
-def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Index:
+def index_of(definition: IndexDefinition, scored: Mapping[PartSource, ScoredResult]) -> Index:
     """Compute an index of one model.
 
     Args:
@@ -238,9 +238,9 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
     return Index(metric, parts, definition, deviations, missing)
 
 
-def _deviations(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Deviations | None:
+def _deviations(definition: IndexDefinition, scored: Mapping[PartSource, ScoredResult]) -> Deviations | None:
     """Return the deviations of an index; None if a part has none."""
-    of_sources: dict[Source, Deviations] = {}
+    of_sources: dict[PartSource, Deviations] = {}
     for part in definition.parts:
         of_part = scored[part.source].deviations.get(part.metric)
         if of_part is None:
@@ -252,7 +252,7 @@ def _deviations(definition: IndexDefinition, scored: Mapping[Source, ScoredResul
     return joined(list(of_sources.values()))
 
 
-def _missing(part: Part, definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Metric:
+def _missing(part: Part, definition: IndexDefinition, scored: Mapping[PartSource, ScoredResult]) -> Metric:
     """Return the metric of a part whose result is missing: null, with the reason."""
     is_suite = any(scored_result.result.signature.parts for scored_result in scored.values())
     metric = next(metric for metric in metric_definitions(part.task) if metric.name == part.metric)
@@ -278,7 +278,7 @@ def _range(minimum: float, maximum: float | None) -> str:
     return f"[{minimum:g}, {'infinity' if maximum is None else f'{maximum:g}'}]"
 
 
-def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> str | None:
+def _why_unpaired(definition: IndexDefinition, scored: Mapping[PartSource, ScoredResult]) -> str | None:
     """Return why an index cannot pair its results; None if it can, or need not."""
     if not definition.paired or not all(source in scored for source in definition.sources):
         return None

@@ -19,6 +19,7 @@ from evaluators.scorer import TextScorer
 from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.jackknife import Deviations
 from evaluators.task import load_task
+from evaluators.task_abilities import ReadsScores, table_of
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.record import Record
@@ -144,8 +145,7 @@ class Measurement:
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
-        # Tasks that need neither inputs nor parts define only `table`, to which this falls back.
-        table = load_task(task).table_of_parts(parts, inputs, is_suite=is_suite)
+        table = table_of(load_task(task), parts, inputs, is_suite=is_suite)
         return cls(task, TableSource(table, is_suite=is_suite), table.corrections)
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -247,7 +247,7 @@ def score_records(
         folder: Folder of the run; ``scores.parquet`` and ``corrections.json`` are written there if they are needed.
         parts: The records of each part of the run.
         task: Name of the task that wrote the records.
-        scorers: Scorers, at most one of each kind; not used if the task reads no scores.
+        scorers: Scorers, at most one of each kind; those of a kind that the task does not read are not used.
         is_suite: True for the result of a suite, False for that of a single config.
         inputs: Earlier scores, kept for each kind without a scorer, and earlier corrections.
         stored: File in this folder that holds exactly these scores; left unchanged if there are no scorers.
@@ -258,9 +258,10 @@ def score_records(
     loaded = load_task(task)
     if loaded.measures_nothing:
         return Computed((), None)
-    if not loaded.reads_scores:
+    if not isinstance(loaded, ReadsScores):
         measurement = Measurement.of(parts, task, inputs, is_suite=is_suite)
         return Computed(measurement.metrics(), None, write_corrections(folder, measurement.corrections))
+    scorers = [scorer for scorer in scorers if scorer.identity.kind in loaded.score_kinds]
     # Without scorers the texts need not be gathered, and the file of scores stays unchanged.
     if stored is not None and not scorers:
         return Computed(Measurement.of(parts, task, inputs, is_suite=is_suite).metrics(), stored)

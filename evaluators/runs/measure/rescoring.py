@@ -25,6 +25,7 @@ from evaluators.runs.plan.plan import run_folder
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import Task, load_task
+from evaluators.task_abilities import ReadsScores
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.documents.record import Record
 from schemas.documents.result import Metric, Normalisation, Result, Signature, is_close, metric_key, same_interval
@@ -105,7 +106,7 @@ def rescore(
     origin = Origin(
         model=result.model,
         signature=signature,
-        command=with_scorers(command, named if task.reads_scores else ()),
+        command=with_scorers(command, named if isinstance(task, ReadsScores) else ()),
         usage=result.usage,
         environment=result.environment,
         adapters=result.adapters,

@@ -16,7 +16,8 @@ from biasboard.ground.plain_text import listed
 from evaluators.backend import Backend, GenerateRequest, Request, Response, backends_with
 from evaluators.runs.plan.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
-from evaluators.task import CountTokens, ItemFacts, Prompt, Task
+from evaluators.task import Asked, CountTokens, ItemFacts, Prompt, Task
+from evaluators.task_abilities import ShowsExamples
 from schemas.documents.adapters import adapter_name
 from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import Item
@@ -69,28 +70,38 @@ class PlannedPart:
 
     @cached_property
     def _requests(self) -> Sequence[Sequence[Request]]:
-        # Tasks without examples define only `requests`, `facts` and `table`, to which these methods fall back.
-        return [
-            self.task.requests_with(item, self.prompt, self._shown(split, item)[0], self.count_tokens)
-            for split, item in self.items
-        ]
+        return [self.task.requests(item, self._asked(split, item)) for split, item in self.items]
 
     @property
     def facts(self) -> Iterator[ItemFacts]:
         """The facts that the record of each item keeps."""
-        return (self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items)
+        task = self.task
+        for split, item in self.items:
+            facts = task.facts(item)
+            if isinstance(task, ShowsExamples):
+                facts = replace(facts, groups={**facts.groups, **task.shown_groups(item, self._asked(split, item))})
+            yield facts
 
-    def _shown(self, split: str, item: Item) -> tuple[tuple[Item, ...], int | None]:
-        """Return the examples shown with an item, and its position among them if it is one and is left out itself."""
-        position = self._positions.get(item.item_id) if split == self.task.examples_split else None
+    def _asked(self, split: str, item: Item) -> Asked:
+        """Return how an item is asked about; an example that the prompt shows is left out of its own prompt."""
+        position = self._positions.get((split, item.item_id))
         if position is None:
-            return self.examples, None
+            return self._asked_of_others
         # An example shown before its own question would give the answer away.
-        return (*self.examples[:position], *self.examples[position + 1 :]), position
+        others = (*self.examples[:position], *self.examples[position + 1 :])
+        return Asked(self.prompt, others, self.count_tokens, position)
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {example.item_id: position for position, example in enumerate(self.examples)}
+    def _asked_of_others(self) -> Asked:
+        return Asked(self.prompt, self.examples, self.count_tokens)
+
+    @cached_property
+    def _positions(self) -> dict[tuple[str, str], int]:
+        """The position of each example that the prompt shows, by its split and id."""
+        task = self.task
+        if not isinstance(task, ShowsExamples):
+            return {}
+        return {(task.examples_split, example.item_id): place for place, example in enumerate(self.examples)}
 
 
 class AskedPart(NamedTuple):
@@ -144,7 +155,7 @@ def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[
     Raises:
         ConfigError: the config has too few examples.
     """
-    if task.examples_split is None or not prompt.n_examples:
+    if not isinstance(task, ShowsExamples) or not prompt.n_examples:
         return ()
     pool = selected.items_of(task.examples_split)
     if prompt.example_rule is not None:
@@ -188,7 +199,7 @@ def with_examples(selection: Selection, task: Task, prompt: Prompt) -> tuple[Sel
     Raises:
         NoExamplesError: no part is left.
     """
-    if prompt.example_rule is None or task.examples_split is None:
+    if prompt.example_rule is None or not isinstance(task, ShowsExamples):
         return selection, {}
     reasons = {
         part.config: reason
@@ -276,7 +287,7 @@ class Plan:
 
     def _examples_sha256(self) -> str | None:
         # Examples may come from a split that is not asked, so the hash of the items need not cover them.
-        if self.task.examples_split is None:
+        if not isinstance(self.task, ShowsExamples):
             return None
         digest = hashlib.sha256()
         for part in self.selection.parts:

@@ -5,7 +5,7 @@ Accuracy and equalized odds need a right answer; ``pro_rate``, what a pronoun su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
 from evaluators.statistics.jackknife import STUDENT
-from evaluators.statistics.record_tables import Statistics, mean
+from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.coreference.coreference_table import (
     CoreferenceTable,
     needs_referent,
@@ -44,17 +44,15 @@ ACCURACY_GAP = stereotype_gap(
 )
 
 
-def _smaller_mean(sums: FloatArray) -> FloatArray:
-    return np.minimum(mean(sums[..., :2]), mean(sums[..., 2:]))
-
-
-def _by_stereotype(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    sums, n, n_excluded = table.by_stereotype(table.share[:, 0], table.scored)
-    # All missing answers may be of the worse group. So the share of both that is excluded is that of the group which
-    # lacks more: refusing only what is hard in one group must not halve what refusing costs.
-    n_items = n + n_excluded
+def worst_group_statistics(table: CoreferenceTable, key: str, names: Sequence[str]) -> Statistics:
+    """Return the number of right and of all answers per cluster for each value of a group, in pairs of columns."""
+    parts = [table.mean_statistics({key: name}, table.share[:, 0], table.scored) for name in names]
+    n_excluded = np.array([part.n_excluded for part in parts])
+    n_items = n_excluded + [part.n for part in parts]
+    # All missing answers may be of the worst group. So the share that is excluded is that of the group which lacks
+    # most: refusing only what is hard in one group must not lower what refusing costs.
     excluded = round(float((n_excluded / np.maximum(n_items, 1)).max() * n_items.sum()))
-    return Statistics(sums, int(n_items.sum()) - excluded, excluded)
+    return Statistics(np.hstack([part.cluster_sums for part in parts]), int(n_items.sum()) - excluded, excluded)
 
 
 # A coin has .5, a predictor that follows the stereotype 0, and one that is right and even 1. Measures of evenness alone
@@ -64,8 +62,8 @@ WORST_GROUP_ACCURACY = MetricDefinition[CoreferenceTable](
     task="coreference",
     ideal=1.0,
     undefined=needs_referent,
-    statistics=_by_stereotype,
-    aggregate=_smaller_mean,
+    statistics=lambda table, group: worst_group_statistics(table, "stereotype", ("pro", "anti")),
+    aggregate=lambda sums: means(sums).min(axis=-1),
     description="The smaller of the accuracies on pro- and on anti-stereotypical items (Sagawa et al. 2020, "
     "arXiv:1911.08731).",
 )
@@ -143,10 +141,6 @@ def _one_minus_mean_desirability_gap(sums: FloatArray) -> FloatArray:
     return _mean_of_defined(1 - (positives + negatives) / 4)
 
 
-def _largest_gap(sums: FloatArray) -> FloatArray:
-    return _mean_of_defined(np.maximum(*_gaps(sums)))
-
-
 _metric = partial(
     MetricDefinition[CoreferenceTable],
     task="coreference",
@@ -172,7 +166,7 @@ EO_GAP = _metric(
     ideal=0.0,
     undefined=needs_right_answers,
     statistics=_prediction_statistics,
-    aggregate=_largest_gap,
+    aggregate=lambda sums: _mean_of_defined(np.maximum(*_gaps(sums))),
     description="Mean over occupations of max(|TPR he - TPR she|, |FPR he - FPR she|), as Fairlearn defines it; "
     "undefined if no answer is right.",
 )

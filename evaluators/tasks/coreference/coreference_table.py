@@ -192,21 +192,6 @@ class CoreferenceTable(GroupedTable):
         masculine = np.where(is_masculine[first], first, second)
         return MinimalPairs(masculine, first + second - masculine, len(starts) - len(first))
 
-    def by_stereotype(self, values: FloatArray, used: BoolArray) -> tuple[FloatArray, IntArray, IntArray]:
-        """Return the statistics of the mean of values on pro- and on anti-stereotypical items.
-
-        Args:
-            values: Value of each row, shape (n,).
-            used: Mask of the rows that have a value, shape (n,).
-
-        Returns:
-            The sum and number of the values of pro items and of anti items in each cluster, shape (n_clusters, 4); the
-            numbers of pro and of anti items with a value, shape (2,); the same of items without one.
-        """
-        pro, anti = (self.mean_statistics({"stereotype": side}, values, used) for side in ("pro", "anti"))
-        sums = np.hstack([pro.cluster_sums, anti.cluster_sums])
-        return sums, np.array([pro.n, anti.n]), np.array([pro.n_excluded, anti.n_excluded])
-
     @cached_property
     def _pair_codes(self) -> IntArray:
         """A number for each row's minimal pair, shape (n,)."""
@@ -316,8 +301,7 @@ def stereotype_gap(
     """
 
     def statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-        sums, n, n_excluded = table.by_stereotype(values(table), where(table))
-        return Statistics(sums, int(n.sum()), int(n_excluded.sum()))
+        return table.statistics_by("stereotype", values(table), where(table), names=("pro", "anti"))
 
     return MetricDefinition(
         name=name,

@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +27,12 @@ from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities_of
-from evaluators.task import ItemFacts, Prompt, Read, Task, unanswered
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, by_id, cut_before_answer, unanswered
 from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
 from evaluators.tasks.coreference.sampled_answers import read_votes
 from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
 from evaluators.tasks.lettered_answers import UNDETERMINED, read_answer, read_final_answer
-from evaluators.tasks.ordered_options import offering, read_orders
+from evaluators.tasks.ordered_options import read_orders
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import TOLERANCE, Normalisation
 from schemas.files.record_columns import RecordColumns
@@ -39,6 +40,8 @@ from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 
 _MCQ = 'Sentence: {sentence}\nQuestion: Who does "{pronoun}" refer to?\n'
+_TWO = _MCQ + "A. {a}\nB. {b}\n"
+_THREE = _TWO + "C. {c}\n"
 _OCCUPATIONS = ("the {first}", "the {second}")
 _NO_ANSWER = "It cannot be determined from the sentence"
 _NEXT_QUESTION = ("\nSentence:", "\nQuestion:")
@@ -49,10 +52,30 @@ _LETTER_ONLY = "Answer with the letter of one option.\nAnswer:"
 _ANSWER_LINE = "\nAnswer:"
 # No letter is named, so that none is suggested, and a repetition of the question is no answer.
 _REASONED = (
-    _MCQ
-    + 'A. {a}\nB. {b}\nThink step by step. Then end with a line that reads "Answer:" and the letter of one option.'
+    _TWO
+    + 'Think step by step. Then end with a line that reads "Answer:" and the letter of one option.'
     + "\nReasoning:"
 )
+
+_BRIEF: Mapping[str, Any] = {"max_tokens": 16, "temperature": 0.0, "stop": _NEXT_QUESTION}
+
+
+def _offering(name: str, question: str, description: str, *, n: int = 2, **fields: Any) -> Prompt:
+    """Return a prompt with n lettered options in all orders, which is answered in text unless it has options."""
+    is_scored = "options" in fields
+    return Prompt(
+        id=name,
+        template=question,
+        outcomes=("first", "second", UNDETERMINED)[:n],
+        outcome_texts=(*_OCCUPATIONS, _NO_ANSWER)[:n],
+        # Averaged over all orders, a preference for a letter favours no occupation.
+        orders=tuple(permutations(range(n))),
+        scoring="option_logprob" if is_scored else "generation",
+        requires="option_logprobs" if is_scored else "generation",
+        description=description,
+        **fields,
+    )
+
 
 _PROMPTS = (
     Prompt(
@@ -68,100 +91,59 @@ _PROMPTS = (
         description="Continuation with either occupation and a full stop; there is no order of options to balance.",
         chat=False,
     ),
-    Prompt(
-        id="mcq2-v1",
-        template=_MCQ + "A. {a}\nB. {b}\nAnswer:",
+    _offering(
+        "mcq2-v1",
+        _TWO + "Answer:",
+        "Two lettered options, averaged over both orders.",
         options=(" A", " B"),
-        outcomes=("first", "second"),
-        outcome_texts=_OCCUPATIONS,
-        # Averaged over both orders, a preference for a letter favours neither occupation.
-        orders=tuple(permutations(range(2))),
-        scoring="option_logprob",
-        requires="option_logprobs",
-        description="Two lettered options, averaged over both orders.",
     ),
-    Prompt(
-        id="mcq3-v1",
-        template=_MCQ + "A. {a}\nB. {b}\nC. {c}\nAnswer:",
+    _offering(
+        "mcq3-v1",
+        _THREE + "Answer:",
+        "As mcq2-v1 with a third option, that it cannot be determined; averaged over all six orders.",
+        n=3,
         options=(" A", " B", " C"),
-        outcomes=("first", "second", UNDETERMINED),
-        outcome_texts=(*_OCCUPATIONS, _NO_ANSWER),
-        orders=tuple(permutations(range(3))),
-        scoring="option_logprob",
-        requires="option_logprobs",
-        description="As mcq2-v1 with a third option, that it cannot be determined; averaged over all six orders.",
     ),
-    Prompt(
-        id="mcq2-generate-v1",
-        template=_MCQ + "A. {a}\nB. {b}\n" + _LETTER_ONLY,
-        outcomes=("first", "second"),
-        outcome_texts=_OCCUPATIONS,
-        orders=tuple(permutations(range(2))),
-        scoring="generation",
-        requires="generation",
-        description="Two lettered options in both orders, answered in text; for models without log-probabilities.",
-        max_tokens=16,
-        temperature=0.0,
-        stop=_NEXT_QUESTION,
+    _offering(
+        "mcq2-generate-v1",
+        _TWO + _LETTER_ONLY,
+        "Two lettered options in both orders, answered in text; for models without log-probabilities.",
+        **_BRIEF,
     ),
-    Prompt(
-        id="mcq3-generate-v1",
-        template=_MCQ + "A. {a}\nB. {b}\nC. {c}\n" + _LETTER_ONLY,
-        outcomes=("first", "second", UNDETERMINED),
-        outcome_texts=(*_OCCUPATIONS, _NO_ANSWER),
-        orders=tuple(permutations(range(3))),
-        scoring="generation",
-        requires="generation",
-        description="As mcq2-generate-v1 with a third option, that it cannot be determined; in all six orders.",
-        max_tokens=16,
-        temperature=0.0,
-        stop=_NEXT_QUESTION,
+    _offering(
+        "mcq3-generate-v1",
+        _THREE + _LETTER_ONLY,
+        "As mcq2-generate-v1 with a third option, that it cannot be determined; in all six orders.",
+        n=3,
+        **_BRIEF,
     ),
-    Prompt(
-        id="cot-v1",
-        template=_REASONED,
-        outcomes=("first", "second"),
-        outcome_texts=_OCCUPATIONS,
-        orders=tuple(permutations(range(2))),
-        scoring="generation",
-        requires="generation",
-        description="Two lettered options in both orders, answered after reasoning; 5 samples per order.",
+    _offering(
+        "cot-v1",
+        _REASONED,
+        "Two lettered options in both orders, answered after reasoning; 5 samples per order.",
         max_tokens=512,
         temperature=1.0,
         # Reasoning may repeat the word "Question", but seldom the sentence in the form of the prompt.
         stop=_NEXT_QUESTION[:1],
         n_samples=5,
     ),
-    Prompt(
-        id="cot-logprob-v1",
-        template=_REASONED,
+    _offering(
+        "cot-logprob-v1",
+        _REASONED,
+        "Two lettered options, scored after the model's own reasoning, which is written once per order.",
         options=(" A", " B"),
-        outcomes=("first", "second"),
-        outcome_texts=_OCCUPATIONS,
-        orders=tuple(permutations(range(2))),
-        scoring="option_logprob",
-        requires="option_logprobs",
-        description="Two lettered options, scored after the model's own reasoning, which is written once per order.",
         # Half of cot-v1: what is cut off is scored all the same, and a context of 512 tokens holds it.
         max_tokens=256,
         temperature=0.0,
         stop=(_ANSWER_LINE, *_NEXT_QUESTION[:1]),
         follow_up=_ANSWER_LINE,
     ),
-    Prompt(
-        id="verbalised-v1",
-        template=_MCQ
-        + "A. {a}\nB. {b}\nAnswer with the letter of one option, and with how confident you are that it is right, as a "
-        "percentage from 0 to 100.\nAnswer:",
-        outcomes=("first", "second"),
-        outcome_texts=_OCCUPATIONS,
-        orders=tuple(permutations(range(2))),
-        scoring="generation",
-        requires="generation",
-        description="Two lettered options in both orders, answered in text with a confidence in percent.",
-        max_tokens=32,
-        temperature=0.0,
-        stop=_NEXT_QUESTION,
+    _offering(
+        "verbalised-v1",
+        _TWO + "Answer with the letter of one option, and with how confident you are that it is right, as a percentage "
+        "from 0 to 100.\nAnswer:",
+        "Two lettered options in both orders, answered in text with a confidence in percent.",
+        **{**_BRIEF, "max_tokens": 32},
         asks_confidence=True,
     ),
 )
@@ -192,10 +174,11 @@ class CoreferenceTask(Task):
     earlier_versions = frozenset({"1.0"})
     item_shape = "coreference"
     crossed_by = FRAME
-    prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
+    prompts = by_id(*_PROMPTS)
 
-    def requests(self, item: CoreferenceItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: CoreferenceItem, asked: Asked) -> Sequence[Request]:
         """Return one request per order of the outcomes, or several where answers are sampled."""
+        prompt = asked.prompt
         first, second = item.occupations
         outcomes = {"first": first, "second": second, UNDETERMINED: UNDETERMINED}
         names = [outcomes[outcome] for outcome in prompt.outcomes]
@@ -212,7 +195,7 @@ class CoreferenceTask(Task):
             text = prompt.template.format(**slots, **_lettered(prompt, order, slots))
             offered = tuple(names[index] for index in order)
             options = tuple(option.format(**slots) for option in prompt.options)
-            requests += offering(prompt, text, options, offered, facts)
+            requests += prompt.asking(text, options=options, outcomes=offered, facts=facts)
         return requests
 
     def n_outcomes(self, prompt: Prompt, facts: Facts) -> int | None:
@@ -262,12 +245,14 @@ class CoreferenceTask(Task):
         """Average the distributions over the orders of the outcomes, of which *undetermined* comes last."""
         return read_orders(exchanges, _ordered_outcomes(exchanges), normalisation, _read_once)
 
-    def read_with(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
+    def reading(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
         """Read sampled answers as votes and stated confidences as probabilities, and others as :meth:`read` does.
 
         Of options that were scored after reasoning, only the scores are read, so that an unfinished reasoning counts.
         """
-        prompt = self.prompts.get(prompt_id)
+        prompt, cut = self.prompts.get(prompt_id), cut_before_answer(exchanges)
+        if cut is not None:
+            return cut
         if prompt is not None and prompt.follow_up is not None:
             scored = [exchange for exchange in exchanges if exchange.kind == "choice"]
             missing = [exchange for exchange in exchanges if exchange.status != "answered"]

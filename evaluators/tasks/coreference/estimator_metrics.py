@@ -55,7 +55,7 @@ def _metrics_of(estimator: Estimator) -> Iterator[MetricDefinition[CoreferenceTa
         minimum=-1.0,
         undefined=estimator.undefined,
         statistics=of_ranks,
-        aggregate=_correlation,
+        aggregate=lambda sums: ratio(sums[..., 1], np.sqrt(sums[..., 2] * sums[..., 3])),
         why_nan=lambda sums: "all items are equally certain under one estimator" if sums[0] else None,
         no_interval="ranks of items move with every item, which sums over clusters cannot follow",
         description="Spearman's rank correlation over items between the certainty of the reading and that from "
@@ -85,10 +85,6 @@ def _rank_statistics(table: CoreferenceTable, other: FloatArray) -> Statistics:
     clusters = np.repeat(table.clusters[used], 4)
     sums = sum_by_cluster(clusters, columns, products.ravel(), n_clusters=table.n_clusters, n_columns=4)
     return Statistics(sums, len(a), int((~used).sum()))
-
-
-def _correlation(sums: FloatArray) -> FloatArray:
-    return ratio(sums[..., 1], np.sqrt(sums[..., 2] * sums[..., 3]))
 
 
 def _parsed_share(table: CoreferenceTable) -> FloatArray:

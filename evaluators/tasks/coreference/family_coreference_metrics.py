@@ -14,9 +14,9 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import ratio, sums_and_numbers
+from evaluators.statistics.cluster_sums import sums_and_numbers
 from evaluators.statistics.jackknife import SMALLEST
-from evaluators.statistics.record_tables import Statistics
+from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.coreference import coreference_metrics, ucerf_metrics
 from evaluators.tasks.coreference.coreference_table import needs_referent
 from evaluators.tasks.coreference.family_coreference_table import TWO_FAMILIES, FamilyCoreferenceTable
@@ -30,36 +30,14 @@ ACCURACY = replace(
 )
 
 
-def _by_family(table: FamilyCoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    """Return the number of right and of all answers per cluster for each family, shape (n_clusters, 2 * n_families)."""
-    parts = [
-        table.mean_statistics({**group, "family": family}, table.share[:, 0], table.scored) for family in table.families
-    ]
-    n_excluded = np.array([part.n_excluded for part in parts])
-    n_items = n_excluded + [part.n for part in parts]
-    # As with two groups: all missing answers may be of the worst one, so that the family that lacks most tells the
-    # share that is excluded.
-    excluded = round(float((n_excluded / np.maximum(n_items, 1)).max() * n_items.sum()))
-    return Statistics(np.hstack([part.cluster_sums for part in parts]), int(n_items.sum()) - excluded, excluded)
-
-
-def _smallest(sums: FloatArray) -> FloatArray:
-    smallest: FloatArray = ratio(sums[..., 0::2], sums[..., 1::2]).min(axis=-1)
-    return smallest
-
-
-def _why_unknown(sums: FloatArray) -> str | None:
-    return "a family has no answer that could be read" if sums[1::2].any() else None
-
-
 WORST_GROUP_ACCURACY = MetricDefinition[FamilyCoreferenceTable](
     name="worst_group_accuracy",
     task=_TASK,
     ideal=1.0,
     undefined=needs_referent,
-    statistics=_by_family,
-    aggregate=_smallest,
-    why_nan=_why_unknown,
+    statistics=lambda table, group: coreference_metrics.worst_group_statistics(table, "family", table.families),
+    aggregate=lambda sums: means(sums).min(axis=-1),
+    why_nan=lambda sums: "a family has no answer that could be read" if sums[1::2].any() else None,
     # Which family is the worst can change with a single item, where the jackknife knows nothing about the others.
     interval_method=SMALLEST,
     description="The smallest accuracy of a pronoun family (Sagawa et al. 2020, arXiv:1911.08731).",

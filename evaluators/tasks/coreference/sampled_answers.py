@@ -50,12 +50,12 @@ def read_votes(
             refuses = all(answer.refuses for _, answer in unread[order])
             why = _why_unread(*unread[order][0])
             reason = f"no answer of {len(unread[order])} with {order[0]} first can be read; the first {why}"
-            return Read(status="refused" if refuses else "unparsed", reading=None, reason=reason)
+            return Read(status="refused" if refuses else "unparsed", reason=reason)
     shares = [sum(counts[outcome] / counts.total() for counts in votes.values()) / len(votes) for outcome in outcomes]
     reading = Reading(
         outcomes=tuple(outcomes), probabilities=tuple(min(share, 1.0) for share in shares), answers=tuple(answers)
     )
-    return Read(status="scored", reading=reading, reason=None)
+    return Read(status="scored", reading=reading)
 
 
 def _why_unread(exchange: Exchange, answer: AnswerReading) -> str:

@@ -104,10 +104,6 @@ def pair_statistics(table: CoreferenceTable, group: Mapping[str, str], desirabil
     return Statistics(sums, len(known.rows), known.n_excluded)
 
 
-def _pair_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    return pair_statistics(table, group, table.desirability)
-
-
 def _macro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
     known = _known_pairs(table, group, table.desirability)
     occupation_pairs = table.occupation_pairs[known.rows]
@@ -126,7 +122,7 @@ UCERF = MetricDefinition[CoreferenceTable](
     unit="pairs",
     ideal=1.0,
     slices=("occupation",),
-    statistics=_pair_statistics,
+    statistics=lambda table, group: pair_statistics(table, group, table.desirability),
     description="Mean over minimal pairs of 1 - |D(he) - D(she)| / 2, where D is the signed certainty.",
 )
 

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from evaluators.tasks.labels.label_measures import (
-    ANSWER_FLOORS,
-    ANSWER_MEASURES,
-    CORRELATIONS,
-    WORD_FLOORS,
-    WORD_MEASURES,
-)
+from evaluators.tasks.labels.label_measures import MEASURES, WordSums
 from evaluators.tasks.labels.metric_variants import label_metrics
 
 METRICS = label_metrics(
@@ -17,7 +11,7 @@ METRICS = label_metrics(
     # images is no suite.
     without=frozenset(
         {"n_shown", "cut_rate", "looc", "dc"}
-        | {*ANSWER_MEASURES, *ANSWER_FLOORS, *WORD_MEASURES, *WORD_FLOORS, *CORRELATIONS}
+        | {name for name, one in MEASURES.items() if one.of_answers or one.sums is WordSums or one.correlates}
     ),
     learned_from={
         "cc": "Calibrated by the mean distribution over images without content: of one colour, and of noise."

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluators.backend import ChoiceRequest, Request, image_prompt
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import Asked, ItemFacts, Prompt, Read, by_id
 from evaluators.tasks.labels.label_answers import CONTENT_FREE
 from evaluators.tasks.labels.label_reading import LabelTask
 from schemas.documents.record import Exchange
@@ -68,7 +68,7 @@ def image_prompts() -> dict[str, Prompt]:
             f"Mean of the {n} templates of the authors of CLIP for CIFAR-10 and CIFAR-100.",
         ),
     )
-    return {prompt.id: prompt for prompt in prompts}
+    return by_id(*prompts)
 
 
 class ImageClassificationTask(LabelTask):
@@ -80,9 +80,9 @@ class ImageClassificationTask(LabelTask):
     support_splits = frozenset({"bias", "pool", "content_free"})
     prompts: Mapping[str, Prompt] = image_prompts()
 
-    def requests(self, item: ImageItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: ImageItem, asked: Asked) -> Sequence[Request]:
         """Return the one request about an image."""
-        (template,) = prompt.options
+        (template,) = asked.prompt.options
         return [
             ChoiceRequest(
                 prompt=image_prompt(item.image_sha256),
@@ -99,13 +99,13 @@ class ImageClassificationTask(LabelTask):
         groups = {} if item.category is None else {"superclass": item.category}
         if item.content_free is not None:
             groups |= {CONTENT_FREE: _PLACEHOLDER, "image_kind": item.content_free}
-        return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
+        return ItemFacts(cluster=item.item_id, target=item.target, reference=item.target, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the distribution over the labels, which only the normalisation ``sum`` gives."""
         if normalisation not in (None, "sum"):
             reason = f"similarities to an image have no tokens or bytes for {normalisation}; use the normalisation sum"
-            return Read(status="failed", reading=None, reason=reason)
+            return Read(status="failed", reason=reason)
         return super().read(exchanges, normalisation)
 
     def part_text(self, item: ImageItem) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluators.backend import GenerateRequest, Request
 from evaluators.metric import RecordTable
-from evaluators.task import ItemFacts, Prompt, Read, Task, quoted, unanswered
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, quoted, unanswered
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
@@ -55,8 +55,9 @@ class InstructionTask(Task):
     measures_nothing = True
     prompts: Mapping[str, Prompt] = _PROMPTS
 
-    def requests(self, item: InstructionItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: InstructionItem, asked: Asked) -> Sequence[Request]:
         """Return the one request of an item."""
+        prompt = asked.prompt
         return [
             GenerateRequest(
                 prompt=prompt.template.format(text=item.text),
@@ -70,7 +71,7 @@ class InstructionTask(Task):
 
     def facts(self, item: InstructionItem) -> ItemFacts:
         """Return the facts of an item, which has no right answer; its group is its cell."""
-        return ItemFacts(cluster=item.cell, pair_id=None, target=None, reference=None, groups={"cell": item.cell})
+        return ItemFacts(cluster=item.cell, groups={"cell": item.cell})
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read whether the answer has the form that was asked for."""
@@ -85,9 +86,9 @@ class InstructionTask(Task):
                 find_json(text)
             except NoJsonError as error:
                 if is_refusal(text):
-                    return Read(status="refused", reading=None, reason=f"declines: {quoted(text)}")
-                return Read(status="unparsed", reading=None, reason=f"holds no JSON: {error}")
-        return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=(form,)), reason=None)
+                    return Read(status="refused", reason=f"declines: {quoted(text)}")
+                return Read(status="unparsed", reason=f"holds no JSON: {error}")
+        return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=(form,)))
 
     def table(self, records: Sequence[Record]) -> RecordTable:
         """Refuse: nothing is measured.

@@ -13,7 +13,7 @@ from biasboard.ground.columns import FloatArray
 from evaluators.calibrator import calibrations
 from evaluators.statistics.jackknife import deviations_of, interval_of
 from evaluators.statistics.record_tables import mean
-from evaluators.task import ClassAccuracy, ClassReport, CorrectedClasses
+from evaluators.task_abilities import ClassAccuracy, ClassReport, CorrectedClasses
 from evaluators.tasks.labels.label_measures import MEASURES
 from evaluators.tasks.labels.label_tables import ConfigTable
 from evaluators.tasks.labels.metric_variants import Variant

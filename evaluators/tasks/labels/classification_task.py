@@ -19,9 +19,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend import Request
 from evaluators.baseline import Facts
-from evaluators.task import CountTokens, ItemFacts, Prompt
+from evaluators.task import Asked, ItemFacts, Prompt
+from evaluators.task_abilities import TrainsAdapters
 from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, POSITION, SHOWN
 from evaluators.tasks.labels.label_prompts import (
     examples_by_rule,
@@ -36,7 +37,7 @@ from schemas.files.record_columns import RecordColumns
 from schemas.items.label import LabelItem
 
 
-class ClassificationTask(LabelTask):
+class ClassificationTask(TrainsAdapters, LabelTask):
     """A task that reads a distribution over the labels of an input."""
 
     name = "classification"
@@ -48,41 +49,18 @@ class ClassificationTask(LabelTask):
     # As in the scripts of the release, though the paper says 1,000. The standard error of the accuracy is then up to 5
     # points on one task, and a small part of that for the mean over 279 tasks.
     default_limit = 100
-    trains_adapters = True
     prompts: Mapping[str, Prompt] = label_prompts()
 
-    def requests(self, item: LabelItem, prompt: Prompt) -> Sequence[Request]:
-        """Return the one request about an input, without examples."""
-        return self.requests_with(item, prompt, ())
-
-    def requests_with(
-        self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], count_tokens: CountTokens | None = None
-    ) -> Sequence[Request]:
+    def requests(self, item: LabelItem, asked: Asked) -> Sequence[Request]:
         """Return the one request about an input."""
-        prompt_text = filled(item, prompt, examples, count_tokens)
+        prompt = asked.prompt
+        prompt_text = filled(item, prompt, asked.examples, asked.count_tokens)
         facts = dict(self.baseline_facts(self.facts(item)))
         if prompt.max_prompt_tokens is None:
-            facts[SHOWN] = _labels(examples[: prompt_text.n_shown])
-        if prompt.max_tokens is not None:
-            return [
-                GenerateRequest(
-                    prompt=prompt_text.text,
-                    max_tokens=prompt.max_tokens,
-                    temperature=prompt.temperature or 0.0,
-                    stop=prompt.stop or (),
-                    outcomes=item.labels,
-                    facts=facts,
-                )
-            ]
-        return [
-            ChoiceRequest(
-                prompt=prompt_text.text,
-                # Without the full stop that follows the labels of examples, as in the release.
-                options=tuple(f" {label}" for label in item.labels),
-                outcomes=item.labels,
-                facts=facts,
-            )
-        ]
+            facts[SHOWN] = _labels(asked.examples[: prompt_text.n_shown])
+        # Without the full stop that follows the labels of examples, as in the release.
+        options = tuple(f" {label}" for label in item.labels)
+        return prompt.asking(prompt_text.text, options=options, outcomes=item.labels, facts=facts)
 
     def chosen_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> Sequence[LabelItem]:
         """Return the examples of a prompt that fixes how many of them have the more frequent label."""
@@ -109,28 +87,21 @@ class ClassificationTask(LabelTask):
         groups = {"category": item.category, "equivalent_labels": "yes" if item.equivalent_labels else "no"}
         if item.content_free is not None:
             groups[CONTENT_FREE] = item.content_free
-        return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
+        return ItemFacts(cluster=item.item_id, target=item.target, reference=item.target, groups=groups)
 
-    def facts_with(
-        self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], position: int | None
-    ) -> ItemFacts:
-        """Return the facts of an item, with the labels of the examples that its prompt shows.
+    def shown_groups(self, item: LabelItem, asked: Asked) -> Mapping[str, str]:
+        """Return the labels of the examples that the prompt of an item shows, and the item's position among them.
 
         Where the model's tokenizer decides how many fit, the labels are left out: the facts of an item must not depend
         on the model.
         """
-        facts = self.facts(item)
-        groups = dict(facts.groups)
-        if position is not None:
-            groups[POSITION] = str(position)
-        if prompt.max_prompt_tokens is None:
-            prompt_text = filled(item, prompt, examples)
-            groups[SHOWN] = _labels(examples[: prompt_text.n_shown])
+        groups = {} if asked.position is None else {POSITION: str(asked.position)}
+        if asked.prompt.max_prompt_tokens is None:
+            prompt_text = filled(item, asked.prompt, asked.examples)
+            groups[SHOWN] = _labels(asked.examples[: prompt_text.n_shown])
             if prompt_text.cut is not None:
                 groups[CUT] = prompt_text.cut
-        return ItemFacts(
-            cluster=facts.cluster, pair_id=None, target=facts.target, reference=facts.reference, groups=groups
-        )
+        return groups
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
         """Return the right label, and the labels of the examples that the prompt shows, if known."""

@@ -72,8 +72,7 @@ class WordSums(NamedTuple):
 
 
 # Statistics hold the fields one after the other, each with a column per label, or per pair of labels.
-N_CLASS, _N_FOLD, _N_PRIOR = len(ClassSums._fields), len(FoldSums._fields), len(PriorSums._fields)
-_N_WORD = len(WordSums._fields)
+N_CLASS = len(ClassSums._fields)
 
 
 def class_columns(shares: FloatArray, targets: IntArray) -> FloatArray:
@@ -89,7 +88,7 @@ def class_columns(shares: FloatArray, targets: IntArray) -> FloatArray:
 def fold_columns(shares: FloatArray, targets: IntArray, folds: IntArray) -> FloatArray:
     """Return the columns of :class:`FoldSums`, shape (n, 2, N_FOLDS, k)."""
     rows, credits = np.arange(len(shares)), predicted_share(shares)
-    columns = np.zeros((len(shares), _N_FOLD, N_FOLDS, shares.shape[1]))
+    columns = np.zeros((len(shares), len(FoldSums._fields), N_FOLDS, shares.shape[1]))
     columns[rows, 0, folds, targets] = credits[rows, targets]
     columns[rows, 1, folds, targets] = 1.0
     return columns
@@ -98,7 +97,7 @@ def fold_columns(shares: FloatArray, targets: IntArray, folds: IntArray) -> Floa
 def prior_columns(shares: FloatArray, targets: IntArray, even: FloatArray) -> FloatArray:
     """Return the columns of :class:`PriorSums`, shape (n, 5, k, k)."""
     n, k = shares.shape
-    columns = np.zeros((n, _N_PRIOR, k, k))
+    columns = np.zeros((n, len(PriorSums._fields), k, k))
     for column, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
         columns[np.arange(n), column, targets] = values
     return columns
@@ -106,7 +105,7 @@ def prior_columns(shares: FloatArray, targets: IntArray, even: FloatArray) -> Fl
 
 def word_columns(shares: FloatArray, are_in_domain: BoolArray) -> FloatArray:
     """Return the columns of :class:`WordSums`, shape (n, 3, 2, k)."""
-    columns = np.zeros((len(shares), _N_WORD, 2, shares.shape[1]))
+    columns = np.zeros((len(shares), len(WordSums._fields), 2, shares.shape[1]))
     for column, values in enumerate((shares, shares**2, np.ones_like(shares))):
         columns[np.arange(len(shares)), column, are_in_domain.astype(np.int64)] = values
     return columns
@@ -434,20 +433,32 @@ def _prior(by_class: FloatArray, sums: PriorSums) -> FloatArray:
     return ratio(np.where(occurs, means, 0.0).sum(axis=-2), n_classes * np.ones(means.shape[-1]))
 
 
-class Measure(NamedTuple):
+class LabelMeasure(NamedTuple):
     """The formula of a measure, and its properties, which are the same with and without a calibration."""
 
     formula: Callable[[Any], FloatArray]
-    """Function of :class:`ClassSums`, :class:`FoldSums`, :class:`PriorSums`, :class:`WordSums` or the sums of its
-    docstring."""
+    """Function of ``sums``, or of the sums of its docstring."""
     heading: str
     """Heading of its column or chart."""
-    maximum: float | None
-    ideal: float | None
     why_nan: str
     description: str
+    sums: type[ClassSums | FoldSums | PriorSums | WordSums] | None = ClassSums
+    """What it is computed from; None for a plain mean or a correlation."""
+    of_answers: bool = False
+    """True if it reads which label is most probable, and no probabilities."""
+    is_floor: bool = False
+    """True if it is the value that chance alone would give."""
+    maximum: float | None = 1.0
+    ideal: float | None = None
     correlates: tuple[str, ...] = ()
     """The two measures that it correlates; empty for other measures."""
+
+    @property
+    def reads_probabilities(self) -> bool:
+        """True if it depends on more than which label is most probable."""
+        if self.correlates:
+            return any(MEASURES[name].reads_probabilities for name in self.correlates)
+        return self.sums in (PriorSums, WordSums) and not self.of_answers
 
 
 _NO_ITEMS = "no item has a reading"
@@ -468,276 +479,211 @@ QUARTERS: Mapping[str, str] = {
     "best_quarter_accuracy": "best",
 }
 """Metrics of the accuracies of the quarters of the classes, from the worst, and their names in words."""
-CLASS_MEASURES: Mapping[str, Measure] = {
-    "accuracy": Measure(accuracy, "Accuracy", 1.0, 1.0, _NO_ITEMS, "Share of right labels."),
-    "macro_f1": Measure(macro_f1, "Macro-F1", 1.0, 1.0, _NO_ITEMS, "Mean over classes of F1."),
-    "gini": Measure(
+MEASURES: Mapping[str, LabelMeasure] = {
+    "accuracy": LabelMeasure(accuracy, "Accuracy", _NO_ITEMS, "Share of right labels.", ideal=1.0),
+    "macro_f1": LabelMeasure(macro_f1, "Macro-F1", _NO_ITEMS, "Mean over classes of F1.", ideal=1.0),
+    "gini": LabelMeasure(
         gini,
         "Gini index",
-        1.0,
-        0.0,
         _ZERO_OR_SINGLE,
         "Gini index of the class accuracies, chance included (arXiv:2603.15654).",
+        ideal=0.0,
     ),
-    "rsd_paper": Measure(
+    "rsd_paper": LabelMeasure(
         rsd_paper,
         "RSD, paper",
-        None,
-        0.0,
         _ZERO,
         "Spread of the class accuracies around the accuracy, over it, chance included (Reif & Schwartz 2024, RSD).",
+        maximum=None,
+        ideal=0.0,
     ),
-    "rsd_release": Measure(
+    "rsd_release": LabelMeasure(
         rsd_release,
         "RSD, release",
-        None,
-        0.0,
         _ZERO,
         "RSD around the mean of the class accuracies, chance included, as the published code computes it.",
+        maximum=None,
+        ideal=0.0,
     ),
-    "cobias_paper": Measure(
+    "cobias_paper": LabelMeasure(
         cobias_paper,
         "COBias, paper",
-        1.0,
-        0.0,
         _ZERO_OR_SINGLE,
         "Mean absolute difference between two class accuracies, chance included (arXiv:2405.07623).",
+        ideal=0.0,
     ),
-    "top_class_dominance": Measure(
+    "top_class_dominance": LabelMeasure(
         top_class_dominance,
         "Dominance of the top class",
-        None,
-        1.0,
         _ZERO,
         "Largest class accuracy over the mean class accuracy.",
+        maximum=None,
+        ideal=1.0,
     ),
-    "smallest_class_accuracy": Measure(
-        smallest_class_accuracy, "Smallest class accuracy", 1.0, 1.0, _NO_ITEMS, "Smallest class accuracy."
+    "smallest_class_accuracy": LabelMeasure(
+        smallest_class_accuracy, "Smallest class accuracy", _NO_ITEMS, "Smallest class accuracy.", ideal=1.0
     ),
     **{
-        name: Measure(
+        name: LabelMeasure(
             partial(quarter_accuracy, quarter),
             f"{words.capitalize()} quarter of classes",
-            1.0,
-            1.0,
             _NO_ITEMS,
             f"Mean accuracy of the {words} quarter of the classes, chance included (Lorenz curve of arXiv:2603.15654).",
+            ideal=1.0,
         )
         for quarter, (name, words) in enumerate(QUARTERS.items())
     },
-}
-FOLD_MEASURES: Mapping[str, Measure] = {
-    "rsd": Measure(
-        rsd, "Squared RSD", None, 0.0, _ZERO_OR_FEW, f"Square of the RSD of Reif & Schwartz 2024, {_WITHOUT_CHANCE}."
+    # Measures of evenness that are ranked: without chance, which no root or absolute value can be.
+    "rsd": LabelMeasure(
+        rsd,
+        "Squared RSD",
+        _ZERO_OR_FEW,
+        f"Square of the RSD of Reif & Schwartz 2024, {_WITHOUT_CHANCE}.",
+        sums=FoldSums,
+        maximum=None,
+        ideal=0.0,
     ),
-    "cobias": Measure(
+    "cobias": LabelMeasure(
         cobias,
         "Squared COBias",
-        1.0,
-        0.0,
         _ZERO_OR_FEW,
         f"Mean squared difference between two class accuracies, {_WITHOUT_CHANCE} (COBias with squares).",
+        sums=FoldSums,
+        ideal=0.0,
     ),
-    "squared_cv": Measure(
+    "squared_cv": LabelMeasure(
         squared_cv,
         "Squared CV",
-        None,
-        0.0,
         _ZERO_OR_FEW,
         f"Squared coefficient of variation of the class accuracies, {_WITHOUT_CHANCE}.",
+        sums=FoldSums,
+        maximum=None,
+        ideal=0.0,
     ),
-}
-"""Measures of evenness that are ranked: without chance, which no root or absolute value can be."""
-PRIOR_MEASURES: Mapping[str, Measure] = {
-    "bias_score": Measure(
+    "bias_score": LabelMeasure(
         bias_score,
         "BiasScore",
-        1.0,
-        0.0,
         _NO_ITEMS,
         "Distance of the mean distribution from the uniform one (Reif & Schwartz 2024, BiasScore).",
+        sums=PriorSums,
+        ideal=0.0,
     ),
-    "bias_score_normalised": Measure(
+    "bias_score_normalised": LabelMeasure(
         bias_score_normalised,
         "BiasScore over its range",
-        1.0,
-        0.0,
         _NO_ITEMS,
         "BiasScore over the largest value that it can have.",
+        sums=PriorSums,
+        ideal=0.0,
     ),
-}
-ANSWER_MEASURES: Mapping[str, Measure] = {
-    "bias_score_answers": Measure(
+    # It counts which label is most probable, as if the model had only named it. A model that always gives one of two
+    # labels a probability of .6 has a BiasScore of .1, and .5 here.
+    "bias_score_answers": LabelMeasure(
         bias_score,
         "BiasScore of answers",
-        1.0,
-        0.0,
         _NO_ITEMS,
         "BiasScore of which label is answered, not of its probability; also known for answers in words.",
+        sums=PriorSums,
+        of_answers=True,
+        ideal=0.0,
     ),
-}
-"""Measures of the prior that count which label is most probable, as if the model had only named it. A model that always
-gives one of two labels a probability of .6 has a BiasScore of .1, and .5 here."""
-WORD_MEASURES: Mapping[str, Measure] = {
-    "domain_label_bias": Measure(
+    # Of the model itself: domain-context calibration learns from half of the inputs.
+    "domain_label_bias": LabelMeasure(
         domain_label_bias,
         "Domain-label bias",
-        1.0,
-        0.0,
         NO_WORDS,
         "Distance between the mean distributions over random English and random in-domain words (Fei et al. 2023).",
+        sums=WordSums,
+        ideal=0.0,
     ),
-}
-"""Measures of the model itself: domain-context calibration learns from half of the inputs."""
-CLASS_FLOORS: Mapping[str, Measure] = {
-    "rsd_paper_floor": Measure(
+    "rsd_paper_floor": LabelMeasure(
         rsd_paper_floor,
         "RSD by chance",
-        None,
-        None,
         _ZERO,
         "RSD by chance, at this accuracy and these numbers of items.",
+        is_floor=True,
+        maximum=None,
     ),
-    "cobias_paper_floor": Measure(
+    "cobias_paper_floor": LabelMeasure(
         cobias_paper_floor,
         "COBias by chance",
-        None,
-        None,
         _ZERO_OR_SINGLE,
         "COBias by chance, at this accuracy and these numbers of items.",
+        is_floor=True,
+        maximum=None,
     ),
-    "gini_floor": Measure(
+    "gini_floor": LabelMeasure(
         gini_floor,
         "Gini index by chance",
-        None,
-        None,
         _ZERO_OR_SINGLE,
         "Gini index by chance, at this accuracy and these numbers of items.",
+        is_floor=True,
+        maximum=None,
     ),
-}
-PRIOR_FLOORS: Mapping[str, Measure] = {
-    "bias_score_floor": Measure(
+    "bias_score_floor": LabelMeasure(
         bias_score_floor,
         "BiasScore by chance",
-        None,
-        None,
         _NO_PAIR,
         "BiasScore by chance, of an unbiased model whose distributions vary as much.",
+        sums=PriorSums,
+        is_floor=True,
+        maximum=None,
     ),
-}
-ANSWER_FLOORS: Mapping[str, Measure] = {
-    "bias_score_answers_floor": Measure(
+    "bias_score_answers_floor": LabelMeasure(
         bias_score_floor,
         "BiasScore of answers by chance",
-        None,
-        None,
         _NO_PAIR,
         "BiasScore of answers by chance, of an unbiased model whose answers vary as much.",
+        sums=PriorSums,
+        of_answers=True,
+        is_floor=True,
+        maximum=None,
     ),
-}
-WORD_FLOORS: Mapping[str, Measure] = {
-    "domain_label_bias_floor": Measure(
+    "domain_label_bias_floor": LabelMeasure(
         domain_label_bias_floor,
         "Domain-label bias by chance",
-        None,
-        None,
         FEW_WORDS,
         "Domain-label bias by chance, of a model that answers both kinds of words alike on average.",
+        sums=WordSums,
+        is_floor=True,
+        maximum=None,
     ),
-}
-CORRELATIONS: Mapping[str, Measure] = {
-    "f1_rsd_correlation": Measure(
+    # Of two measures over the tasks of a suite.
+    "f1_rsd_correlation": LabelMeasure(
         correlation,
         "Correlation of F1 and RSD",
-        1.0,
-        None,
         _CONSTANT,
         "Pearson correlation of macro-F1 and the paper's RSD over the tasks.",
-        ("macro_f1", "rsd_paper"),
+        sums=None,
+        correlates=("macro_f1", "rsd_paper"),
     ),
-    "f1_bias_score_correlation": Measure(
+    "f1_bias_score_correlation": LabelMeasure(
         correlation,
         "Correlation of F1 and BiasScore",
-        1.0,
-        None,
         _CONSTANT,
         "Pearson correlation of macro-F1 and BiasScore over the tasks.",
-        ("macro_f1", "bias_score"),
+        sums=None,
+        correlates=("macro_f1", "bias_score"),
     ),
-}
-"""Correlations of two measures over the tasks of a suite."""
-MEANS: Mapping[str, Measure] = {
-    "n_shown": Measure(
-        mean, "Examples shown", None, None, UNCOUNTED, "Mean number of examples that fit into a prompt."
+    "n_shown": LabelMeasure(
+        mean, "Examples shown", UNCOUNTED, "Mean number of examples that fit into a prompt.", sums=None, maximum=None
     ),
-    "cut_rate": Measure(
-        mean, "Cut inputs", 1.0, None, UNCOUNTED, "Share of prompts whose input or instruction was shortened."
+    "cut_rate": LabelMeasure(
+        mean, "Cut inputs", UNCOUNTED, "Share of prompts whose input or instruction was shortened.", sums=None
     ),
-}
-MEASURES: Mapping[str, Measure] = {
-    **CLASS_MEASURES,
-    **FOLD_MEASURES,
-    **PRIOR_MEASURES,
-    **ANSWER_MEASURES,
-    **WORD_MEASURES,
-    **CLASS_FLOORS,
-    **PRIOR_FLOORS,
-    **ANSWER_FLOORS,
-    **WORD_FLOORS,
-    **CORRELATIONS,
-    **MEANS,
 }
 """All measures by name, in the order in which results list their metrics."""
 
 
-def is_of_classes(measure: str) -> bool:
-    """Return True if a measure is computed from :class:`ClassSums`."""
-    return measure in CLASS_MEASURES or measure in CLASS_FLOORS
-
-
-def is_of_folds(measure: str) -> bool:
-    """Return True if a measure is computed from :class:`FoldSums`."""
-    return measure in FOLD_MEASURES
-
-
-def is_of_prior(measure: str) -> bool:
-    """Return True if a measure is computed from :class:`PriorSums`."""
-    return measure in PRIOR_MEASURES or measure in PRIOR_FLOORS or is_of_answers(measure)
-
-
-def is_of_answers(measure: str) -> bool:
-    """Return True if a measure is computed from :class:`PriorSums` of which label is most probable."""
-    return measure in ANSWER_MEASURES or measure in ANSWER_FLOORS
-
-
-def is_of_words(measure: str) -> bool:
-    """Return True if a measure is computed from :class:`WordSums`."""
-    return measure in WORD_MEASURES or measure in WORD_FLOORS
-
-
-def reads_probabilities(measure: str) -> bool:
-    """Return True if a measure depends on more than which label is most probable."""
-    return any(
-        is_of_words(name) or (is_of_prior(name) and not is_of_answers(name))
-        for name in MEASURES[measure].correlates or (measure,)
-    )
-
-
 def value_of(measure: str, sums: FloatArray) -> FloatArray:
     """Return a measure from sums of its columns, shape (...,): the mean if there are two, or else its formula."""
+    kind = MEASURES[measure]
     if sums.shape[-1] == 2:
         return mean(sums)
-    if measure in CORRELATIONS:
-        return correlation(sums)
-    if is_of_classes(measure):
-        columns = sums.reshape(*sums.shape[:-1], N_CLASS, -1)
-        return MEASURES[measure].formula(ClassSums(*np.moveaxis(columns, -2, 0)))
-    if is_of_folds(measure):
-        columns = sums.reshape(*sums.shape[:-1], _N_FOLD, N_FOLDS, -1)
-        return MEASURES[measure].formula(FoldSums(*np.moveaxis(columns, -3, 0)))
-    if is_of_words(measure):
-        columns = sums.reshape(*sums.shape[:-1], _N_WORD, 2, -1)
-        return MEASURES[measure].formula(WordSums(*np.moveaxis(columns, -3, 0)))
-    k = round((sums.shape[-1] / _N_PRIOR) ** 0.5)
-    columns = sums.reshape(*sums.shape[:-1], _N_PRIOR, k, k)
-    return MEASURES[measure].formula(PriorSums(*np.moveaxis(columns, -3, 0)))
+    if kind.sums is None:
+        return kind.formula(sums)
+    n = len(kind.sums._fields)
+    # The axes between those of the fields and of the labels.
+    inner = {FoldSums: (N_FOLDS,), WordSums: (2,), PriorSums: (round((sums.shape[-1] / n) ** 0.5),)}.get(kind.sums, ())
+    columns = sums.reshape(*sums.shape[:-1], n, *inner, -1)
+    return kind.formula(kind.sums(*np.moveaxis(columns, -2 - len(inner), 0)))

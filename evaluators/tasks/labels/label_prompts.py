@@ -25,7 +25,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators.task import CountTokens, Prompt
+from evaluators.task import CountTokens, Prompt, by_id
 from schemas.items.label import LabelItem
 
 # Both as in the paper.
@@ -51,7 +51,7 @@ Style: TypeAlias = Literal["release", "paper", "words"]
 Cut: TypeAlias = Literal["input", "instruction"]
 
 
-class Filled(NamedTuple):
+class FilledPrompt(NamedTuple):
     """The text of a prompt about an item, and the parts of it that were left out."""
 
     text: str
@@ -121,7 +121,7 @@ _PROTOCOLS: Mapping[str, _Protocol] = {
 def label_prompts() -> dict[str, Prompt]:
     """Return all prompts by id, with the default one first."""
     prompts = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts(_PROTOCOLS[name].style))
-    return {prompt.id: prompt for prompt in prompts}
+    return by_id(*prompts)
 
 
 class _Shown(NamedTuple):
@@ -199,7 +199,7 @@ def _prompt(protocol: str, shown: _Shown) -> Prompt:
 
 def filled(
     item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], count_tokens: CountTokens | None = None
-) -> Filled:
+) -> FilledPrompt:
     """Fill a prompt.
 
     Args:
@@ -224,7 +224,7 @@ def filled(
             break
         shown.append(text)
     if shown or size(f"{head}{query}") <= limit:
-        return Filled(f"{head}{''.join(shown)}{query}", len(shown), None)
+        return FilledPrompt(f"{head}{''.join(shown)}{query}", len(shown), None)
     return _shortened(head, item.text.strip(), query_of, limit, size)
 
 
@@ -237,16 +237,18 @@ def _room(prompt: Prompt, count_tokens: CountTokens | None) -> tuple[float, Call
     return float("inf"), len
 
 
-def _shortened(head: str, text: str, query: Callable[[str], str], limit: float, size: Callable[[str], int]) -> Filled:
+def _shortened(
+    head: str, text: str, query: Callable[[str], str], limit: float, size: Callable[[str], int]
+) -> FilledPrompt:
     """Cut out the middle of an input, and the end of the instruction if that is not enough."""
     kept = _most(len(text), lambda n: size(head + query(_without_middle(text, n))) <= limit)
     if kept is not None:
-        return Filled(head + query(_without_middle(text, kept)), 0, "input")
+        return FilledPrompt(head + query(_without_middle(text, kept)), 0, "input")
     # The release cuts the end of the prompt instead, including "Output:".
     instruction, nothing = head.removesuffix("\n\n"), query(_GAP.strip())
     kept = _most(len(instruction), lambda n: size(f"{instruction[:n]}\n\n{nothing}") <= limit) or 0
     cut: Cut = "instruction" if kept < len(instruction) else "input"
-    return Filled(f"{instruction[:kept]}\n\n{nothing}", 0, cut)
+    return FilledPrompt(f"{instruction[:kept]}\n\n{nothing}", 0, cut)
 
 
 def _without_middle(text: str, n: int) -> str:

@@ -15,37 +15,31 @@ from evaluators.baseline import Facts
 from evaluators.calibrator import LabelAnswers
 from evaluators.metric import MetricInputs
 from evaluators.statistics.certainty import predicted_share
-from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
-from evaluators.task import ClassReport, LabelUse, PartReport, Read, Task, quoted, unanswered
+from evaluators.statistics.option_scores import are_certain_choices
+from evaluators.task import Read, quoted
+from evaluators.task_abilities import ClassReport, LabelUse, MeasuresParts, PartReport, ReportsLabels
 from evaluators.tasks.labels.class_reports import class_report
 from evaluators.tasks.labels.label_answers import BIAS, TARGET, TEST, label_answers
 from evaluators.tasks.labels.label_tables import IN_WORDS, ConfigTable, SuiteTable, corrections_of
 from evaluators.tasks.labels.metric_variants import LabelTable
 from evaluators.tasks.labels.written_labels import read_label
+from evaluators.tasks.ordered_options import read_choice
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.documents.run_files import FittedCorrection
 from schemas.files.record_columns import RecordColumns
 
 
-class LabelTask(Task):
+class LabelTask(MeasuresParts, ReportsLabels):
     """A task that turns answers into distributions over labels, and these into tables and reports."""
-
-    reports_parts = True
 
     # certain_readings() computes the same on columns: option_probabilities() and are_certain_choices() must agree.
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the distribution over the labels, or the label that an answer in words names."""
         (exchange,) = exchanges
-        if exchange.status != "answered":
-            return unanswered(exchange)
-        if exchange.kind == "generate":
+        if exchange.status == "answered" and exchange.kind == "generate":
             return _read_words(exchange)
-        probabilities = option_probabilities(exchange, normalisation or "sum")
-        if isinstance(probabilities, str):
-            return Read(status="failed", reading=None, reason=probabilities)
-        reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(probabilities), answers=())
-        return Read(status="scored", reading=reading, reason=None)
+        return read_choice(exchange, normalisation)
 
     def certain_readings(self, records: Sequence[Record], normalisation: Normalisation | None) -> BoolArray:
         """Return the mask of the records whose distribution follows from the log-probabilities of their options."""
@@ -66,10 +60,6 @@ class LabelTask(Task):
         for row, credit in zip(judged.tolist(), credits.tolist(), strict=True):
             verdicts[row] = None if 0 < credit < 1 else credit == 1
         return verdicts
-
-    def table(self, records: Sequence[Record]) -> LabelTable:
-        """Return the records of a config as arrays, one row per item."""
-        return ConfigTable.of(label_answers(RecordColumns.of(records)))
 
     def table_of_parts(
         self,
@@ -103,10 +93,10 @@ def _read_words(exchange: Exchange) -> Read:
     answer = read_label(exchange.text or "", exchange.outcomes, is_cut=exchange.finish_reason == "length")
     if answer.outcome is None:
         reason = f"the answer {'declines' if answer.refuses else 'names no one label'}: {quoted(exchange.text)}"
-        return Read(status="refused" if answer.refuses else "unparsed", reading=None, reason=reason)
+        return Read(status="refused" if answer.refuses else "unparsed", reason=reason)
     shares = tuple(float(label == answer.outcome) for label in exchange.outcomes)
     reading = Reading(outcomes=exchange.outcomes, probabilities=shares, answers=(answer.outcome,))
-    return Read(status="scored", reading=reading, reason=None)
+    return Read(status="scored", reading=reading)
 
 
 def part_report(answers: LabelAnswers) -> PartReport:

@@ -26,17 +26,13 @@ from evaluators.statistics.evenness import deal
 from evaluators.statistics.record_tables import MeasureTable, Statistics
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS, ENGLISH_WORDS, OF_TASK, RANDOM_WORDS, TEST
 from evaluators.tasks.labels.label_measures import (
-    CORRELATIONS,
-    MEANS,
-    MEASURES,
     N_CLASS,
+    ClassSums,
+    FoldSums,
+    PriorSums,
+    WordSums,
     class_columns,
     fold_columns,
-    is_of_answers,
-    is_of_classes,
-    is_of_folds,
-    is_of_prior,
-    is_of_words,
     prior_columns,
     value_of,
     word_columns,
@@ -52,9 +48,8 @@ _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
 """Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
 
-_ColumnsKey: TypeAlias = tuple[bool, bool, bool, bool, str, bool]
-"""True for sums by class, True for sums by fold, True for sums over random words, True for answers without their
-probabilities, the calibration, and True for its softmax."""
+_ColumnsKey: TypeAlias = tuple[type | None, bool, str, bool]
+"""The kind of sums, True for answers without their probabilities, the calibration, and True for its softmax."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,13 +108,13 @@ class ConfigTable:
         """Return why a variant has no value on a single task; None if it may have one."""
         if self.answers.in_words and variant.reads_probabilities:
             return IN_WORDS
-        if is_of_prior(variant.measure) and len(self.answers.labels) > _MOST_CROSSED:
+        if variant.kind.sums is PriorSums and len(self.answers.labels) > _MOST_CROSSED:
             return f"it compares each label with each other one, for at most {_MOST_CROSSED} labels"
-        return _ONE_TASK if variant.measure in CORRELATIONS else self.reasons.get(variant.calibration)
+        return _ONE_TASK if variant.kind.correlates else self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a variant: the columns of the measure, one row per item."""
-        if variant.measure in MEANS:
+        if variant.kind.sums is None:
             return self._mean(variant.measure)
         asked, used = self._used(variant)
         columns = self._columns(variant, used)
@@ -137,7 +132,7 @@ class ConfigTable:
         for variant in wanted:
             if self.undefined(variant) is not None:
                 continue
-            if is_of_folds(variant.measure):
+            if variant.kind.sums is FoldSums:
                 # Its cubes round differently in an array.
                 values[variant.name] = float(value_of(variant.measure, self._sums(variant)))
             else:
@@ -166,7 +161,7 @@ class ConfigTable:
         return columns[:, 0], columns[:, 1]
 
     def _sums(self, variant: Variant) -> FloatArray:
-        if variant.measure in MEANS:
+        if variant.kind.sums is None:
             return np.asarray(self._mean(variant.measure).cluster_sums.sum(axis=0))
         key = self._key(variant)
         if key not in self._sums_of_measures:
@@ -177,25 +172,25 @@ class ConfigTable:
     def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
         """Return the masks of the items that a variant is about, and of those among them that it is computed from."""
         has_reading = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
-        if is_of_words(variant.measure):
+        if variant.kind.sums is WordSums:
             of_words: BoolArray = np.isin(self.answers.content_free, (ENGLISH_WORDS, RANDOM_WORDS))
             return of_words, of_words & has_reading
-        asked: BoolArray = self.answers.splits == (BIAS if is_of_prior(variant.measure) else TEST)
+        asked: BoolArray = self.answers.splits == (BIAS if variant.kind.sums is PriorSums else TEST)
         return asked, asked & has_reading & (self.answers.targets >= 0)
 
     def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
         """Return the columns of a measure, one row per item; zeros for items that it is not computed from."""
-        key = is_class, is_fold, is_words, is_answered, *_ = self._key(variant)
+        key = kind, of_answers, *_ = self._key(variant)
         if key not in self._columns_of_measures:
-            shares, targets = self.probabilities[key[4:]][used], self.answers.targets[used]
-            if is_class:
+            shares, targets = self.probabilities[key[2:]][used], self.answers.targets[used]
+            if kind is ClassSums:
                 columns = class_columns(shares, targets)
-            elif is_fold:
+            elif kind is FoldSums:
                 columns = fold_columns(shares, targets, self._folds[used])
-            elif is_words:
+            elif kind is WordSums:
                 columns = word_columns(shares, self.answers.content_free[used] == RANDOM_WORDS)
             else:
-                shares = predicted_share(shares) if is_answered else shares
+                shares = predicted_share(shares) if of_answers else shares
                 columns = prior_columns(shares, targets, self.answers.evenly[used])
             # Measures of the same sums share one array: the metrics of 16,006 answers with 100 labels then need 0.7
             # GB in all.
@@ -222,14 +217,7 @@ class ConfigTable:
     @staticmethod
     def _key(variant: Variant) -> _ColumnsKey:
         """Return what determines the columns of a variant."""
-        return (
-            is_of_classes(variant.measure),
-            is_of_folds(variant.measure),
-            is_of_words(variant.measure),
-            is_of_answers(variant.measure),
-            variant.calibration,
-            variant.is_softmax,
-        )
+        return variant.kind.sums, variant.kind.of_answers, variant.calibration, variant.is_softmax
 
     def _mean(self, measure: str) -> Statistics:
         used = (self.answers.splits == TEST) & (self.answers.n_shown >= 0)
@@ -267,7 +255,7 @@ class SuiteTable:
             DataError: a stored correction is for other labels.
         """
         named = [variant for variant in variants() if names is None or variant.name in names]
-        measures = {name for variant in named for name in MEASURES[variant.measure].correlates}
+        measures = {name for variant in named for name in variant.kind.correlates}
         wanted = [variant for variant in variants() if variant in named or variant.name in measures]
         measured = {variant.name for variant in wanted}
         values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
@@ -305,9 +293,9 @@ class SuiteTable:
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
         """Return the statistics of the mean over the tasks of a slice that have a value, or of a correlation."""
-        if variant.measure not in CORRELATIONS:
+        if not variant.kind.correlates:
             return self.measures.mean_of(variant.name, group)
-        x, y = (self.measures.values[name] for name in MEASURES[variant.measure].correlates)
+        x, y = (self.measures.values[name] for name in variant.kind.correlates)
         rows = self.measures.rows(group)
         used = rows & ~np.isnan(x) & ~np.isnan(y)
         columns = np.column_stack([np.ones_like(x), x, y, x**2, y**2, x * y])

@@ -16,22 +16,15 @@ from evaluators.statistics.jackknife import STUDENT, WILSON
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS
 from evaluators.tasks.labels.label_measures import (
-    ANSWER_FLOORS,
-    CLASS_FLOORS,
-    CLASS_MEASURES,
-    CORRELATIONS,
     FEW_WORDS,
-    FOLD_MEASURES,
     MEASURES,
     NO_WORDS,
-    PRIOR_FLOORS,
-    PRIOR_MEASURES,
     UNCOUNTED,
-    WORD_FLOORS,
-    Measure,
-    is_of_folds,
-    is_of_words,
-    reads_probabilities,
+    ClassSums,
+    FoldSums,
+    LabelMeasure,
+    PriorSums,
+    WordSums,
     value_of,
 )
 
@@ -71,14 +64,14 @@ class Variant(NamedTuple):
     """True for the softmax in the paper's text, which its code does not compute."""
 
     @property
-    def is_floor(self) -> bool:
-        """True if it is the value that chance alone would give."""
-        return self.measure in {*CLASS_FLOORS, *PRIOR_FLOORS, *ANSWER_FLOORS, *WORD_FLOORS}
+    def kind(self) -> LabelMeasure:
+        """The measure."""
+        return MEASURES[self.measure]
 
     @property
     def reads_probabilities(self) -> bool:
         """True if it depends on more than which label is most probable, as every calibration does."""
-        return bool(self.calibration) or reads_probabilities(self.measure)
+        return bool(self.calibration) or self.kind.reads_probabilities
 
     @property
     def name(self) -> str:
@@ -98,8 +91,10 @@ def variants() -> tuple[Variant, ...]:
 
 def calibrated_measures(calibration: Calibration) -> tuple[str, ...]:
     """Return the measures to judge a calibration by: those on items whose labels it does not learn from."""
-    of_prior = () if BIAS in calibration.learns_from else PRIOR_MEASURES
-    return (*CLASS_MEASURES, *FOLD_MEASURES, *of_prior)
+    kinds = (ClassSums, FoldSums) if BIAS in calibration.learns_from else (ClassSums, FoldSums, PriorSums)
+    return tuple(
+        name for name, kind in MEASURES.items() if kind.sums in kinds and not kind.is_floor and not kind.of_answers
+    )
 
 
 class LabelTable(RecordTable, Protocol):
@@ -136,7 +131,7 @@ def metric_headings() -> dict[str, str]:
         variant.name: ", ".join(
             part
             for part in (
-                MEASURES[variant.measure].heading,
+                variant.kind.heading,
                 METHODS.get(variant.calibration),
                 SOFTMAX if variant.is_softmax else None,
             )
@@ -148,7 +143,7 @@ def metric_headings() -> dict[str, str]:
 
 def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) -> MetricDefinition[LabelTable]:
     """Return the metric of a variant of a measure."""
-    kind = MEASURES[variant.measure]
+    kind = variant.kind
     method = next((method for method in calibrations() if method.name == variant.calibration), None)
     learned = "" if method is None else f"+{method.name}.{method.version}"
     former = _FORMERLY.get(variant.measure)
@@ -159,19 +154,19 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
         task=task,
         unit="items",
         unit_of_suite="tasks",
-        minimum=-1.0 if variant.measure in CORRELATIONS else 0.0,
+        minimum=-1.0 if kind.correlates else 0.0,
         maximum=kind.maximum,
         ideal=kind.ideal,
-        overshoots=is_of_folds(variant.measure),
+        overshoots=kind.sums is FoldSums,
         # Domain-label bias is of tasks, each of which the board shows: slices would only make pages larger.
-        slices=() if method is not None or is_of_words(variant.measure) else _SLICES,
+        slices=() if method is not None or kind.sums is WordSums else _SLICES,
         undefined=lambda table: table.undefined(variant),
         statistics=lambda table, group: table.statistics(variant, group),
         aggregate=partial(value_of, variant.measure),
         why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan in _OF_UNASKED else None,
         # Resampling increases absolute differences, so that a percentile interval would be above small values.
         interval_method=STUDENT if kind.ideal == 0.0 else WILSON,
-        no_interval="it says what chance alone gives, and estimates nothing" if variant.is_floor else None,
+        no_interval="it says what chance alone gives, and estimates nothing" if kind.is_floor else None,
         floor=_floor(variant),
         description=" ".join(_sentences(kind, method, learned_from, is_softmax=variant.is_softmax)),
     )
@@ -184,7 +179,7 @@ def _floor(variant: Variant) -> str | None:
 
 
 def _sentences(
-    kind: Measure, method: Calibration | None, learned_from: Mapping[str, str], *, is_softmax: bool
+    kind: LabelMeasure, method: Calibration | None, learned_from: Mapping[str, str], *, is_softmax: bool
 ) -> Iterator[str]:
     yield kind.description
     if method is not None:

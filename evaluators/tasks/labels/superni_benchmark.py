@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaluators.benchmark import Benchmark, Context, Gate, IndexDefinition, Part
+from evaluators.benchmark import Benchmark, Gate, IndexDefinition, Part, ShownContext
 from evaluators.calibrator import Calibration, calibrations
 from evaluators.tasks.labels.label_baselines import BASELINES, baseline_with_prior
 from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
@@ -76,9 +76,9 @@ def _index(
     )
 
 
-def contexts_of(n_examples: int, rule: str | None = None, n_sets: int = N_SETS) -> Iterator[Context]:
+def contexts_of(n_examples: int, rule: str | None = None, n_sets: int = N_SETS) -> Iterator[ShownContext]:
     """Yield the sets of a number of examples; without examples there is one context."""
-    yield from (Context(n_examples, number, rule) for number in (range(n_sets) if n_examples else (None,)))
+    yield from (ShownContext(n_examples, number, rule) for number in (range(n_sets) if n_examples else (None,)))
 
 
 def sets_suffix(n_sets: int) -> str:

@@ -57,7 +57,7 @@ _TAKES_BACK = re.compile(
 _Words: TypeAlias = tuple[str, ...]
 
 
-class _Word(NamedTuple):
+class _PlacedWord(NamedTuple):
     text: str
     start: int
     end: int
@@ -140,11 +140,11 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
     return found
 
 
-def _words_of(text: str, start: int = 0) -> list[_Word]:
-    return [_Word(match[0].casefold(), *match.span()) for match in _WORD.finditer(text, start)]
+def _words_of(text: str, start: int = 0) -> list[_PlacedWord]:
+    return [_PlacedWord(match[0].casefold(), *match.span()) for match in _WORD.finditer(text, start)]
 
 
-def _texts(words: Sequence[_Word]) -> _Words:
+def _texts(words: Sequence[_PlacedWord]) -> _Words:
     return tuple(word.text for word in words)
 
 

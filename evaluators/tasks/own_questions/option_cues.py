@@ -20,7 +20,7 @@ _MOST = 12_000
 """Maximum number of questions: so many take 1 GB, since each is compared with 2,000 others."""
 
 
-class Question(NamedTuple):
+class CueQuestion(NamedTuple):
     """A question with a right answer."""
 
     text: str
@@ -29,7 +29,7 @@ class Question(NamedTuple):
     cluster: str
 
 
-def predicted_options(questions: Sequence[Question]) -> list[str | None]:
+def predicted_options(questions: Sequence[CueQuestion]) -> list[str | None]:
     """Return the option of each question that the best cue predicts, found in other clusters.
 
     None where there are no other clusters to learn from, and for all if there are more questions than can be searched.
@@ -46,7 +46,7 @@ def predicted_options(questions: Sequence[Question]) -> list[str | None]:
 
 # Each prompt of a dataset asks about the same questions.
 @lru_cache(maxsize=8)
-def _predicted_places(questions: tuple[Question, ...]) -> list[int]:
+def _predicted_places(questions: tuple[CueQuestion, ...]) -> list[int]:
     """Return the predicted place of the right option of each question; -1 for none."""
     memory, parts = machine_memory(), {"questions": hashlib.sha256(repr(questions).encode()).hexdigest()}
     known = memory.get(_MEMORY, parts)
@@ -59,7 +59,7 @@ def _predicted_places(questions: tuple[Question, ...]) -> list[int]:
     return cast(list[int], known)
 
 
-def _words(question: Question) -> tuple[str, ...]:
+def _words(question: CueQuestion) -> tuple[str, ...]:
     """Return the words of the text, and those of each option with its place."""
     return (
         *_WORD.findall(question.text.casefold()),
@@ -71,7 +71,7 @@ def _words(question: Question) -> tuple[str, ...]:
     )
 
 
-def _numbers(questions: Sequence[Question]) -> Mapping[str, FloatArray]:
+def _numbers(questions: Sequence[CueQuestion]) -> Mapping[str, FloatArray]:
     """Return the places of the longest and shortest option, and of those mentioned first and last; lengths too."""
     lengths = [[len(option) for option in question.options] for question in questions]
     mentions = [

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from evaluators.backend import ChoiceRequest, Request
+from evaluators.backend import Request
 from evaluators.baseline import Facts
-from evaluators.task import ItemFacts, Prompt, Read, Task, UnfitPromptError
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, UnfitPromptError, by_id
 from evaluators.tasks.lettered_answers import read_answer
-from evaluators.tasks.ordered_options import offering, read_orders
+from evaluators.tasks.ordered_options import read_orders
 from evaluators.tasks.own_questions.own_question_table import ROLES, OwnQuestionTable
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
@@ -83,15 +83,15 @@ class OwnQuestionTask(Task):
     name = "own_question"
     version = "1.0"
     item_shape = "own_question"
-    prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
+    prompts = by_id(*_PROMPTS)
 
-    def requests(self, item: OwnQuestion, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: OwnQuestion, asked: Asked) -> Sequence[Request]:
         """Return the request with whole options, or one for each rotation of lettered options.
 
         Raises:
             UnfitPromptError: the item has a question, and the prompt scores whole texts alone.
         """
-        facts = self.baseline_facts(self.facts(item))
+        facts, prompt = self.baseline_facts(self.facts(item)), asked.prompt
         context = "" if item.context is None else f"{item.context}\n"
         if prompt.requires == "pseudo_logprobs" and item.question is not None:
             raise UnfitPromptError(
@@ -101,14 +101,8 @@ class OwnQuestionTask(Task):
         if prompt.id.startswith("whole-"):
             text = f"{context}{item.question}\nAnswer:" if item.question is not None else context.rstrip("\n")
             lead = " " if text else ""
-            return [
-                ChoiceRequest(
-                    prompt=text,
-                    options=tuple(f"{lead}{option}" for option in item.options),
-                    outcomes=item.options,
-                    facts=facts,
-                )
-            ]
+            options = tuple(f"{lead}{option}" for option in item.options)
+            return prompt.asking(text, options=options, outcomes=item.options, facts=facts)
         requests: list[Request] = []
         for first in range(len(item.options)):
             offered = (*item.options[first:], *item.options[:first])
@@ -117,7 +111,7 @@ class OwnQuestionTask(Task):
             values = {"{context}": context, "{question}": item.question or _WHICH_TEXT, "{options}": lines}
             text = _filled(prompt.template, values)
             letters = tuple(f" {letter}" for letter in _LETTERS[: len(offered)])
-            requests += offering(prompt, text, letters, offered, facts)
+            requests += prompt.asking(text, options=letters, outcomes=offered, facts=facts)
         return requests
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
@@ -136,7 +130,6 @@ class OwnQuestionTask(Task):
         }
         return ItemFacts(
             cluster=item.cluster,
-            pair_id=None,
             target=item.answer,
             reference=item.answer,
             groups={name: value for name, value in groups.items() if value is not None},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
 from evaluators.benchmark import Benchmark, Gate, RankingMetric
-from evaluators.tasks.own_questions.option_cues import Question, predicted_options
+from evaluators.tasks.own_questions.option_cues import CueQuestion, predicted_options
 from evaluators.tasks.own_questions.own_question_task import question_in
 
 
@@ -46,7 +46,7 @@ def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
         outcomes, facts = request.outcomes, request.facts
         first = outcomes.index(facts["first"])
         options = (*outcomes[first:], *outcomes[:first])
-        questions.append(Question(question_in(request.prompt, outcomes), options, facts["answer"], facts["cluster"]))
+        questions.append(CueQuestion(question_in(request.prompt, outcomes), options, facts["answer"], facts["cluster"]))
     predicted = dict(zip(asked, predicted_options(questions), strict=True))
 
     def answer(sha256: str, request: Request) -> Response:

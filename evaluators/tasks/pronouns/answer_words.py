@@ -15,7 +15,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.pronouns.text_readings import Answer, is_refused
+from evaluators.tasks.pronouns.text_readings import ReadAnswer, is_refused
 from schemas.lexicon import families_of
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -28,7 +28,7 @@ _NEGLIGIBLE = 1e-9
 """Largest difference of sums that their order can make."""
 
 
-def own_words(answer: Answer) -> str:
+def own_words(answer: ReadAnswer) -> str:
     """Return the text that an answer adds to its prompt; empty if it is refused, missing or only repeats the prompt."""
     if answer.status != "answered" or is_refused(answer):
         return ""
@@ -65,7 +65,7 @@ class AnswerWords:
     """Text that each answer adds to its prompt; empty if it adds nothing or is not read."""
 
     @classmethod
-    def of(cls, answers: Sequence[Answer], clusters: IntArray, n_clusters: int) -> AnswerWords:
+    def of(cls, answers: Sequence[ReadAnswer], clusters: IntArray, n_clusters: int) -> AnswerWords:
         """Take the words of answers, of which the text of each is known by its index, shape (n,)."""
         return cls(
             clusters=clusters,

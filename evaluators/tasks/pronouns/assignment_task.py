@@ -14,11 +14,11 @@ import numpy as np
 from biasboard.ground.columns import FloatArray
 from evaluators.backend import Request
 from evaluators.statistics.record_tables import GroupedTable, grouped
-from evaluators.task import ItemFacts, Mark, Prompt, Read, Task
+from evaluators.task import Asked, ItemFacts, Mark, Prompt, Read, Task
 from evaluators.tasks.pronouns.answer_words import AnswerWords
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES
-from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
+from evaluators.tasks.pronouns.text_prompts import generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
     REFUSED,
@@ -47,16 +47,16 @@ class AssignmentTask(Task):
     unread_answers = UNREAD
     prompts: Mapping[str, Prompt] = _PROMPTS
 
-    def requests(self, item: AssignmentItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: AssignmentItem, asked: Asked) -> Sequence[Request]:
         """Return one request per sample."""
-        return generation_requests(prompt.template.format(text=item.text), prompt)
+        return asked.prompt.asking(asked.prompt.template.format(text=item.text))
 
     def facts(self, item: AssignmentItem) -> ItemFacts:
         """Return the facts of an item. No pronoun is right; its groups are the attribute and the stereotype."""
         groups: dict[str, str] = {"attribute": item.attribute}
         if item.stereotype is not None:
             groups["stereotype"] = item.stereotype
-        return ItemFacts(cluster=item.item_id, pair_id=None, target=None, reference=None, groups=groups)
+        return ItemFacts(cluster=item.item_id, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the families of the first pronoun in each answer; single answers may be refusals."""

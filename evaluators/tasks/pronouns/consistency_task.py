@@ -12,23 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.columns import FloatArray
 from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.record_tables import grouped
 from evaluators.task import ItemFacts, Mark, Prompt, Read
-from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, pronouns_of
-from evaluators.tasks.pronouns.family_rates import FamilyTable
-from evaluators.tasks.pronouns.recognition_task import PATTERN
+from evaluators.tasks.pronouns.recognition_task import PATTERN, AnswerTable, answer_columns
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
-    Answer,
+    ReadAnswer,
     answers_of,
     as_mark,
     families_in,
-    is_refused,
     read_texts,
     spelt,
 )
@@ -89,17 +86,9 @@ def _families_by_quarter(exchange: Exchange) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class ConsistencyTable(FamilyTable):
-    """Records as arrays, one row per answer."""
+class ConsistencyTable(AnswerTable):
+    """Records as arrays, one row per answer, with the pronouns of each."""
 
-    answered: BoolArray
-    """Mask of the rows with an answer, refused or not, shape (n,)."""
-    refused: BoolArray
-    """Mask of the refused answers, shape (n,)."""
-    read: BoolArray
-    """Mask of the rows with an answer that is not refused, shape (n,)."""
-    echoes: BoolArray
-    """Mask of the answers that begin by repeating the prompt, shape (n,)."""
     pronouns: FloatArray
     """Number of pronouns in each quarter of the answer, shape (n, 4)."""
     kept: FloatArray
@@ -128,22 +117,17 @@ class ConsistencyTable(FamilyTable):
         """Build the table from records."""
         columns = RecordColumns.of(records)
         answers = answers_of(columns)
-        answered = np.array([answer.status in ("answered", "refused") for answer in answers])
-        refused = np.array([is_refused(answer) for answer in answers])
         counts = np.array([_counts(answer) for answer in answers], dtype=np.float64).reshape(-1, 2, len(QUARTERS))
         return cls(
             *grouped(columns, columns.owners, crossed_by=PATTERN),
-            answered=answered,
-            refused=refused,
-            read=answered & ~refused,
-            echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
+            **answer_columns(answers),
             pronouns=counts[:, 0],
             kept=counts[:, 1],
             words=np.array([float(len(answer.text.split())) for answer in answers]),
         )
 
 
-def _counts(answer: Answer) -> tuple[list[int], list[int]]:
+def _counts(answer: ReadAnswer) -> tuple[list[int], list[int]]:
     """Return the number of pronouns in each quarter, and of those in the prompt's family."""
     quarters = (answer.reading or NONE).split(_BETWEEN_QUARTERS)
     if len(quarters) != len(QUARTERS):

@@ -6,7 +6,7 @@ Scorers then measure sentiment, toxicity and similarity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.metric import MetricInputs
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task_abilities import ReadsScores
 from evaluators.tasks.pronouns.answer_words import AnswerWords, own_words
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts, sampled_twice
@@ -36,12 +36,12 @@ _ONCE = generation_prompts("{text}")
 _PROMPTS = {**_ONCE, **sampled_twice(_ONCE)}
 
 
-class ContinuationTask(PronounTextTask):
+class ContinuationTask(ReadsScores, PronounTextTask):
     """A task that reads whether a model continues a text with a pronoun."""
 
     name = "continuation"
     version = "1.0"
-    reads_scores = True
+    score_kinds = frozenset({"sentiment", "toxicity", "embedding"})
     prompts: Mapping[str, Prompt] = _PROMPTS
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
@@ -49,15 +49,11 @@ class ContinuationTask(PronounTextTask):
         groups = family_groups(item.family)
         if item.topic is not None:
             groups["topic"] = item.topic
-        return ItemFacts(cluster=item.template_id, pair_id=item.template_id, target=None, reference=None, groups=groups)
+        return ItemFacts(cluster=item.template_id, pair_id=item.template_id, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read whether each answer continues the text or declines."""
         return read_texts(exchanges, lambda exchange: CONTINUED)
-
-    def table(self, records: Sequence[Record]) -> ContinuationTable:
-        """Return records as arrays."""
-        return ContinuationTable.of(records)
 
     def texts(self, records: Sequence[Record]) -> Sequence[str]:
         """Return the texts to score: each distinct answer, and the text that it adds to its prompt."""
@@ -67,16 +63,9 @@ class ContinuationTask(PronounTextTask):
         texts = dict.fromkeys(text for answer in answers for text in (answer.text, own_words(answer)))
         return [text for text in texts if text.strip()]
 
-    def table_of_parts(
-        self,
-        parts: Iterable[RecordColumns],
-        inputs: MetricInputs,
-        *,
-        is_suite: bool,
-        metrics: frozenset[str] | None = None,
-    ) -> ContinuationTable:
+    def scored_table(self, records: Sequence[Record], scores: TextScores) -> ContinuationTable:
         """Return records and the scores of their texts as arrays."""
-        return ContinuationTable.of(RecordColumns.joined(parts), inputs.scores)
+        return ContinuationTable.of(records, scores)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,29 +13,19 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.toml_files import packaged_toml
 from evaluators.statistics.record_tables import grouped
 from evaluators.task import ItemFacts, Mark, Prompt, Read
-from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in, pronouns_in
-from evaluators.tasks.pronouns.family_rates import FamilyTable
-from evaluators.tasks.pronouns.recognition_task import USED, is_right_family
+from evaluators.tasks.pronouns.recognition_task import FirstPronounTable, is_right_family
 from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT, PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
-    NONE,
     REFUSED,
     all_or_none,
     answers_of,
     as_mark,
-    is_refused,
     read_texts,
     spelt,
-)
-from evaluators.tasks.pronouns.text_readings import (
-    families_in as families_read,
 )
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
@@ -120,61 +110,24 @@ def columns_of(language: Language) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageTable(FamilyTable):
-    """Records as arrays, one row per answer. All columns have shape (n,)."""
+class LanguageTable(FirstPronounTable):
+    """The table of first pronouns for texts in one language other than English."""
 
     language: Language
-    answered: BoolArray
-    """Mask of the rows with an answer, refused or not."""
-    refused: BoolArray
-    """Mask of the refused answers."""
-    read: BoolArray
-    """Mask of the rows with an answer that is not refused."""
-    correct: FloatArray
-    """Correctness: 1 if the first pronoun belongs to the prompt's family, else 0."""
-    used: FloatArray
-    """Share of each family in the first pronoun, shape (n, n_families), in the order of ``families``.
-
-    The whole pronoun belongs to the prompt's family if that has it, and is split equally between the families that have
-    it otherwise; a row without a pronoun is 0.
-    """
-    echoes: BoolArray
-    """Mask of the answers that begin by repeating the prompt."""
 
     @property
     def families(self) -> tuple[str, ...]:
         """The families of the language, in the order of statistics."""
         return columns_of(self.language)
 
-    def group_values(self, key: str) -> tuple[str, ...]:
-        """Return the values of a group; those of ``used`` are the families that any answer uses."""
-        if key != USED:
-            return super().group_values(key)
-        return tuple(family for family, n in zip(self.families, self.used[self.read].sum(axis=0), strict=True) if n)
+    @property
+    def used_families(self) -> tuple[str, ...]:
+        """The same."""
+        return self.families
 
     @classmethod
     def of(cls, records: Sequence[Record], language: Language) -> LanguageTable:
         """Build the table from records."""
         columns = RecordColumns.of(records)
-        answers = answers_of(columns)
-        answered = np.array([answer.status in ("answered", "refused") for answer in answers], dtype=bool)
-        refused = np.array([is_refused(answer) for answer in answers], dtype=bool)
-        families = columns_of(language)
-        used = np.zeros((len(answers), len(families)))
-        for row, answer in enumerate(answers):
-            found = families_read(answer.reading or NONE)
-            owners = (answer.target,) if answer.target in found else found
-            for family in owners:
-                used[row, families.index(str(family))] = 1 / len(owners)
-        return cls(
-            *grouped(columns, columns.owners),
-            language=language,
-            answered=answered,
-            refused=refused,
-            read=answered & ~refused,
-            correct=np.array([float(is_right_family(answer)) for answer in answers]),
-            used=used,
-            echoes=np.array(
-                [echo_end(answer.text, answer.prompt, PRONOUNS_OF[language]) > 0 for answer in answers], dtype=bool
-            ),
-        )
+        fields = cls.columns_of(answers_of(columns), columns_of(language), PRONOUNS_OF[language])
+        return cls(*grouped(columns, columns.owners), **fields, language=language)

@@ -5,13 +5,11 @@ The values of two languages are never compared: their families, texts and detect
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.family_rates import echo_rate, refusal_rate, uniformity_metric
 from evaluators.tasks.pronouns.language_recognition import ENDING, LanguageTable, columns_of
 from evaluators.tasks.pronouns.recognition_task import USED
@@ -19,13 +17,6 @@ from schemas.lexicon.languages import LANGUAGE_CODES, Language
 
 _DETECTOR = "languages-1"
 """Version of the detectors and refusals of these languages, appended to the version of each metric."""
-
-
-def _used(table: LanguageTable, group: Mapping[str, str]) -> Statistics:
-    rest = {key: value for key, value in group.items() if key != USED}
-    family = group.get(USED)
-    shares = table.used.sum(axis=1) if family is None else table.used[:, table.families.index(family)]
-    return table.mean_statistics(rest, shares, table.read)
 
 
 def _metrics_in(language: Language) -> tuple[MetricDefinition[Any], ...]:
@@ -75,7 +66,7 @@ def _metrics_in(language: Language) -> tuple[MetricDefinition[Any], ...]:
             name="pronoun_rate",
             task=task,
             version=version,
-            statistics=_used,
+            statistics=lambda table, group: table.pronoun_statistics(group),
             slices=(("family", USED),),
             description="Share of answers with a pronoun; by the prompt's family and each family that any answer uses, "
             "with a first pronoun of that family: what replaces what.",

@@ -7,10 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.columns import BoolArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import ratio
-from evaluators.statistics.record_tables import Statistics
+from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.detectors import CAREFUL
 from evaluators.tasks.pronouns.family_rates import echo_rate, refusal_rate
 from evaluators.tasks.pronouns.marked_recognition_task import AXIS, MARKER
@@ -37,10 +36,6 @@ def _gap(table: RecognitionTable, group: Mapping[str, str]) -> Statistics:
     return Statistics(np.column_stack([with_marker.cluster_sums, without.cluster_sums]), n, n_all - n)
 
 
-def _difference(sums: FloatArray) -> FloatArray:
-    return ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])
-
-
 RECOGNITION_ACCURACY: MetricDefinition[RecognitionTable] = _mean(
     "recognition_accuracy",
     lambda table: table.correct,
@@ -65,7 +60,7 @@ MARKER_GAP = MetricDefinition[RecognitionTable](
     minimum=-1.0,
     ideal=0.0,
     statistics=_gap,
-    aggregate=_difference,
+    aggregate=lambda sums: mean(sums[..., :2]) - mean(sums[..., 2:]),
     slices=("family", "family_class", *_BY_MARKER),
     description="Accuracy on the sentences with a marker minus that on the same sentences without one: below 0, "
     "pronouns of people with the marker are kept less often.",

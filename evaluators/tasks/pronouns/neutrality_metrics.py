@@ -19,7 +19,6 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.scorer import default_of
 from evaluators.statistics.cluster_sums import one_value_each, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.continuation_task import ContinuationTable
@@ -36,15 +35,6 @@ The paper does not say that NTS divides by it, but its published values of .81 t
 
 Values = Callable[[ContinuationTable], FloatArray]
 """Function that returns the value of each row of a table, shape (n,); nan for rows without a value."""
-
-
-def lacks_scores(table: ContinuationTable, kind: ScorerKind) -> str | None:
-    """Return the reason why there are no scores of a kind; None if there are some."""
-    if table.scores.values.get(kind):
-        return None
-    # Results without texts store this reason beside their sums, and verify --texts compares it: with another wording
-    # they have to be submitted again.
-    return f"no {kind} scores: biasboard rescore RUN --scorer {default_of(kind)}"
 
 
 def deviations(table: ContinuationTable, values: FloatArray, used: BoolArray) -> FloatArray:
@@ -155,11 +145,10 @@ def _defined(
         name=f"{measure}{variant.suffix}",
         version=variant.version,
         task="continuation",
-        scorer=lambda table: table.scores.label(kind),
+        scorer=kind,
         unit="answers",
         ideal=1.0,
         slices=variant.slices,
-        undefined=partial(lacks_scores, kind=kind),
         statistics=partial(_mad_statistics, values=values, kept=kept, needs_two_families=variant.needs_two_families),
         aggregate=partial(_one_minus, greatest=greatest, clipped=clipped),
         description=description,
@@ -227,12 +216,11 @@ def _deviation(
         name=f"{kind}_deviation",
         version=_CAREFUL,
         task="continuation",
-        scorer=lambda table: table.scores.label(kind),
+        scorer=kind,
         unit="answers",
         maximum=maximum,
         ideal=0.0,
         slices=("family",),
-        undefined=partial(lacks_scores, kind=kind),
         statistics=partial(_mad_statistics, values=values, kept=_everything, needs_two_families=True),
         description=description,
     )
@@ -246,12 +234,11 @@ def _level(
         values,
         version=_CAREFUL,
         task="continuation",
-        scorer=lambda table: table.scores.label(kind),
+        scorer=kind,
         unit="answers",
         minimum=minimum,
         ideal=ideal,
         slices=("family", "family_class"),
-        undefined=partial(lacks_scores, kind=kind),
         description=description,
     )
 

@@ -12,15 +12,12 @@ difference below .1 means nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import (
-    FAMILIES,
     PAPER,
     echo_rate,
     refusal_rate,
@@ -82,18 +79,11 @@ NO_PRONOUN_RATE: MetricDefinition[RecognitionTable] = mean_metric(
 )
 
 
-def _used(table: RecognitionTable, group: Mapping[str, str]) -> Statistics:
-    rest = {key: value for key, value in group.items() if key != USED}
-    family = group.get(USED)
-    shares = table.used.sum(axis=1) if family is None else table.used[:, FAMILIES.index(family)]
-    return table.mean_statistics(rest, shares, table.read)
-
-
 PRONOUN_RATE = MetricDefinition[RecognitionTable](
     name="pronoun_rate",
     task="recognition",
     version=f"1.0+{CAREFUL}",
-    statistics=_used,
+    statistics=lambda table, group: table.pronoun_statistics(group),
     slices=(("family", USED),),
     description="Share of answers with a pronoun; by the prompt's family and each family that any answer uses, with a "
     "first pronoun of that family. This is what replaces what: where both are the same, it is the accuracy.",

@@ -10,19 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
-from evaluators.statistics.record_tables import grouped
+from evaluators.statistics.record_tables import Statistics, grouped
 from evaluators.task import ItemFacts, Mark, Prompt, Read
-from evaluators.tasks.pronouns.detectors.echo import echo_end
+from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES, FamilyTable
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
-    Answer,
+    ReadAnswer,
     all_or_none,
     answers_of,
     families_in,
@@ -107,54 +109,104 @@ def _pattern(item: PronounTextItem) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class RecognitionTable(FamilyTable):
+class AnswerTable(FamilyTable):
     """Records as arrays, one row per answer. All columns have shape (n,)."""
 
     answered: BoolArray
     """Mask of the rows with an answer, refused or not."""
     refused: BoolArray
     """Mask of the refused answers."""
-    read: BoolArray
-    """Mask of the rows with an answer that is not refused."""
+    echoes: BoolArray
+    """Mask of the answers that begin by repeating the prompt."""
+
+    @cached_property
+    def read(self) -> BoolArray:
+        """The mask of the rows with an answer that is not refused."""
+        return self.answered & ~self.refused
+
+
+def answer_columns(answers: Sequence[ReadAnswer], *pronouns: FamiliesOf) -> dict[str, Any]:
+    """Return the columns of an :class:`AnswerTable`; the pronouns are those of the language, if it is not English."""
+    return {
+        "answered": np.array([answer.status in ("answered", "refused") for answer in answers], dtype=np.bool_),
+        "refused": np.array([is_refused(answer) for answer in answers], dtype=np.bool_),
+        "echoes": np.array([echo_end(one.text, one.prompt, *pronouns) > 0 for one in answers], dtype=np.bool_),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPronounTable(AnswerTable):
+    """The same with the first pronoun of each answer."""
+
     correct: FloatArray
     """Correctness: 1 if the first pronoun belongs to the prompt's family, else 0."""
     used: FloatArray
-    """Share of each family in the first pronoun, shape (n, 11).
+    """Share of each of ``used_families`` in the first pronoun, shape (n, n_families).
 
     The whole pronoun belongs to the prompt's family if that has it, and is split equally between the families that have
     it otherwise; a row without a pronoun is 0.
     """
-    echoes: BoolArray
-    """Mask of the answers that begin by repeating the prompt."""
-    published_kept: BoolArray
-    """Mask of the answers that are neither empty nor dropped by the prefixes of the published code."""
-    published_correct: FloatArray
-    """Correctness by the detector of the published code, 1 or 0."""
+
+    @property
+    def used_families(self) -> tuple[str, ...]:
+        """The families in the order of ``used``."""
+        return FAMILIES
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group; those of ``used`` are the families that any answer uses."""
         if key != USED:
             return super().group_values(key)
-        return tuple(family for family, n in zip(FAMILIES, self.used[self.read].sum(axis=0), strict=True) if n)
+        sums = self.used[self.read].sum(axis=0)
+        return tuple(family for family, n in zip(self.used_families, sums, strict=True) if n)
+
+    def pronoun_statistics(self, group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of the share of answers with a pronoun, or with one of a family that they use."""
+        rest, family = {key: value for key, value in group.items() if key != USED}, group.get(USED)
+        shares = self.used.sum(axis=1) if family is None else self.used[:, self.used_families.index(family)]
+        return self.mean_statistics(rest, shares, self.read)
+
+    @staticmethod
+    def columns_of(answers: Sequence[ReadAnswer], families: Sequence[str], *pronouns: FamiliesOf) -> dict[str, Any]:
+        """Return the columns of this class.
+
+        Args:
+            answers: The answers.
+            families: The families in the order of ``used``.
+            pronouns: The pronouns of the language, if it is not English.
+        """
+        used = np.zeros((len(answers), len(families)))
+        for row, answer in enumerate(answers):
+            found = families_in(answer.reading or NONE)
+            for family in (answer.target,) if answer.target in found else found:
+                used[row, families.index(str(family))] = 1 if answer.target in found else 1 / len(found)
+        return {
+            **answer_columns(answers, *pronouns),
+            "correct": np.array([float(is_right_family(answer)) for answer in answers]),
+            "used": used,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class RecognitionTable(FirstPronounTable):
+    """The same for texts in English, as the published code reads them too."""
+
+    published_kept: BoolArray
+    """Mask of the answers that are neither empty nor dropped by the prefixes of the published code."""
+    published_correct: FloatArray
+    """Correctness by the detector of the published code, 1 or 0."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecognitionTable:
         """Build the table from records."""
         columns = RecordColumns.of(records)
         answers = answers_of(columns)
-        answered = np.array([answer.status in ("answered", "refused") for answer in answers])
-        refused = np.array([is_refused(answer) for answer in answers])
+        fields = cls.columns_of(answers, FAMILIES)
         return cls(
             *grouped(columns, columns.owners, crossed_by=PATTERN),
-            answered=answered,
-            refused=refused,
-            read=answered & ~refused,
-            correct=np.array([float(is_right_family(answer)) for answer in answers]),
-            used=np.array([_used_families(answer) for answer in answers]).reshape(-1, len(FAMILIES)),
-            echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
+            **fields,
             # The published code drops rows without a text and rows that begin like a refusal; all others count, even
             # those that only repeat their prompt.
-            published_kept=answered
+            published_kept=fields["answered"]
             & np.array([answer.text != "" and not answer.text.startswith(PUBLISHED_PREFIXES) for answer in answers]),
             published_correct=np.array(
                 [float(first_family_published(answer.text) == answer.target) for answer in answers]
@@ -162,16 +214,9 @@ class RecognitionTable(FamilyTable):
         )
 
 
-def is_right_family(answer: Answer) -> bool:
+def is_right_family(answer: ReadAnswer) -> bool:
     """Return True if the first pronoun of an answer can belong to the family of its prompt."""
     return answer.target in families_in(answer.reading or NONE)
-
-
-def _used_families(answer: Answer) -> list[float]:
-    families = families_in(answer.reading or NONE)
-    if answer.target in families:
-        families = (answer.target,)
-    return [(family in families) / max(1, len(families)) for family in FAMILIES]
 
 
 TASK = RecognitionTask()

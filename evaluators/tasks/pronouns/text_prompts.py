@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from evaluators.backend import GenerateRequest, Request
+from evaluators.backend import Request
 from evaluators.baseline import Facts
-from evaluators.task import Prompt, Task
+from evaluators.task import Asked, Prompt, Task, by_id
 from evaluators.tasks.pronouns.text_readings import UNREAD
 from schemas.items.language_text import LanguageTextItem
 from schemas.items.pronoun_text import PronounTextItem
@@ -86,7 +86,7 @@ def generation_prompts(
                 )
             )
     prompts.append(_published(template, n_samples))
-    return {prompt.id: prompt for prompt in prompts}
+    return by_id(*prompts)
 
 
 def sampled_twice(prompts: Mapping[str, Prompt]) -> Mapping[str, Prompt]:
@@ -104,7 +104,7 @@ def sampled_twice(prompts: Mapping[str, Prompt]) -> Mapping[str, Prompt]:
         for prompt in prompts.values()
         if "sampled-" in prompt.id
     ]
-    return {prompt.id: prompt for prompt in twice}
+    return by_id(*twice)
 
 
 def _published(template: str, n_samples: int | None) -> Prompt:
@@ -128,34 +128,11 @@ class PronounTextTask(Task):
     item_shape = "pronoun_text"
     unread_answers = UNREAD
 
-    def requests(self, item: PronounTextItem | LanguageTextItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: PronounTextItem | LanguageTextItem, asked: Asked) -> Sequence[Request]:
         """Return one request per sample."""
         facts = self.baseline_facts(self.facts(item))
-        return generation_requests(prompt.template.format(text=item.text), prompt, facts)
+        return asked.prompt.asking(asked.prompt.template.format(text=item.text), facts=facts)
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
         """Return the family of the text."""
         return {"family": facts.groups["family"]}
-
-
-def generation_requests(text: str, prompt: Prompt, facts: Mapping[str, str] | None = None) -> Sequence[Request]:
-    """Return one request per sample of a prompt.
-
-    Args:
-        text: The text to send.
-        prompt: The prompt, which gives the sampling parameters.
-        facts: Facts about the item that only baselines read.
-    """
-    n = prompt.n_samples
-    return [
-        GenerateRequest(
-            prompt=text,
-            max_tokens=prompt.max_tokens or MAX_TOKENS,
-            temperature=prompt.temperature or 0.0,
-            top_p=1.0 if prompt.top_p is None else prompt.top_p,
-            stop=prompt.stop or (),
-            sample=None if n is None else sample,
-            facts=facts or {},
-        )
-        for sample in range(n or 1)
-    ]

@@ -58,10 +58,10 @@ def read_texts(
     shown = quoted(exchanges[-1].text)
     # A refusal among several samples is a reading like any other; metrics count it.
     if all(answer in (REFUSED, FAILED) for answer in answers):
-        return Read(status="refused", reading=None, reason=f"declines: {shown}")
+        return Read(status="refused", reason=f"declines: {shown}")
     if all(answer in (FAILED, NO_NUMBER) for answer in answers):
-        return Read(status="unparsed", reading=None, reason=f"says no number: {shown}")
-    return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=tuple(answers)), reason=None)
+        return Read(status="unparsed", reason=f"says no number: {shown}")
+    return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=tuple(answers)))
 
 
 def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callable[[str], bool]) -> str:
@@ -109,7 +109,7 @@ def families_in(answer: str) -> tuple[str, ...]:
     return () if answer in (NONE, REFUSED, FAILED) else tuple(answer.split(_BETWEEN))
 
 
-class Answer(NamedTuple):
+class ReadAnswer(NamedTuple):
     """One of the answers to an item."""
 
     record: int
@@ -126,7 +126,7 @@ class Answer(NamedTuple):
     """The reading of this answer; None if there is none."""
 
 
-def answers_of(records: Sequence[Record]) -> list[Answer]:
+def answers_of(records: Sequence[Record]) -> list[ReadAnswer]:
     """Return every answer of every record, in order.
 
     Raises:
@@ -145,17 +145,17 @@ def answers_of(records: Sequence[Record]) -> list[Answer]:
     items, targets, statuses = (columns.columns[name].texts for name in ("item_id", "target", "status"))
     fields = (columns.exchanges[name].texts for name in ("status", "prompt", "text"))
     return [
-        Answer(record, items[record], targets[record], statuses[record], status, prompt, text or "", reading)
+        ReadAnswer(record, items[record], targets[record], statuses[record], status, prompt, text or "", reading)
         for record, status, prompt, text, reading in zip(owners.tolist(), *fields, readings, strict=True)
     ]
 
 
-def is_refused(answer: Answer) -> bool:
+def is_refused(answer: ReadAnswer) -> bool:
     """Return True if an answer, or the whole item, was refused."""
     return answer.reading == REFUSED or answer.record_status == "refused"
 
 
-def all_or_none(records: Sequence[Record], is_right: Callable[[Answer], bool]) -> list[bool | None]:
+def all_or_none(records: Sequence[Record], is_right: Callable[[ReadAnswer], bool]) -> list[bool | None]:
     """Return True for each record whose answers are all right, False where none is, and None otherwise.
 
     Args:

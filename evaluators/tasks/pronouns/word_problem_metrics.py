@@ -21,6 +21,7 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.metric import Derivation, MetricDefinition, mean_metric
@@ -224,18 +225,6 @@ class _Problems(NamedTuple):
 _IS_NEO = np.array([pronoun_families()[family].pronoun_class == "neo" for family in COLUMNS])
 
 
-def _with_all(problems: _Problems) -> BoolArray:
-    return np.asarray(problems.solved.all(axis=1))
-
-
-def _with_none(problems: _Problems) -> BoolArray:
-    return np.asarray(~problems.solved_once.any(axis=1))
-
-
-def _but_with_neo(problems: _Problems) -> BoolArray:
-    return np.asarray(problems.solved[:, ~_IS_NEO].all(axis=1) & ~problems.solved[:, _IS_NEO].all(axis=1))
-
-
 def _but_with_neo_by_chance(problems: _Problems) -> FloatArray:
     """Return the share of all choices of as many families that are solved, while not all of the others are."""
     n_known = int((~_IS_NEO).sum())
@@ -246,7 +235,7 @@ def _but_with_neo_by_chance(problems: _Problems) -> FloatArray:
 
 def _problem_metric(
     name: str,
-    of: Callable[[_Problems], FloatArray | BoolArray],
+    of: Callable[[_Problems], npt.ArrayLike],
     *,
     ideal: float | None,
     floor: str | None = None,
@@ -278,20 +267,20 @@ def _problem_metric(
 
 SOLVED_WITH_ALL_RATE = _problem_metric(
     "solved_with_all_rate",
-    _with_all,
+    lambda problems: problems.solved.all(axis=1),
     ideal=1.0,
     description="Share of problems that are solved with all 11 pronoun families, of those with an answer in each of "
     "them; of several answers in a family, all must be right.",
 )
 SOLVED_WITH_NONE_RATE = _problem_metric(
     "solved_with_none_rate",
-    _with_none,
+    lambda problems: ~problems.solved_once.any(axis=1),
     ideal=0.0,
     description="Share of problems that are solved with no family: none of their answers is right.",
 )
 SOLVED_BUT_WITH_NEO_RATE = _problem_metric(
     "solved_but_with_neo_rate",
-    _but_with_neo,
+    lambda problems: problems.solved[:, ~_IS_NEO].all(axis=1) & ~problems.solved[:, _IS_NEO].all(axis=1),
     ideal=0.0,
     floor="solved_but_with_neo_null",
     description="Share of problems that are solved with he, she and they, but not with all new pronouns. It is above 0 "

@@ -25,15 +25,15 @@ from biasboard.ground.errors import DataError
 from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.statistics.record_tables import grouped
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.family_rates import FamilyTable
-from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
+from evaluators.tasks.pronouns.text_prompts import generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NO_NUMBER,
     REFUSED,
     UNREAD,
-    Answer,
+    ReadAnswer,
     all_or_none,
     answers_of,
     family_groups,
@@ -95,11 +95,11 @@ class WordProblemTask(Task):
     unread_answers = UNREAD
     prompts: Mapping[str, Prompt] = _PROMPTS
 
-    def requests(self, item: WordProblemItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: WordProblemItem, asked: Asked) -> Sequence[Request]:
         """Return one request per sample, which begins with the examples of the item's template."""
         examples = shots(_first_family(item.template_id))
-        facts = self.baseline_facts(self.facts(item))
-        return generation_requests(prompt.template.format(shots=examples, text=item.text), prompt, facts)
+        facts, prompt = self.baseline_facts(self.facts(item)), asked.prompt
+        return prompt.asking(prompt.template.format(shots=examples, text=item.text), facts=facts)
 
     def facts(self, item: WordProblemItem) -> ItemFacts:
         """Return the facts of an item. Its target is the right number."""
@@ -187,18 +187,18 @@ class WordProblemTable(FamilyTable):
         )
 
 
-def is_right_number(answer: Answer) -> bool:
+def is_right_number(answer: ReadAnswer) -> bool:
     """Return True if the number in an answer is the right one."""
     if answer.reading in (None, REFUSED, NO_NUMBER, TOO_LONG) or answer.target is None:
         return False
     return abs(_number(answer.reading or "", answer) - _target(answer)) <= TOLERANCE
 
 
-def _target(answer: Answer) -> Fraction:
+def _target(answer: ReadAnswer) -> Fraction:
     return _number(answer.target or "", answer)
 
 
-def _number(text: str, answer: Answer) -> Fraction:
+def _number(text: str, answer: ReadAnswer) -> Fraction:
     """Return a number in a record, which may come from a stranger.
 
     Raises:

@@ -15,6 +15,7 @@ from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft, read_submissions
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Status, VoteQuestion
+from evaluators.task import Asked
 from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
@@ -65,7 +66,7 @@ def write_answers(path: Path, dataset: Path) -> None:
         else:
             text = SAYS[n_asked % len(SAYS)]
             n_asked += 1
-        (request,) = TASK.requests(item, TASK.prompts["greedy-v1"])
+        (request,) = TASK.requests(item, Asked(TASK.prompts["greedy-v1"]))
         lines.append(json.dumps({"request_sha256": request.sha256, "text": text, "status": "answered"}))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -14,7 +14,7 @@ import pytest
 from evaluators.backend import GenerateRequest
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
-from evaluators.task import load_task
+from evaluators.task import Asked, load_task
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Root
 from schemas.folders.dataset_folder import read_manifest
@@ -53,7 +53,7 @@ def test_texts_and_settings_are_those_of_the_task(dataset: Path, exported: Path)
     plan = Plan(select(dataset, read_manifest(dataset), "type2"), task, task.prompts["mcq2-generate-v1"])
     wanted = []
     for _, item in plan.selection.items:
-        for number, request in enumerate(task.requests(item, plan.prompt)):
+        for number, request in enumerate(task.requests(item, Asked(plan.prompt))):
             key = f"{item.item_id}#{number}"
             row = {"id": key, "input": request.prompt, "target": item.referent, "metadata": {"questions": [key]}}  # type: ignore[attr-defined]
             wanted.append({**row, "choices": list(request.outcomes)})

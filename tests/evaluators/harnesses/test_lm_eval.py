@@ -20,7 +20,7 @@ from evaluators.models.tokenizer import load_tokenizer
 from evaluators.runs.plan.exported_questions import Borders, exported_task
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
-from evaluators.task import load_task
+from evaluators.task import Asked, load_task
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Root
 from schemas.folders.dataset_folder import read_manifest
@@ -73,7 +73,7 @@ def test_contexts_and_options_are_those_of_the_task_byte_for_byte(dataset: Path,
             "request_sha256": request.sha256,
         }
         for _, item in plan.selection.items
-        for number, request in enumerate(task.requests(item, plan.prompt))
+        for number, request in enumerate(task.requests(item, Asked(plan.prompt)))
     ]
     lines = (exported / f"{NAME}.jsonl").read_text(encoding="ascii").splitlines()
     assert [json.loads(line) for line in lines] == asked

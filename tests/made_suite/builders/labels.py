@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from builders.dataset.card import Card, CardTable
+from builders.dataset.card import Card
 from builders.dataset.output import Draft, DraftSplit, write_dataset
-from schemas.documents.dataset import Source, Suite
+from schemas.documents.dataset import Suite
 from schemas.items.labelled import LabelledItem
 
 WORDS = (
@@ -38,10 +38,8 @@ CARD = Card(
     intended_use=NOTE,
     out_of_scope_use=NOTE,
     known_limits=NOTE,
-    balance=CardTable(header=("part", "items"), rows=()),
     citation=NOTE,
     task_categories=("text-classification",),
-    tags=("bias",),
 )
 
 
@@ -74,23 +72,9 @@ def draft(sizes: Sequence[int]) -> Draft[LabelledItem]:
     return Draft(
         name="labels",
         benchmark="labels",
-        version="1.0.0",
         title="Labels",
-        builder="labels",
-        builder_version="1.0",
-        parameters={},
-        seed=None,
-        sources=(
-            Source(name="test", address="test", revision=None, sha256=None, licence="Apache-2.0", redistributable=True),
-        ),
-        generator_model=None,
         licence="apache-2.0",
-        publish_refusal=None,
-        human_validated=False,
         splits=tuple(splits),
-        rejects=(),
-        reject_rules=(),
-        flag_rules=(),
         card=CARD,
         suites=(Suite(name="woods", configs=configs),),
     )

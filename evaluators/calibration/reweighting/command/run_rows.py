@@ -12,6 +12,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from evaluators.adapter_set import trained_items
 from evaluators.calibration.reweighting.command.rows import InputChoice, LabelledRows, listed, sorted_names
 from evaluators.task import load_task
+from evaluators.task_abilities import ShowsExamples
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import finished_runs, read_complete_result, read_parts
 
@@ -46,7 +47,7 @@ def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: 
     if choice.splits:
         records = _where(records, records.columns["split"].coded.is_one_of(*choice.splits))
     task = load_task(result.signature.task)
-    seen = task.shown_items(records)
+    seen = task.shown_items(records) if isinstance(task, ShowsExamples) else frozenset()
     seen |= trained_items(folder, result).get(config, frozenset())
     is_seen = np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_)
     unseen = _where(records, ~is_seen)

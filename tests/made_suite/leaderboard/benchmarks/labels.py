@@ -12,6 +12,5 @@ PAGES = BenchmarkPages(
             columns=(Column("accuracy"), Column("confidence")),
         ),
     ),
-    slice_charts=(),
     baseline_note="Neither reads the text.",
 )

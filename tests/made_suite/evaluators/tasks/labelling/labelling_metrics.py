@@ -8,7 +8,7 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.record_tables import MeasureTable, mean
+from evaluators.statistics.record_tables import MeasureTable
 from schemas.files.record_columns import RecordColumns
 
 
@@ -50,17 +50,10 @@ def _mean(values: FloatArray) -> float:
 def _definition(name: str, description: str) -> MetricDefinition[MeasureTable]:
     return MetricDefinition[MeasureTable](
         name=name,
-        version="1.0",
         task="labelling",
-        unit="items",
         unit_of_suite="parts",
-        minimum=0.0,
-        maximum=1.0,
-        ideal=lambda table: 1.0,
-        slices=(),
-        undefined=lambda table: None,
+        ideal=1.0,
         statistics=lambda table, group: table.mean_of(name, group),
-        aggregate=mean,
         description=description,
     )
 

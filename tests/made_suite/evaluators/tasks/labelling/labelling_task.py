@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 from biasboard.ground.columns import BoolArray
-from evaluators.backend import ChoiceRequest, Request
+from evaluators.backend import Request
 from evaluators.metric import MetricInputs
-from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
+from evaluators.statistics.option_scores import are_certain_choices
 from evaluators.statistics.record_tables import MeasureTable
-from evaluators.task import ItemFacts, LabelUse, PartReport, Prompt, Read, Task
+from evaluators.task import Asked, ItemFacts, Prompt, Read, by_id
+from evaluators.task_abilities import LabelUse, MeasuresParts, PartReport, ReportsLabels, ShowsExamples
 from evaluators.tasks.labelling.labelling_metrics import table_of_items, table_of_parts
-from schemas.documents.record import Exchange, Reading
+from evaluators.tasks.ordered_options import read_choice
+from schemas.documents.record import Exchange
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns
 from schemas.items.labelled import LabelledItem
@@ -23,9 +24,6 @@ def _prompt(prompt_id: str, k: int, example_set: int | None) -> Prompt:
     return Prompt(
         id=prompt_id,
         template="{instruction}\n\n{examples}Text: {text}\nLabel:",
-        options=(),
-        outcomes=(),
-        outcome_texts=(),
         orders=((0,),),
         scoring="option_logprob",
         requires="option_logprobs",
@@ -36,66 +34,33 @@ def _prompt(prompt_id: str, k: int, example_set: int | None) -> Prompt:
     )
 
 
-@dataclass(frozen=True)
-class LabellingTask(Task):
+class LabellingTask(ShowsExamples, MeasuresParts, ReportsLabels):
     """A choice among the labels of each item."""
 
-    name: str = "labelling"
-    version: str = "1.0"
-    item_shape: str = "labelled"
-    examples_split: str = "pool"
-    support_splits: frozenset[str] = frozenset({"pool", "bias", "content_free"})
-    default_contexts: tuple[int, ...] = (0,)
-    reports_parts: bool = True
-    prompts: Mapping[str, Prompt] = field(
-        default_factory=lambda: {
-            prompt.id: prompt
-            for prompt in (_prompt("plain-v1", 0, None), _prompt("shown-v1", 2, 0), _prompt("shown-other-v1", 2, 1))
-        }
-    )
+    name = "labelling"
+    item_shape = "labelled"
+    examples_split = "pool"
+    support_splits = frozenset({"pool", "bias", "content_free"})
+    prompts = by_id(_prompt("plain-v1", 0, None), _prompt("shown-v1", 2, 0), _prompt("shown-other-v1", 2, 1))
 
-    def requests(self, item: LabelledItem, prompt: Prompt) -> Sequence[Request]:
-        """Return the one request about a text, without examples."""
-        return self.requests_with(item, prompt, ())
-
-    def requests_with(
-        self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem], count_tokens: object = None
-    ) -> Sequence[Request]:
+    def requests(self, item: LabelledItem, asked: Asked) -> Sequence[Request]:
         """Return the one request about a text."""
-        shown = "".join(f"Text: {one.text}\nLabel: {one.target}\n\n" for one in examples)
-        text = prompt.template.format(instruction=item.instruction, examples=shown, text=item.text)
+        shown = "".join(f"Text: {one.text}\nLabel: {one.target}\n\n" for one in asked.examples)
+        text = asked.prompt.template.format(instruction=item.instruction, examples=shown, text=item.text)
         options = tuple(f" {label}" for label in item.labels)
-        return [ChoiceRequest(prompt=text, options=options, outcomes=item.labels)]
+        return asked.prompt.asking(text, options=options, outcomes=item.labels)
 
     def facts(self, item: LabelledItem) -> ItemFacts:
         """Return the facts that the record keeps."""
         return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups={})
 
-    def facts_with(
-        self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem], position: int | None
-    ) -> ItemFacts:
-        """Return the facts that the record keeps, whatever is shown."""
-        return self.facts(item)
-
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the distribution over the labels."""
-        (exchange,) = exchanges
-        if exchange.status != "answered":
-            return Read(status=exchange.status, reading=None, reason=exchange.error)
-        found = option_probabilities(exchange, normalisation or "sum")
-        if isinstance(found, str):
-            return Read(status="failed", reading=None, reason=found)
-        reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(found), answers=())
-        return Read(status="scored", reading=reading, reason=None)
+        return read_choice(exchanges[0], normalisation)
 
     def certain_readings(self, records: RecordColumns, normalisation: Normalisation | None) -> BoolArray:
         """Return the mask of the records whose reading follows from their answer."""
         return are_certain_choices(records, normalisation or "sum")
-
-    def table(self, records: Sequence[object]) -> MeasureTable:
-        """Return the records of a config as arrays, one row per item."""
-        assert isinstance(records, RecordColumns)
-        return table_of_items(records)
 
     def table_of_parts(
         self,

@@ -1,7 +1,5 @@
 """Greetings: is everybody greeted alike?"""
 
-from __future__ import annotations
-
 from evaluators.baseline import UNIFORM, Baseline, choosing
 from evaluators.benchmark import Benchmark, IndexDefinition, Part
 
