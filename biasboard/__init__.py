@@ -3,8 +3,8 @@
 Importing the package loads nothing else: ``score``, ``build``, ``evaluate``, ``load_result`` and ``ranks`` (*api*)
 import what they need when they are called. *commands* lists those of the command line; *scoring* is ``biasboard
 score``, *gate* its limits for releases, *reproducing* ``biasboard reproduce``, *building* ``biasboard build``,
-*publishing* ``biasboard publish`` and *demo* ``biasboard demo``. User mistakes raise the exceptions of
-``biasboard.ground.errors``.
+*publishing* ``biasboard publish``, *parts* ``biasboard new`` and ``biasboard check``, and *demo* ``biasboard demo``.
+User mistakes raise the exceptions of ``biasboard.ground.errors``.
 """
 
 from __future__ import annotations

@@ -35,6 +35,13 @@ app = command_group(
         "submit": LEADERBOARD["submit"],
         "accept": LEADERBOARD["accept"],
         "queue": LEADERBOARD["queue"],
+        "new": LazyCommand(
+            "biasboard.parts:new", "Write the shortest part that works, with its test, to be changed into yours."
+        ),
+        "check": LazyCommand(
+            "biasboard.parts:check",
+            "Run a part on a few items to a written result, and compute it again from the stored answers.",
+        ),
         "validate": LazyCommand(
             "schemas.validate:app",
             "Check datasets, runs and results against the contract; exit with 1 if anything is wrong.",

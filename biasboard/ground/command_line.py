@@ -243,15 +243,16 @@ def call(application: typer.Typer, options: Mapping[str, Any], arguments: Sequen
     flags = {name.removeprefix("--").replace("-", "_"): one for one in command.params for name in one.opts}
     values: dict[str, Any] = {}
     for name, value in options.items():
+        if value is None:
+            continue
         if name not in flags:
             near = get_close_matches(name, flags, n=1)
             meant = f"; did you mean --{near[0].replace('_', '-')}?" if near else ""
             raise ConfigError(f"No such option: --{name.replace('_', '-')}{meant}")
-        if value is not None:
-            several = list(value) if isinstance(value, list | tuple) else [value]
-            if len(several) != 1 and not flags[name].multiple:
-                raise ConfigError(f"--{name.replace('_', '-')}: takes one value, not {len(several)}; give one")
-            values[flags[name].name or name] = several if flags[name].multiple else several[0]
+        several = list(value) if isinstance(value, list | tuple) else [value]
+        if len(several) != 1 and not flags[name].multiple:
+            raise ConfigError(f"--{name.replace('_', '-')}: takes one value, not {len(several)}; give one")
+        values[flags[name].name or name] = several if flags[name].multiple else several[0]
     token = _raises.set(True)
     try:
         with redirect_stdout(io.StringIO()):

@@ -90,6 +90,8 @@ _NUMBERS = tuple(field.name for field in fields(Response) if field.name not in _
 def well_formed(request: Request, response: Response) -> Response:
     """Return a response with values of the types that a record holds: what is stored is never asked again.
 
+    A backend may leave out the token counts of options and the log-probabilities of their ends, which are unknown then.
+
     Raises:
         ConfigError: it has others, as a backend that is a plug-in may give.
     """
@@ -97,6 +99,10 @@ def well_formed(request: Request, response: Response) -> Response:
     try:
         texts = {name: getattr(response, name) for name in _TEXTS}
         form = _FORM.validate_python({name: getattr(response, name) for name in _NUMBERS})
+        if form.status == "answered" and len(form.option_logprobs) == n:
+            unknown = (None,) * n
+            ends, sizes = form.option_end_logprobs or unknown, form.option_token_counts or unknown
+            form = replace(form, option_end_logprobs=ends, option_token_counts=sizes)
         lists = form.option_logprobs, form.option_end_logprobs, form.option_token_counts
         counts = *form.option_token_counts, form.n_moved_tokens, form.n_prompt_tokens, form.n_completion_tokens
         logprobs = *form.option_logprobs, *form.option_end_logprobs, form.text_logprob
