@@ -10,8 +10,9 @@ import typer
 
 from biasboard.ground.command_line import LazyCommand, call, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.kinds import BUILDERS
 from builders.__main__ import list_builders
-from builders.description import BUILDERS, Builder, BuilderSource
+from builders.description import Builder, BuilderSource
 from schemas.folders.dataset_folder import MANIFEST
 
 

@@ -19,10 +19,11 @@ from typing_extensions import override
 from biasboard.building import build_if_missing, builder_application
 from biasboard.ground.command_line import call, one_line_errors
 from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.kinds import BACKENDS, BENCHMARKS, BUILDERS, CALIBRATIONS, METRICS, PAGES, SHAPES, TASKS
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.plugins import PACKAGES, VARIABLE, PlugIns, added_folders
 from biasboard.ground.progress import working
-from builders.description import BUILDERS, DATASETS_FOLDER, all_builders
+from builders.description import DATASETS_FOLDER, all_builders
 from evaluators.backend import (
     Backend,
     Capability,
@@ -37,7 +38,6 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.printed_results import value_and_interval
-from evaluators.kinds import BACKENDS, BENCHMARKS, CALIBRATIONS, METRICS, TASKS
 from evaluators.metric import MetricDefinition
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import Study
@@ -45,8 +45,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.selection import shape_listed
 from evaluators.task import load_task, tasks_for
-from leaderboard.benchmark_pages import PAGES
-from schemas.documents.item_shape import SHAPES, shape_of
+from schemas.documents.item_shape import shape_of
 from schemas.folders.dataset_folder import read_manifest
 
 Kind = Literal["metric", "task", "backend", "calibration", "benchmark"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from biasboard.ground.plugins import PlugIns
+from biasboard.ground.kinds import BUILDERS
 from builders.dataset.protected import ProtectedSource
 
-BUILDERS = PlugIns("builders", "builders", word="builder")
 DATASETS_FOLDER = Path("out/datasets")
 
 

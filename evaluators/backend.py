@@ -36,10 +36,10 @@ from pydantic import ConfigDict, Field
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.kinds import BACKENDS
 from biasboard.ground.plain_text import without_keys
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
-from evaluators.kinds import BACKENDS
 from evaluators.thinking import cut_answer
 from schemas.documents.record import ExchangeStatus, choice_sha256
 from schemas.documents.result import Endpoint, Model

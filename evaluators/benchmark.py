@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.kinds import BENCHMARKS
 from evaluators.backend import GenerateRequest, Response
 from evaluators.baseline import Baseline
-from evaluators.kinds import BENCHMARKS
 from evaluators.task import Prompt, load_task
 from schemas.documents.item_shape import Item
 from schemas.documents.result import Metric, Result, Signature

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import ConfigError
-from evaluators.kinds import CALIBRATIONS
+from biasboard.ground.kinds import CALIBRATIONS
 
 # The released code divides by priors unchecked, and fails if one is 0.
 SMALLEST_PRIOR = 1e-6

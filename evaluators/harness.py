@@ -23,9 +23,9 @@ from pydantic import TypeAdapter, ValidationError
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
+from biasboard.ground.kinds import HARNESSES
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, Request, Response, Runtime
-from evaluators.kinds import HARNESSES
 from schemas.documents.result import Signature
 from schemas.files import contract
 

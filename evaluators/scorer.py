@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, cast, get_args
 
 from biasboard.ground.errors import ConfigError, MissingExtraError
-from evaluators.kinds import SCORERS
+from biasboard.ground.kinds import SCORERS
 from schemas.documents.run_files import Scorer, ScorerKind
 
 KINDS: tuple[ScorerKind, ...] = get_args(ScorerKind)

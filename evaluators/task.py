@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.kinds import TASKS
 from evaluators.backend import Capability, ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.kinds import TASKS
 from schemas.documents.item_shape import shape_of
 from schemas.documents.record import Exchange, Reading, RecordStatus
 from schemas.documents.result import Normalisation, ScoringMode

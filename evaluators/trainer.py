@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.kinds import BACKENDS
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.kinds import BACKENDS
 from schemas.documents.adapters import BaseModel, Hyperparameters, adapter_name
 
 

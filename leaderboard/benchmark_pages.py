@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, SupportsFloat
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.kinds import PAGES, TASKS
 from biasboard.ground.plain_text import listed
-from biasboard.ground.plugins import PlugIns
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.kinds import TASKS
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_figures import Figure
 from leaderboard.findings import FindingOf
@@ -28,7 +27,6 @@ from schemas.documents.result import Metric
 
 _MOST_NAMED = 2
 """Largest number of groups that a cell names."""
-PAGES = PlugIns("pages", "leaderboard.benchmarks", word="benchmark's pages", defines="PAGES")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from biasboard.ground.errors import DataError
+from biasboard.ground.kinds import TASKS
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.kinds import TASKS
 from evaluators.runs.measure.example_sets import set_row_names
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task

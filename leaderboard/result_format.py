@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from biasboard.ground.plugins import PlugIns
+from biasboard.ground.kinds import FORMATS
 from leaderboard.verify.entries import Entry
 from schemas.documents.board import Submission
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric, Result, metric_key
-
-FORMATS = PlugIns("formats", "leaderboard.formats", word="format", defines="FORMAT", is_dashed=True)
 
 
 class Addresses(NamedTuple):

@@ -15,7 +15,7 @@ import typer
 import yaml
 from markdown.extensions.toc import slugify
 
-from evaluators.kinds import BACKENDS, SCORERS, TASKS
+from biasboard.ground.kinds import BACKENDS, SCORERS, TASKS
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
 from tests.commands import REPOSITORY, run

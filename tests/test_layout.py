@@ -11,11 +11,19 @@ from typing import NamedTuple
 
 import pytest
 
-from evaluators.kinds import BACKENDS, BENCHMARKS, CALIBRATIONS, HARNESSES, METRICS, SCORERS, TASKS
+from biasboard.ground.kinds import (
+    BACKENDS,
+    BENCHMARKS,
+    CALIBRATIONS,
+    FORMATS,
+    HARNESSES,
+    METRICS,
+    PAGES,
+    SCORERS,
+    SHAPES,
+    TASKS,
+)
 from evaluators.metric import MetricDefinition
-from leaderboard.benchmark_pages import PAGES
-from leaderboard.result_format import FORMATS
-from schemas.documents.item_shape import SHAPES
 from tests.commands import REPOSITORY, run
 
 GROUND = "biasboard.ground"

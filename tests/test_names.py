@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.kinds import BENCHMARKS as BENCHMARK_FILES
-from evaluators.kinds import TASKS as TASK_FILES
+from biasboard.ground.kinds import BENCHMARKS as BENCHMARK_FILES
+from biasboard.ground.kinds import TASKS as TASK_FILES
 from evaluators.runs.measure.measuring import metric_definitions
 from schemas.lexicon import occupations, pronoun_families
 

@@ -4,8 +4,8 @@
 * *files, strict_json, toml_files*: atomic writes, and reading without NaN or duplicate keys.
 * *columns*: fields of many rows as arrays.
 * *command_line, options, progress, plain_text*: the commands' options, and what a terminal shows. *stopping*: signals.
-* *plugins*: finds plug-ins by the names of their files. *memory*: caches what the same code computed from the same
-  bytes.
+* *plugins*: finds plug-ins by the names of their files. *kinds*: those of all packages. *memory*: caches what the same
+  code computed from the same bytes.
 * *hub*: downloads datasets of the Hugging Face Hub. *hub_publishing*: publishes files there, by one commit and a tag.
 * *charts*: drawings for commands and pages, in which labels avoid each other.
 * *cue_search*: how far words, positions and lengths of texts predict their answers.

@@ -17,6 +17,7 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
+from biasboard.ground.kinds import HARNESSES
 from biasboard.ground.options import option, with_options
 from biasboard.ground.plain_text import invisible_sign, listed
 from biasboard.ground.progress import progress, steps, working
@@ -26,7 +27,6 @@ from evaluators.commands.export import check_prompt
 from evaluators.commands.printed_results import print_next, report, runs_document
 from evaluators.commands.shared_options import DATASET_HELP, MAX_FAILURES_HELP
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
-from evaluators.kinds import HARNESSES
 from evaluators.runs.ask.answer_tables import read_answers
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.ask.pipeline import Finished

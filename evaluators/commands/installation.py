@@ -18,8 +18,8 @@ from packaging.requirements import Requirement
 from biasboard.ground import plugins
 from biasboard.ground.errors import BiasboardError, ConfigError
 from biasboard.ground.hub import REMEDY, hub_fault, hub_host, hub_is_off
+from biasboard.ground.kinds import BACKENDS
 from biasboard.ground.plain_text import one_line
-from evaluators.kinds import BACKENDS
 from evaluators.models.process_limits import chosen_threads
 from evaluators.stores.maintenance import check_cache, summarise
 

@@ -9,15 +9,26 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.kinds import (
+    BACKENDS,
+    BENCHMARKS,
+    CALIBRATIONS,
+    FORMATS,
+    HARNESSES,
+    PAGES,
+    SCORERS,
+    SHAPES,
+    TASKS,
+)
 from biasboard.ground.plain_text import listed
-from evaluators.kinds import BACKENDS, BENCHMARKS, HARNESSES, SCORERS, TASKS
+from biasboard.ground.plugins import PlugIns
 from schemas.outputs.documents import ListedEntry, ListedKind, Listing
 from schemas.printed import with_format
 
 if TYPE_CHECKING:
     from evaluators.benchmark import IndexDefinition
     from evaluators.metric import MetricDefinition
-    from evaluators.task import Task
+    from evaluators.task import Prompt, Task
 
 # What else a kind needs is imported in its functions, so that the names of all kinds are printed at once.
 _MOST_NAMES = 4
@@ -44,16 +55,22 @@ class _Kind(NamedTuple):
 def list_command(
     kind: Annotated[
         str | None,
-        typer.Argument(help="benchmarks, backends, scorers, harnesses, tasks, prompts or metrics; all if left out."),
+        typer.Argument(
+            help="benchmarks, backends, scorers, harnesses, calibrations, shapes, pages, formats, tasks, "
+            "prompts or metrics; all if left out."
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Argument(help="One of them; for prompts and metrics, the task that has them.")
     ] = None,
+    prompt: Annotated[str | None, typer.Argument(help="A prompt of the task, whose text is printed.")] = None,
 ) -> Listing:
-    """List benchmarks with their baselines, backends, scorers, harnesses, tasks, prompts and metrics.
+    """List what there is: the plug-ins of each kind, and the prompts and metrics of tasks.
 
     Without a kind, it prints their names; of a kind, a line about each; with a name, all about that one.
     """
+    if prompt is not None:
+        return _text_of_prompt(kind, name, prompt)
     if kind is None:
         for line in _overview():
             print(line)
@@ -81,6 +98,27 @@ def list_command(
     return Listing(entries=tuple(entries))
 
 
+def _text_of_prompt(kind: str | None, task: str | None, prompt: str) -> Listing:
+    from evaluators.task import load_task, prompt_of
+
+    if kind != "prompts" or task is None:
+        raise ConfigError(f"list {kind} {task} {prompt}: only prompts have texts; write list prompts TASK PROMPT")
+    found = prompt_of(load_task(task), prompt)
+    print(_line(entry := _prompt(task, found)))
+    print(found.template)
+    for name, texts in (("option", found.options), ("outcome", found.outcomes)):
+        for text in texts:
+            print(f"{name}: {text}")
+    for name, value in (
+        ("max_tokens", found.max_tokens),
+        ("temperature", found.temperature),
+        ("then", found.follow_up),
+    ):
+        if value is not None:
+            print(f"{name}: {value}")
+    return Listing(entries=(entry,))
+
+
 def _overview() -> Iterator[str]:
     """Yield a line for each kind. Nothing is imported to count them, so that the command is quick."""
     width = max(map(len, _KINDS))
@@ -89,7 +127,8 @@ def _overview() -> Iterator[str]:
         told = f"of {len(names)} tasks" if listed_kind.of_tasks else f"{len(names)}: {', '.join(names)}"
         yield f"{kind:<{width}}  {told}"
     yield "a line about each: biasboard list KIND; all about one: biasboard list KIND NAME"
-    yield "prompts or metrics of a task: biasboard list metrics TASK"
+    yield "prompts or metrics of a task: biasboard list metrics TASK; the text of a prompt: list prompts TASK PROMPT"
+    yield "builders and their sources: biasboard build"
 
 
 def _line(entry: ListedEntry) -> str:
@@ -199,6 +238,16 @@ def _harness(name: str) -> Iterator[ListedEntry]:
     yield ListedEntry(kind="harness", name=name, description=load_harness(name).summary)
 
 
+def _documented(kind: PlugIns, name: ListedKind) -> _Kind:
+    """Return a kind whose plug-ins are told by the first lines of their modules."""
+
+    def entries(plug_in: str) -> Iterator[ListedEntry]:
+        first = (kind.load(plug_in).__doc__ or "").partition("\n\n")[0]
+        yield ListedEntry(kind=name, name=plug_in, description=" ".join(first.split()) or None)
+
+    return _Kind(name, kind.names, entries)
+
+
 def _task(name: str) -> Iterator[ListedEntry]:
     from evaluators.task import load_task
 
@@ -210,13 +259,12 @@ def _prompts(name: str) -> Iterator[ListedEntry]:
     from evaluators.task import load_task
 
     for prompt in load_task(name).prompts.values():
-        yield ListedEntry(
-            kind="prompt",
-            name=prompt.id,
-            of=name,
-            description=prompt.description,
-            requires=" and ".join(sorted(prompt.needs)),
-        )
+        yield _prompt(name, prompt)
+
+
+def _prompt(task: str, prompt: Prompt) -> ListedEntry:
+    requires = " and ".join(sorted(prompt.needs))
+    return ListedEntry(kind="prompt", name=prompt.id, of=task, description=prompt.description, requires=requires)
 
 
 def _whole_prompts(name: str) -> Iterator[str]:
@@ -297,6 +345,10 @@ _KINDS = {
     "backends": _Kind("backend", BACKENDS.names, _backend),
     "scorers": _Kind("scorer", SCORERS.names, _scorer),
     "harnesses": _Kind("harness", HARNESSES.names, _harness),
+    "calibrations": _documented(CALIBRATIONS, "calibration"),
+    "shapes": _documented(SHAPES, "item shape"),
+    "pages": _documented(PAGES, "pages"),
+    "formats": _documented(FORMATS, "format"),
     "tasks": _Kind("task", TASKS.names, _task),
     "prompts": _Kind("prompt", TASKS.names, _prompts, brief=_brief_prompts, whole=_whole_prompts, of_tasks=True),
     "metrics": _Kind("metric", TASKS.names, _metrics, brief=_brief_metrics, whole=_whole_metrics, of_tasks=True),

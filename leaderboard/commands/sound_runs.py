@@ -25,7 +25,7 @@ def judged(
         return list(judge(paths, keys, memory, since=since, against=results, advance=advance))
 
 
-def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> None:
+def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> list[Verdict]:
     """Verify runs, compare them with the accepted results, and say what a reader will be warned of.
 
     Args:
@@ -33,11 +33,16 @@ def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> None:
         keys: The answer keys of the datasets.
         results: Folder of accepted results.
 
+    Returns:
+        The verdict on each run.
+
     Raises:
         DataError: a run is rejected.
     """
-    for verdict in judged(runs, keys, machine_memory(), results):
+    verdicts = judged(runs, keys, machine_memory(), results)
+    for verdict in verdicts:
         if verdict.reason is not None:
             raise DataError(f"{verdict.place}: would be rejected: {verdict.reason}")
         for warning in verdict.warnings:
             print(f"warning: {printable(verdict.place)}: {printable(warning, most=2_000)}", file=sys.stderr)
+    return verdicts

@@ -13,9 +13,10 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from biasboard.ground.command_line import one_line_errors
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.hub_publishing import HubRepository, Publication, publish
-from biasboard.ground.progress import steps
+from biasboard.ground.plain_text import printable
+from biasboard.ground.progress import note, steps
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.commands.sound_runs import ensure_sound
@@ -83,7 +84,13 @@ def submit(
     target = board or _OUTBOX
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
-    ensure_sound(runs, open_book(keys or keys_folder(), datasets), results or results_folder())
+    verdicts = ensure_sound(runs, open_book(keys or keys_folder(), datasets), results or results_folder())
+    for verdict in verdicts:
+        if verdict.is_limited:
+            note(f"left out: {printable(verdict.place)} asked only some items, and gets no rank")
+    runs = [folder for folder, verdict in zip(runs, verdicts, strict=True) if not verdict.is_limited]
+    if not runs:
+        raise DataError("each run asked only some items; ask all, without --quick, --limit, --split and --part")
     with tempfile.TemporaryDirectory() as scratch, steps() as step:
         prepared = []
         for number, folder in enumerate(runs):

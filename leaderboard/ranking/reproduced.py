@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators.kinds import TASKS
+from biasboard.ground.kinds import TASKS
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.plan.gpu_hours import gpu_hours, n_gpus
 from leaderboard.benchmark_pages import load_pages

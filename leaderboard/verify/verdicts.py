@@ -117,6 +117,7 @@ def _verdict(path: Path, outcome: Outcome, others: Iterable[Path]) -> Verdict:
         model=model_label(outcome),
         signature=str(outcome.result.signature),
         provenance=outcome.provenance,
+        is_limited=outcome.match.extent == "slice",
         scorers_taken=tuple(outcome.scorers_taken) if outcome.result.withheld is None else (),
         records_sha256=outcome.result.records.sha256,
         result_sha256=sha256_file(path),

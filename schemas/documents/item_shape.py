@@ -11,11 +11,10 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.kinds import SHAPES
 from biasboard.ground.plain_text import invisible_sign, printable, seen
-from biasboard.ground.plugins import HINT, PlugIns
+from biasboard.ground.plugins import HINT
 from schemas.documents.base import Document
-
-SHAPES = PlugIns("items", "schemas.items", word="item shape", defines="SHAPE")
 
 
 class Item(Document):

@@ -17,7 +17,20 @@ Seconds: TypeAlias = Annotated[float, Ge(0)]
 
 
 ListedKind: TypeAlias = Literal[
-    "benchmark", "baseline", "index", "backend", "scorer", "kind", "harness", "task", "prompt", "metric"
+    "benchmark",
+    "baseline",
+    "index",
+    "backend",
+    "scorer",
+    "kind",
+    "harness",
+    "calibration",
+    "item shape",
+    "pages",
+    "format",
+    "task",
+    "prompt",
+    "metric",
 ]
 
 
@@ -232,6 +245,8 @@ class Verdict(Document):
     """Id of the model, with its revision and precision."""
     signature: Text | None = None
     provenance: Text | None = None
+    is_limited: bool = False
+    """True if only some of the items were asked, so that the result gets no rank."""
     records_sha256: Sha256 | None = None
     result_sha256: Sha256 | None = None
     rerun: Rerun | None = None

@@ -56,7 +56,8 @@ def test_the_command_lists_builders_sources_and_terms(repository: Path) -> None:
 
 @pytest.mark.parametrize("name", [builder.name for builder in all_builders()])
 def test_options_that_all_builders_have_are_the_same(name: str) -> None:
-    parameters = inspect.signature(importlib.import_module(f"builders.{name}.__main__").build).parameters
+    build = importlib.import_module(f"builders.{name}.__main__").build
+    parameters = inspect.signature(build, eval_str=True).parameters
     assert (parameters["out"].annotation, parameters["overwrite"].annotation) == (Out, Overwrite)
 
 

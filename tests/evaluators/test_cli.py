@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground import strict_json
+from biasboard.ground.kinds import TASKS
 from evaluators.benchmark import load_benchmark
-from evaluators.kinds import TASKS
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import pages_of_benchmarks
 from leaderboard.verify.entries import Root

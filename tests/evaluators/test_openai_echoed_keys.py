@@ -13,13 +13,13 @@ from urllib.parse import quote
 import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground.kinds import BACKENDS
 from biasboard.ground.plain_text import masked
 from evaluators.backend import Response
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai import openai_backend
 from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.pacing import Patience
-from evaluators.kinds import BACKENDS
 from evaluators.runs.measure.recording import storable
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.invoking import evaluators

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from evaluators.kinds import SCORERS
+from biasboard.ground.kinds import SCORERS
 from evaluators.scorer import NONE, REFERENCE, named_scorers, open_scorers, quick_scorers
 from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
 from schemas.lexicon import pronoun_families

@@ -16,7 +16,7 @@ from tests.commands import run
 from tests.fake_hub import READER, FakeHub, Fault, serving, variables
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
-from tests.leaderboard.synthetic import leaning, write_model
+from tests.leaderboard.synthetic import leaning, make_records, make_result, write_model, write_result
 
 TOLD = ("--contact", "bot@example.org", "--model-card", "https://example.org/card")
 
@@ -67,6 +67,20 @@ def test_a_run_is_handed_in_without_what_does_not_belong(places: Places) -> None
     verified = places.call("verify", places.results)
     assert verified.returncode == 2
     assert "no problems" in run("-m", "schemas.validate", places.results, status=0).stderr
+
+
+@pytest.mark.slow
+def test_limited_runs_are_left_out(places: Places) -> None:
+    few, records = places.run.parent.with_name("acme__few") / "type2", make_records(leaning(1.0, 0.5))[:40]
+    write_result(few, make_result(records, "acme/few", endpoint="api"), records)
+    done = places.call("submit", places.root / "runs", *TOLD)
+    assert done.returncode == 0, done.stderr
+    assert f"left out: {few} asked only some items, and gets no rank" in done.stderr
+    (folder,) = (path.parent for path in places.results.rglob("result.json"))
+    assert folder.parent.name == "acme__small"
+    alone = places.call("submit", few, *TOLD)
+    assert alone.returncode == 1
+    assert alone.stderr.splitlines()[-1].startswith("error: each run asked only some items; ask all, without --quick")
 
 
 def test_a_branch_of_git_needs_a_clone(places: Places, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.kinds import BACKENDS
 from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.ray_backend import ENGINES
-from evaluators.kinds import BACKENDS
 from tests.commands import run
 from tests.terminal import without_progress
 

@@ -12,8 +12,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
+from biasboard.ground.kinds import METRICS, TASKS
 from evaluators.adapter_set import trained_items
-from evaluators.kinds import METRICS, TASKS
 from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, MetricName, StatisticsSource, TableSource
 from evaluators.scorer import TextScorer
 from evaluators.statistics.cluster_sums import ratio

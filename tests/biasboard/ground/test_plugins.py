@@ -16,7 +16,7 @@ from tests.commands import REPOSITORY
 
 ASKS = """
 from biasboard.ground.errors import ConfigError
-from evaluators.kinds import BACKENDS
+from biasboard.ground.kinds import BACKENDS
 try:
     BACKENDS.{call}
 except ConfigError as error:

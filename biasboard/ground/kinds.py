@@ -1,9 +1,11 @@
-"""The kinds of plug-ins of this package, in a file that imports no library, so that their names are listed quickly."""
+"""The kinds of plug-ins of all packages, in a file that imports no library, so that their names are listed quickly."""
 
 from __future__ import annotations
 
 from biasboard.ground.plugins import PlugIns
 
+BUILDERS = PlugIns("builders", "builders", word="builder")
+SHAPES = PlugIns("items", "schemas.items", word="item shape", defines="SHAPE")
 BACKENDS = PlugIns("backends", "evaluators.backends", word="backend", defines="open_backend")
 BENCHMARKS = PlugIns("benchmarks", "evaluators.tasks", word="benchmark", defines="BENCHMARK", suffix="_benchmark")
 CALIBRATIONS = PlugIns(
@@ -13,3 +15,5 @@ HARNESSES = PlugIns("harnesses", "evaluators.harnesses", word="harness", defines
 METRICS = PlugIns("metrics", "evaluators.tasks", word="metric file", suffix="_metrics")
 SCORERS = PlugIns("scorers", "evaluators.scorers", word="scorer", defines="open_scorer")
 TASKS = PlugIns("tasks", "evaluators.tasks", word="task", defines="TASK", suffix="_task")
+FORMATS = PlugIns("formats", "leaderboard.formats", word="format", defines="FORMAT", is_dashed=True)
+PAGES = PlugIns("pages", "leaderboard.benchmarks", word="benchmark's pages", defines="PAGES")
