@@ -96,6 +96,8 @@ class Score:
     """The headline measures, as the published schema ``model_summary`` describes them."""
     runs: tuple[Finished, ...]
     """The finished runs, each with its ``folder`` and ``result``."""
+    told: tuple[str, ...] = ()
+    """Notes of the report that were printed before the first request."""
 
     def summary(self) -> str:
         """Return the table that the command prints."""
@@ -193,13 +195,16 @@ def score_command(
         print_estimates(estimates, planned.notes, pilot="--quick")
         return estimates_document(estimates, planned.notes)
     # Imported here, because planning needs none of it.
+    from evaluators.runs.measure.unread_answers import refusal_lines
     from leaderboard.pages.summary_forms import summary_lines
 
     # What single runs print is no part of the table.
     with redirect_stdout(sys.stderr):
         scored = score_model(model, choice, options)
     report = replace(scored.report, gates=tuple(outcomes(scored.report, limits, gates)))
-    print("\n".join([*summary_lines(report), *_next(choice, report)]))
+    new = tuple(line for line in report.notes if line not in scored.told)
+    refused = refusal_lines((run.folder, run.result) for run in scored.runs)
+    print("\n".join([*summary_lines(replace(report, notes=new)), *refused, *_next(choice, report)]))
     for gate in report.gates:
         print(f"gate {gate.gate}: {gate.reason or 'passed'}", file=sys.stderr)
     if all(gate.passed for gate in report.gates):
@@ -235,7 +240,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Sco
     finished = tuple(planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True))
     report = _report(choice, planned.backend, finished)
     benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
-    return Score(replace(report, benchmarks=benchmarks, notes=(*report.notes, *planned.notes)), finished)
+    return Score(replace(report, benchmarks=benchmarks, notes=(*report.notes, *planned.notes)), finished, planned.notes)
 
 
 def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Finished]) -> BenchmarkSummary:
