@@ -336,4 +336,9 @@ def benchmarks() -> tuple[Benchmark, ...]:
 
 def load_benchmark(name: str) -> Benchmark:
     """Return the benchmark with a name; without a file of its own, it has no ranking and no baselines."""
+    # Usually the file has its name, and no other is loaded.
+    if name in BENCHMARKS.names():
+        own: Benchmark = BENCHMARKS.get(name, Benchmark)
+        if own.name == name:
+            return own
     return next((benchmark for benchmark in benchmarks() if benchmark.name == name), Benchmark(name=name))

@@ -404,6 +404,10 @@ def task_for(listed: str, name: str | None = None) -> Task:
         DataError: there is no such item shape.
     """
     shape = shape_of(listed, where="manifest").name
+    # Most configs are listed by the name of their task, which alone is loaded then.
+    likely = name or listed
+    if likely in TASKS.names() and load_task(likely).item_shape == shape:
+        return load_task(likely)
     fitting = _fitting(shape)
     chosen = name or (listed if listed in fitting else next(iter(fitting)) if len(fitting) == 1 else None)
     if chosen is None:
@@ -427,8 +431,10 @@ def tasks_for(listed: str) -> Sequence[Task]:
         ConfigError: no task fits the items.
         DataError: there is no such item shape.
     """
-    fitting = _fitting(shape_of(listed, where="manifest").name)
-    return [fitting[listed]] if listed in fitting else list(fitting.values())
+    shape = shape_of(listed, where="manifest").name
+    if listed in TASKS.names() and load_task(listed).item_shape == shape:
+        return [load_task(listed)]
+    return list(_fitting(shape).values())
 
 
 def _fitting(shape: str) -> Mapping[str, Task]:

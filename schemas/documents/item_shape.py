@@ -136,6 +136,9 @@ def shape_of(listed: str, *, where: str) -> ItemShape:
     Raises:
         DataError: no shape has that name.
     """
+    # Most manifests give the own name, and no other shape is loaded.
+    if listed in SHAPES.names():
+        return _load(listed)
     shapes = item_shapes()
     if listed not in shapes:
         raise DataError(f"{where}: item_shape '{listed}' is unknown; have: {', '.join(shapes)}; {HINT}")

@@ -34,20 +34,32 @@ from schemas.folders.run_folder import CORRECTIONS, read_corrections
 def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     """Return every metric of a task, ordered by file name and then as defined.
 
-    A definition that one file imports from another is returned once.
+    A definition that one file imports from another is returned once. A family's folder holds the metrics of its own
+    tasks, so that those of other families are not loaded.
 
     Raises:
-        ConfigError: two different metrics of the task have the same name, or a metric names a task that does not exist.
+        ConfigError: two different metrics of the task have the same name, or a metric names a task that does not exist
+            or is of another family.
     """
     definitions: dict[str, tuple[str, MetricDefinition[Any]]] = {}
-    tasks = TASKS.names()
+    tasks = {name: TASKS.module_name(name).rpartition(".")[0] for name in TASKS.names()}
     for file in METRICS.names():
+        folder = METRICS.module_name(file).rpartition(".")[0]
+        is_of_family = folder.startswith(f"{METRICS.package}.")
+        if is_of_family and folder != tasks.get(task):
+            continue
         for value in _definitions(vars(METRICS.load(file)).values()):
             # A metric of a misspelled task would be missing from every result without a word.
             if value.task not in tasks:
                 have = ", ".join(tasks)
                 raise ConfigError(
                     f"{METRICS.module_name(file)}: metric '{value.name}': no task '{value.task}'; have: {have}"
+                )
+            if is_of_family and tasks[value.task] != folder:
+                place = tasks[value.task].replace(".", "/")
+                raise ConfigError(
+                    f"{METRICS.module_name(file)}: metric '{value.name}': task '{value.task}' is of another family; "
+                    f"move the file to {place}"
                 )
             if value.task != task:
                 continue
