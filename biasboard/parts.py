@@ -45,8 +45,10 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.selection import shape_listed
 from evaluators.task import load_task, tasks_for
+from leaderboard.benchmark_pages import check_plug_ins
 from schemas.documents.item_shape import shape_of
-from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.folders.run_folder import read_run
 
 Kind = Literal["metric", "task", "backend", "calibration", "benchmark"]
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -68,6 +70,10 @@ def new(
     shape: Annotated[str | None, typer.Option(help="Of a task: the shape of the items that it asks about.")] = None,
 ) -> None:
     """Write the shortest part that works, with its test, to be changed into yours."""
+    roots = os.environ.get(VARIABLE, "").split(os.pathsep)
+    if not out.is_dir() and str(out) in roots:
+        # It is made below.
+        os.environ[VARIABLE] = os.pathsep.join(root for root in roots if root != str(out))
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name}: give a name of small letters, digits and single underscores, such as first_mention")
     words = {
@@ -156,6 +162,10 @@ def _checked(dotted: str, model: str, options: BackendOptions, root: Path) -> No
             for finished in planned.ask(root=Path(folder, "runs")):
                 n_runs += 1
                 _report(finished, _measures_of(kind, name, module))
+                for definition in _definitions(module) if kind is METRICS else ():
+                    _check_slices(finished, definition)
+    if kind in (BUILDERS, BENCHMARKS, PAGES):
+        check_plug_ins()
     if not n_runs:
         raise ConfigError(f"{kind.word} {name}: no embedded dataset has items for it; check the builder that has")
     print(f"written, and computed again from the stored answers: {n_runs} result{'s' * (n_runs != 1)}, all the same")
@@ -209,9 +219,12 @@ def _datasets(kind: PlugIns, name: str, root: Path, folder: Path) -> Iterator[Pa
     for known in all_builders():
         source = next((one for one in known.sources if one.input is None), None)
         if source is not None and (not is_named or known.name == name):
+            built = DATASETS_FOLDER / source.dataset
+            # What the user has built is taken; nothing is left beside it.
+            place = built if (built / MANIFEST).is_file() else folder / "datasets" / source.dataset
             with working(f"building {source.dataset}"):
-                build_if_missing(known, source, DATASETS_FOLDER / source.dataset)
-            yield DATASETS_FOLDER / source.dataset
+                build_if_missing(known, source, place)
+            yield place
 
 
 def _definitions(module: ModuleType) -> list[MetricDefinition[Any]]:
@@ -250,6 +263,26 @@ def _report(finished: Finished, measures: frozenset[str] | str | None) -> None:
         )
     if changes := rescore(finished.folder).changes:
         raise RunError(f"{finished.folder.name}: computed again, {changes[0]}; the part must give the same each time")
+
+
+def _check_slices(finished: Finished, definition: MetricDefinition[Any]) -> None:
+    """Check that the groups by which a metric is sliced are groups of the records; print what they are."""
+    result = finished.result
+    if definition.task != result.signature.task:
+        return
+    wanted = [(each,) if isinstance(each, str) else each for each in definition.slices]
+    for names in wanted:
+        values = [one for one in result.metrics if one.name == definition.name and one.group.keys() == {*names}]
+        if not values:
+            have = dict.fromkeys(name for one in read_run(finished.folder).records[:1] for name in one.groups)
+            raise DataError(
+                f"metric '{definition.name}': slices names {' and '.join(names)}; give a tuple of groups that records "
+                f"have: {', '.join(have)}"
+            )
+        shown = (
+            f"{' '.join(one.group.values())} {'none' if one.value is None else f'{one.value:.4f}'}" for one in values
+        )
+        print(f"  {definition.name} by {' and '.join(names)}: {', '.join(shown)}")
 
 
 class Made(Backend):

@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.errors import ConfigError
 from evaluators.scorer import default_of
 from evaluators.statistics.jackknife import (
     SMALLEST,
@@ -255,11 +256,14 @@ class MetricDefinition(Generic[T]):
         """Clamp a value to the range of the metric.
 
         Raises:
-            ArithmeticError: the value is outside by more than rounding, so the metric is wrong.
+            ConfigError: the value is outside by more than rounding, so the metric is wrong.
         """
         inside = within(value, self.minimum, self.maximum)
         if abs(value - inside) > TOLERANCE and not self.overshoots:
-            raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
+            limits = f"[{self.minimum}, {self.maximum}]"
+            raise ConfigError(
+                f"metric '{self.name}' is {value}, outside {limits}; correct it, or its minimum and maximum"
+            )
         return inside
 
     def _interval(

@@ -23,6 +23,7 @@ from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from biasboard.ground.files import DISK_FULL, disk_full
 from biasboard.ground.hub import check_endpoint
 from biasboard.ground.plain_text import escaped, one_line, without_keys, without_middle
+from biasboard.ground.plugins import place_in_plug_ins
 from biasboard.ground.stopping import status_of, stoppable
 
 EXIT_ERROR = 1
@@ -355,6 +356,8 @@ def _tell(error: BaseException, interrupted: str) -> None:
         _end("error: no memory is left on this machine or below a limit of it; free some, or ask less", failed, error)
     is_of_typer = isinstance(error, typer.Abort) or hasattr(error, "exit_code")
     if isinstance(error, Exception) and not is_of_typer and not os.environ.get(TRACEBACK):
+        if (place := place_in_plug_ins(error)) is not None:
+            _end(f"error: {place}: {type(error).__name__}: {one_line(error)}; correct the plug-in", failed, error)
         _end(
             f"error: this is a fault of biasboard ({type(error).__name__}: {one_line(error)}); please report it with "
             f"what the same command prints with {TRACEBACK}=1",

@@ -19,6 +19,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 
 _DECLARED = "option"
+_SETTINGS = frozenset({"min", "max", "envvar", "callback"})
+"""Further arguments of ``typer.Option`` that fields have."""
 T = TypeVar("T")
 
 
@@ -49,10 +51,12 @@ def option(
         flag: The option as on the command line; None for the name of the field with dashes. A field that is a tuple is
             an option that may be repeated, and a field without one is not shown on a command line.
         panel: Group of options in the help.
-        default: Value if the user leaves it out; ``...`` if the option is required.
+        default: Value if the user leaves it out; ``...`` if he must not.
         read: Function that makes the value of the field of the text on a command line; None if typer reads it.
         more: Other arguments of ``typer.Option``, such as ``min``.
     """
+    if unknown := more.keys() - _SETTINGS:
+        raise TypeError(f"option() takes no {', '.join(sorted(unknown))}; it takes {', '.join(sorted(_SETTINGS))} too")
     settings = {"flag": flag, "help": help_text, "rich_help_panel": panel, "default": default, "read": read, **more}
     metadata = {_DECLARED: settings}
     return field(metadata=metadata) if default is ... else field(default=default, metadata=metadata)
@@ -162,10 +166,14 @@ def from_texts(kind: type[T], texts: Sequence[str], *, flag: str) -> T:
         except (KeyError, ValueError):
             wanted = "true or false" if bool in types else "a number"
             raise ConfigError(f"{flag} {text}: '{value}' is not {wanted}; correct it") from None
+    declared = {one.name: one.metadata[_DECLARED] for one in fields(kind) if _DECLARED in one.metadata}  # type: ignore[arg-type]
+    for name, settings in declared.items():
+        if settings["default"] is ... and name not in values:
+            raise ConfigError(f"{flag} {name}=VALUE is needed: {settings['help']}")
     try:
         return from_values(kind, values, function=flag)
     except TypeError as error:
-        have = ", ".join(one.name for one in fields(kind) if _DECLARED in one.metadata)  # type: ignore[arg-type]
+        have = ", ".join(declared)
         raise ConfigError(f"{str(error).replace('() got an unexpected', ': there is no')}; have: {have}") from None
 
 

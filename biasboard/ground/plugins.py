@@ -190,6 +190,18 @@ def added_folders() -> list[Path]:
     return _roots()
 
 
+def place_in_plug_ins(error: BaseException) -> str | None:
+    """Return the file and line of a folder of plug-ins at which an error arose, or which called what made it.
+
+    None if no line of a plug-in was under way: then the fault is ours.
+    """
+    roots = [root.resolve() for root in _roots()]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if any(root in Path(frame.filename).parents for root in roots):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
 def installed_code() -> list[Path]:
     """Return the folder or file of each installed package, also of editable ones, whose entry points name plug-ins."""
     packages = {point.module.partition(".")[0] for point in _entry_points()} - set(ALL_PACKAGES)

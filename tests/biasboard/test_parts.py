@@ -15,7 +15,7 @@ PARTS = {
     "task": (("other_words", "--shape", "pronoun_text"), "other_words_words  12.0000", 3),
     "backend": (("short",), "accuracy  ", 2),
     "calibration": (("uncut",), "accuracy_uncut ", 2),
-    "benchmark": (("ages",), "ages_gap    0.0000 (all alike)", 6),
+    "benchmark": (("ages",), "ages_gap    0.0000 (all alike)", 7),
 }
 
 
@@ -84,6 +84,13 @@ def test_a_part_with_a_fault_is_told(tmp_path: Path) -> None:
         ("table.clusters % 2 == 0", "table.clusters / 0 + float('nan')", "no measure of the part has a value"),
         ("import mean_metric", "import no_metric", "cannot be imported: "),
         (whole, '"""Nothing."""', "no embedded dataset has items for it"),
+        ("table.clusters % 2 == 0", "table.clusterz", "odd_metrics.py:8: AttributeError: "),
+        ("table.clusters % 2 == 0", "table.clusters + 1.5", "metric 'odd' is "),
+        (
+            'task="coreference",',
+            'task="coreference", slices=("gender",),',
+            "slices names gender; give a tuple of groups",
+        ),
     ):
         file.write_text(whole.replace(old, new), encoding="utf-8")
         done = run("-m", "biasboard", "check", file, cwd=tmp_path)
