@@ -40,7 +40,7 @@ COMMANDS = {
     ),
     "list": LazyCommand(
         "evaluators.commands.listing:list_command",
-        "List benchmarks with their baselines, backends, scorers, harnesses, tasks, prompts and metrics.",
+        "List what there is: the plug-ins of each kind, and the prompts and metrics of tasks.",
     ),
     "cache": LazyCommand(
         "evaluators.commands.cache:app", "Inspect a store of answers, export answers from it, or remove answers."
