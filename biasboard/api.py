@@ -112,6 +112,7 @@ def evaluate(
         RunError: a run ended early; its answers, and the runs before it, are kept.
     """
     from dataclasses import replace
+    from inspect import signature
 
     from biasboard.ground.command_line import hide_foreign_bars
     from biasboard.ground.options import from_values
@@ -144,7 +145,8 @@ def evaluate(
         "scorers": scorer,
     }
     choice = from_values(RunChoice, chosen, function="evaluate")
-    backend_options = from_values(BackendOptions, options, function="evaluate")
+    also = [*signature(evaluate).parameters]
+    backend_options = from_values(BackendOptions, options, function="evaluate", also=also)
     # A function should not write the command's messages to standard output.
     with redirect_stdout(sys.stderr):
         finished = list(ask_all(study, choice, backend_options))
@@ -179,29 +181,36 @@ def score(
         against: Id of a model on the board, or of a run in ``out``, to compare with.
         out: Folder of all runs.
         datasets: Folder of built datasets; missing ones are built there.
-        **options: Options of the backend by name, as on the command line: ``dtype="bfloat16"``, for instance.
+        **options: Options of the backend by name, as on the command line: ``dtype="bfloat16"``, for instance. Those of
+            gates too: ``fail_under={"worst_group_accuracy": 0.7}``, ``max_missing``, ``point``, ``allow_limited``.
 
     Returns:
-        The ``runs`` and the ``report``, with ``summary()``, ``to_frame()``, ``to_markdown()`` and
-        ``card()``.
+        The ``runs`` and the ``report``, which has the outcome of each gate; with ``summary()``, ``to_frame()``,
+        ``items()``, ``to_markdown()`` and ``card()``.
 
     Raises:
         ConfigError: an option cannot be used; nothing was asked.
         MissingExtraError: a library that the backend needs is not installed.
         RunError: a run ended early; its answers, and the runs before it, are kept.
     """
+    from inspect import signature
+
+    from biasboard.gate import GateChoice
     from biasboard.ground.command_line import hide_foreign_bars
-    from biasboard.ground.options import from_values
+    from biasboard.ground.options import from_values, names_of
     from biasboard.scoring import ScoreChoice, score_model
     from evaluators.backend_options import BackendOptions
 
     hide_foreign_bars()
     chosen = {"backend": backend, "benchmarks": benchmarks, "quick": quick or None, "against": against, "out": out}
     choice = from_values(ScoreChoice, {**chosen, "datasets": datasets}, function="score")
-    backend_options = from_values(BackendOptions, options, function="score")
+    of_gates = {name: options.pop(name) for name in [*options] if name in names_of(GateChoice)}
+    gates = from_values(GateChoice, of_gates, function="score")
+    also = [*signature(score).parameters, *names_of(GateChoice)]
+    backend_options = from_values(BackendOptions, options, function="score", also=also)
     # A function should not write the command's messages to standard output.
     with redirect_stdout(sys.stderr):
-        return score_model(model, choice, backend_options)
+        return score_model(model, choice, backend_options, gates)
 
 
 def load_result(path: PathLike) -> Result:

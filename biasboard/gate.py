@@ -19,6 +19,7 @@ _PANEL = "Gate"
 _FEWEST = 30
 """Number of units from which an interval is trusted: those of fewer are often too narrow."""
 _ROUNDING = 1e-12
+_NO_SKILL = "but the model is not shown to beat a useless predictor, which can be even too: gate an accuracy as well"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
     from leaderboard.benchmark_pages import load_pages
 
     have = dict.fromkeys((name, one.name) for name in benchmarks for one in load_pages(name).headlines)
+    if (choice.point or choice.allow_limited) and not choice.fail_under and choice.max_missing is None:
+        raise ConfigError("--point and --allow-limited: there is no gate; give --fail-under or --max-missing too")
     limits = []
     for text in choice.fail_under:
         name, _, number = text.partition("=")
@@ -87,22 +90,53 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
             meant = f"; did you mean {near[0]}?" if near else ""
             named = ", ".join(f"{owner}.{one}" for owner, one in have)
             raise ConfigError(f"--fail-under {text}: no headline measure; have: {named}{meant}")
+        _check_range(text, limit)
         limits.append(Limit(text, owners[0], limit.measure, limit.value))
     return limits
+
+
+def _check_range(text: str, limit: Limit) -> None:
+    """Check that a limit lies in the range of its metric, and that not every value keeps it.
+
+    Raises:
+        ConfigError: it does not; 70 is given where .7 is meant, for example.
+    """
+    # Imported here, because a score without limits needs none of it.
+    from biasboard.ground.kinds import TASKS
+    from evaluators.runs.measure.measuring import metric_definitions
+
+    known = (one for task in TASKS.names() for one in metric_definitions(task) if one.name == limit.measure)
+    if (metric := next(known, None)) is not None:
+        # Some ideals depend on the items.
+        ideal = None if callable(metric.ideal) else metric.ideal
+        _check_bounds(text, limit.value, metric.minimum, metric.maximum, ideal)
+
+
+def _check_bounds(text: str, value: float, low: float, high: float | None, ideal: float | None) -> None:
+    ends = [end for end in (low, high) if end is not None]
+    if value < low or (high is not None and value > high):
+        between = f"{low:g} or more" if high is None else f"between {low:g} and {high:g}"
+        raise ConfigError(f"--fail-under {text}: the measure lies {between}; give such a value")
+    if ideal is not None and len(ends) == 2 and abs(value - ideal) >= max(abs(end - ideal) for end in ends):
+        raise ConfigError(f"--fail-under {text}: every value keeps this limit; give one nearer to the ideal {ideal:g}")
 
 
 def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice) -> Iterator[GateOutcome]:
     """Yield what becomes of each gate: of the limits in their order, then of missing answers in each benchmark."""
     of_name = {benchmark.benchmark: benchmark for benchmark in summary.benchmarks}
     for limit in limits:
-        value, reason = _decided(limit, of_name.get(limit.benchmark or ""), choice)
-        yield GateOutcome(gate=limit.text, passed=reason is None, value=value, reason=reason)
+        own = of_name.get(limit.benchmark or "")
+        value, reason = _decided(limit, own, choice)
+        skill = None if own is None or own.beats_useless or reason is not None else _NO_SKILL
+        yield GateOutcome(gate=limit.text, passed=reason is None, value=value, reason=reason, warning=skill)
     for benchmark in summary.benchmarks if choice.max_missing is not None else ():
-        share = benchmark.n_missing / benchmark.n_items
-        is_kept = share <= (choice.max_missing or 0.0)
-        why = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items of {benchmark.benchmark} have no score"
-        gate = f"{benchmark.benchmark}.max_missing={choice.max_missing:g}"
-        yield GateOutcome(gate=gate, passed=is_kept, value=share, reason=None if is_kept else why)
+        share, most = benchmark.n_missing / benchmark.n_items, choice.max_missing or 0.0
+        lacks = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({share:.1%}) have no score"
+        reason = None if share <= most else f"{lacks}, more than {most:.1%}"
+        if not benchmark.is_whole and not choice.allow_limited:
+            reason = "only some items were asked; ask all, or add --allow-limited"
+        gate = f"{benchmark.benchmark}.max_missing={most:g}"
+        yield GateOutcome(gate=gate, passed=reason is None, value=share, reason=reason)
 
 
 def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:
@@ -117,20 +151,24 @@ def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoic
         return None, f"{name} has no bound, and {benchmark.n_missing:,} of {benchmark.n_items:,} items have no score"
     if not benchmark.is_whole and not choice.allow_limited:
         return None, f"{name} is of some items only; ask all, or add --allow-limited"
-    if measure.n < _FEWEST and not choice.allow_limited:
+    # An index is a mean of few measures, each of many units.
+    if measure.n < _FEWEST and measure.config is not None and not choice.allow_limited:
         return (
             None,
             f"{name} rests on {measure.n} {measure.unit}, fewer than {_FEWEST}; ask more, or add --allow-limited",
         )
     if measure.interval is None and not choice.point:
         return None, f"{name} has no interval; add --point to let its value decide"
+    is_alike = measure.interval is not None and measure.interval.low == measure.interval.high
+    if is_alike and not benchmark.is_whole and not choice.point:
+        return None, f"{name}: these few answers are all alike, which tells nothing of others; ask all, or add --point"
     value = _farthest(measure, point=bool(choice.point))
     if abs(value - measure.ideal) <= abs(limit.value - measure.ideal) + _ROUNDING:
         return value, None
-    doubt = [] if choice.point else ["by its interval"]
+    doubt = [] if choice.point or value == measure.value else ["by its interval"]
     doubt += ["with missing answers at their worst"] if measure.at_worst != measure.value else []
-    may_be = f"may be {value:.4f} {' and '.join(doubt)}" if doubt else f"is {value:.4f}"
-    return value, f"{name} is {measure.value:.4f} and {may_be}, farther from {measure.ideal:g} than {limit.value:g}"
+    may_be = f" and may be {value:.4f} {' and '.join(doubt)}" if doubt else ""
+    return value, f"{name} is {measure.value:.4f}{may_be}, farther from {measure.ideal:g} than {limit.value:g}"
 
 
 def _farthest(measure: MeasureValue, *, point: bool) -> float:

@@ -187,12 +187,14 @@ def score_command(
 ) -> Outcome | RunEstimates:
     """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
     benchmarks = [builder.name for builder, _ in _chosen_builders(choice.benchmarks)]
-    limits = limits_of(gates, benchmarks)
+    limits_of(gates, benchmarks)  # Wrong ones are told before anything is built or opened.
     if dry_run:
         with redirect_stdout(sys.stderr):
             planned = plans_of(model, choice, options, outline=True)
             estimates = planned.estimate(root=choice.out)
         print_estimates(estimates, planned.notes, pilot="--quick")
+        if gates != GateChoice():
+            print("gates are decided by what a model answers: leave out --dry-run")
         return estimates_document(estimates, planned.notes)
     # Imported here, because planning needs none of it.
     from evaluators.runs.measure.unread_answers import refusal_lines
@@ -200,13 +202,16 @@ def score_command(
 
     # What single runs print is no part of the table.
     with redirect_stdout(sys.stderr):
-        scored = score_model(model, choice, options)
-    report = replace(scored.report, gates=tuple(outcomes(scored.report, limits, gates)))
+        scored = score_model(model, choice, options, gates)
+    report = scored.report
     new = tuple(line for line in report.notes if line not in scored.told)
     refused = refusal_lines((run.folder, run.result) for run in scored.runs)
     print("\n".join([*summary_lines(replace(report, notes=new)), *refused, *_next(choice, report)]))
     for gate in report.gates:
-        print(f"gate {gate.gate}: {gate.reason or 'passed'}", file=sys.stderr)
+        said = gate.reason or ("passed" if gate.value is None else f"passed, decided by {gate.value:.4f}")
+        print(f"gate {gate.gate}: {', '.join(filter(None, (said, gate.warning)))}", file=sys.stderr)
+    if report.gates:
+        print(f"gates: {sum(not gate.passed for gate in report.gates)} of {len(report.gates)} failed", file=sys.stderr)
     if all(gate.passed for gate in report.gates):
         return Outcome(report, error=_none_read(scored.runs))
     return Outcome(report, EXIT_GATE)
@@ -227,20 +232,22 @@ def _none_read(finished: Sequence[Finished]) -> RunError | None:
     return None
 
 
-def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Score:
-    """Score a model on the chosen benchmarks.
+def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates: GateChoice) -> Score:
+    """Score a model on the chosen benchmarks, and decide the gates.
 
     Raises:
         ConfigError: an option cannot be used, or no benchmark can be asked; nothing was asked.
         RunError: a run ended early; its answers are kept, and the same call continues.
     """
+    limits = limits_of(gates, [builder.name for builder, _ in _chosen_builders(choice.benchmarks)])
     planned = plans_of(model, choice, options)
     for line in planned.notes:
         note(line)
     finished = tuple(planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True))
     report = _report(choice, planned.backend, finished)
     benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
-    return Score(replace(report, benchmarks=benchmarks, notes=(*report.notes, *planned.notes)), finished, planned.notes)
+    report = replace(report, benchmarks=benchmarks, notes=(*report.notes, *planned.notes))
+    return Score(replace(report, gates=tuple(outcomes(report, limits, gates))), finished, planned.notes)
 
 
 def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Finished]) -> BenchmarkSummary:

@@ -110,7 +110,12 @@ def _as_declared(kind: Any, name: str, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def from_values(kind: type[T], values: Mapping[str, Any], *, function: str) -> T:
+def names_of(kind: type) -> tuple[str, ...]:
+    """Return the names of the declared options of a dataclass."""
+    return tuple(one.name for one in fields(kind) if _DECLARED in one.metadata)
+
+
+def from_values(kind: type[T], values: Mapping[str, Any], *, function: str, also: Sequence[str] = ()) -> T:
     """Return options from the keyword arguments of a function, checked as a command line checks them.
 
     One value does for a field that is a tuple, a text for a path, and a mapping for a text of JSON or of NAME=VALUE.
@@ -119,6 +124,7 @@ def from_values(kind: type[T], values: Mapping[str, Any], *, function: str) -> T
         kind: Dataclass of declared options.
         values: Values by the names of its fields; None leaves an option out.
         function: Name of the function, for the error message.
+        also: Other arguments of the function, which may be meant.
 
     Raises:
         TypeError: there is no such option; a similar one is named.
@@ -129,7 +135,7 @@ def from_values(kind: type[T], values: Mapping[str, Any], *, function: str) -> T
     given = {}
     for name, value in values.items():
         if name not in declared:
-            near = get_close_matches(name, declared, n=1)
+            near = get_close_matches(name, [*also, *declared], n=1)
             meant = f"; did you mean '{near[0]}'?" if near else ""
             raise TypeError(f"{function}() got an unexpected option '{name}'{meant}")
         if value is not None:
@@ -182,7 +188,10 @@ def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> A
     if any(get_origin(one) is tuple for one in types):
         if isinstance(value, Mapping):
             value = tuple(f"{key}={one}" for key, one in value.items())
-        value = (value,) if isinstance(value, str | os.PathLike) else tuple(value)
+        value = (value,) if isinstance(value, str | os.PathLike) else value
+        if not isinstance(value, Sequence):
+            raise ConfigError(f"{name} = {value!r}: give a text or a list of texts")
+        value = tuple(value)
         return tuple(map(Path, value)) if any(Path in get_args(one) for one in types) else value
     if Path in types and isinstance(value, str | os.PathLike):
         return Path(value)

@@ -218,7 +218,7 @@ class KeyCheck:
                 "others; run the model again"
             )
         asked = f"{signature.n_items:,} of {ours.n_items:,} items"
-        return Match("slice", f"a limited run, of {asked}: repeat its command without --limit, --split and --part")
+        return Match("slice", f"a limited run, of {asked}: ask all, without --quick, --limit, --split and --part")
 
     def add(self, records: RecordColumns, facts_sha256: str | None) -> None:
         """Compare the records of the next part.

@@ -112,6 +112,8 @@ class GateOutcome(Document):
     """The number that decides; None if it is unknown."""
     reason: Text | None
     """Why it did not pass; None if it did."""
+    warning: Text | None = None
+    """What to know although it passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

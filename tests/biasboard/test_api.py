@@ -93,7 +93,7 @@ def test_values_are_checked_as_on_the_command_line(dataset: Path, tmp_path: Path
 
     with pytest.raises(TypeError, match=r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"):
         asked(dtyp="float32")
-    with pytest.raises(TypeError, match=r"score\(\) got an unexpected option 'qick'"):
+    with pytest.raises(TypeError, match=r"score\(\) got an unexpected option 'qick'; did you mean 'quick'\?"):
         score("acme/one", qick=True)
     with pytest.raises(ConfigError, match="concurrency = '8': give a value of type int"):
         asked(concurrency="8")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from biasboard.gate import GateChoice, limits_of, outcomes
+from biasboard.ground.errors import ConfigError
 from schemas.documents.model_summary import BenchmarkSummary, GateOutcome, MeasureValue, ModelSummary
 from schemas.documents.result import Interval
 
@@ -119,6 +121,41 @@ def test_what_cannot_be_decided_does_not_pass(
     assert reason in str(found.reason)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("worst_group_accuracy=70", "the measure lies between 0 and 1; give such a value"),
+        ("worst_group_accuracy=-0.1", "the measure lies between 0 and 1"),
+        ("worst_group_accuracy=0", "every value keeps this limit; give one nearer to the ideal 1"),
+        ("pro_rate=0", "every value keeps this limit; give one nearer to the ideal 0.5"),
+    ],
+)
+def test_a_limit_that_decides_nothing_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"--fail-under {text}: {message}")):
+        limits_of(GateChoice(fail_under=(text,)), [BENCHMARK])
+    with pytest.raises(ConfigError, match="there is no gate"):
+        limits_of(GateChoice(point=True), [BENCHMARK])
+
+
+def test_who_does_not_beat_a_coin_is_told_so() -> None:
+    found = decided(KNOWN, 0.7, of=replace(OF_BENCHMARK, beats_useless=False))
+    assert found.passed
+    assert "not shown to beat a useless predictor" in str(found.warning)
+    assert decided(KNOWN, 0.7).warning is None
+
+
+def test_an_index_is_of_few_measures() -> None:
+    assert decided(replace(KNOWN, n=7, config=None), 0.7).passed
+
+
+def test_a_few_answers_that_are_all_alike_decide_nothing() -> None:
+    alike = replace(KNOWN, interval=replace(KNOWN.interval, low=0.8, high=0.8) if KNOWN.interval else None)
+    few = replace(OF_BENCHMARK, is_whole=False)
+    found = decided(alike, 0.7, GateChoice(allow_limited=True), few)
+    assert "these few answers are all alike" in str(found.reason)
+    assert decided(alike, 0.7).passed
+
+
 def test_limited_runs_decide_only_if_they_may() -> None:
     of_some = replace(OF_BENCHMARK, is_whole=False)
     assert decided(replace(KNOWN, n=24), 0.7, GateChoice(allow_limited=True), of_some).passed
@@ -137,7 +174,12 @@ def test_a_benchmark_may_lack_so_many_answers() -> None:
     for most, passes in ((0.05, True), (0.04, False)):
         (found,) = outcomes(summary, [], GateChoice(max_missing=most))
         assert (found.passed, found.value) == (passes, 0.05)
-    assert found.reason == "20 of 400 items of synthbias have no score"
+    assert found.reason == "20 of 400 items (5.0%) have no score, more than 4.0%"
+    few = replace(summary, benchmarks=(replace(OF_BENCHMARK, is_whole=False),))
+    (closed,) = outcomes(few, [], GateChoice(max_missing=0.5))
+    assert closed.reason == "only some items were asked; ask all, or add --allow-limited"
+    (opened,) = outcomes(few, [], GateChoice(max_missing=0.5, allow_limited=True))
+    assert opened.passed
 
 
 def test_a_measure_that_was_not_asked_does_not_pass() -> None:

@@ -33,7 +33,7 @@ from tests.leaderboard.forging import (
     with_exchange,
 )
 
-LIMITED = "a limited run, of 100 of 200 items: repeat its command without --limit, --split and --part"
+LIMITED = "a limited run, of 100 of 200 items: ask all, without --quick, --limit, --split and --part"
 
 
 def easier(record: Record) -> Record:

@@ -20,7 +20,7 @@ from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.test_docs import complaint
 
-LIMITED = "a limited run, of 40 of 100 items: repeat its command without --limit, --split and --part"
+LIMITED = "a limited run, of 40 of 100 items: ask all, without --quick, --limit, --split and --part"
 COIN = "accuracy 0.500 is no better than the baseline uniform (0.500)"
 UNANSWERED = "0 of 100 items scored; a rank needs at least half"
 

@@ -160,5 +160,5 @@ def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -
     match = KeyCheck("records", sliced, known).match
     assert match.extent == "slice"
     assert match.reason == (
-        "a limited run, of 1,500 of 2,772 items: repeat its command without --limit, --split and --part"
+        "a limited run, of 1,500 of 2,772 items: ask all, without --quick, --limit, --split and --part"
     )

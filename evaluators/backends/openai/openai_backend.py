@@ -127,6 +127,8 @@ class OpenAIBackend(Backend):
             "tokenizer": self._tokenizer_name,
             "chat_template": template,
             "end_logprobs": "true" if options.end_logprobs else None,
+            # An endpoint shows no weights: whoever gives a release a name of its own says that it is another model.
+            **({"name": options.name} if options.name else {}),
             # Absent where an endpoint takes all as it is sent, so that the identities of such models stay as they were.
             **self._conditions,
         }
