@@ -135,7 +135,7 @@ def test_an_instruction_is_shown_where_the_dataset_may_be_and_only_there(
     file = told(folder_of(built) / "wood000.json")
     assert file["text"] == "Say which kind of wood the text of wood000 is about: ash, birch."
     assert file["why_no_text"] is None
-    assert file["sources"] == [["test", "test"]]
+    assert file["sources"] == [["builder", "builders/labels"]]
     closed = copied(dataset, tmp_path / "closed" / "labels")
     manifest = told(closed / "dataset.json")
     manifest |= {"redistributable": False, "publish_refusal": "texts of others; ask them"}
