@@ -122,7 +122,7 @@ def check(
     backend, which gives its own.
     """
     root, dotted = _place(part)
-    if (root / "evaluators" / "kinds.py").exists() or root in [folder.resolve() for folder in added_folders()]:
+    if (root / "biasboard" / "parts.py").exists() or root in [folder.resolve() for folder in added_folders()]:
         _checked(dotted, model, options, root)
         return
     # Packages look for plug-ins when they are imported, which some of them are by now.
@@ -198,6 +198,8 @@ def _studies(kind: PlugIns, name: str, module: ModuleType, root: Path, folder: P
                     configs=(config,),
                     task=task,
                     limit=_FEW,
+                    # Examples are not asked about, unless a correction learns from them.
+                    measured_only=kind is not CALIBRATIONS,
                     prompts=() if kind is BACKENDS else named,
                 )
 
