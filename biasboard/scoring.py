@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biasboard.building import build_if_missing
-from biasboard.gate import GateChoice, limits_of, outcomes
+from biasboard.gate import GateChoice, Limit, limits_of, outcomes
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_errors
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.memory import machine_memory
@@ -186,9 +186,8 @@ def score_command(
     ] = False,
 ) -> Outcome | RunEstimates:
     """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
-    benchmarks = [builder.name for builder, _ in _chosen_builders(choice.benchmarks)]
-    limits_of(gates, benchmarks)  # Wrong ones are told before anything is built or opened.
     if dry_run:
+        _limits(choice, gates)
         with redirect_stdout(sys.stderr):
             planned = plans_of(model, choice, options, outline=True)
             estimates = planned.estimate(root=choice.out)
@@ -224,7 +223,7 @@ def _none_read(finished: Sequence[Finished]) -> RunError | None:
 
     unreadable = [run for run in finished if is_unreadable(run.result)]
     try:
-        check_read(unreadable)
+        check_read([run[:3] for run in unreadable])
     except RunError as error:
         if len(unreadable) == len(finished):
             return error
@@ -239,15 +238,30 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
         ConfigError: an option cannot be used, or no benchmark can be asked; nothing was asked.
         RunError: a run ended early; its answers are kept, and the same call continues.
     """
-    limits = limits_of(gates, [builder.name for builder, _ in _chosen_builders(choice.benchmarks)])
+    limits = _limits(choice, gates)  # Wrong ones are told before anything is built or opened.
     planned = plans_of(model, choice, options)
     for line in planned.notes:
         note(line)
     finished = tuple(planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True))
     report = _report(choice, planned.backend, finished)
     benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
-    report = replace(report, benchmarks=benchmarks, notes=(*report.notes, *planned.notes))
-    return Score(replace(report, gates=tuple(outcomes(report, limits, gates))), finished, planned.notes)
+    decided = tuple(outcomes(report, limits, gates))
+    notes = [*report.notes, *planned.notes, *(_of_earlier(planned.backend, finished) if decided else ())]
+    return Score(replace(report, benchmarks=benchmarks, notes=tuple(notes), gates=decided), finished, planned.notes)
+
+
+def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
+    return limits_of(gates, [builder.name for builder, _ in _chosen_builders(choice.benchmarks)])
+
+
+def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield a note if gates rest on answers of earlier calls, which only local weights are sure to give again."""
+    n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
+    if backend.is_remote and n_earlier:
+        yield (
+            f"the gates rest on {n_earlier:,} of {n:,} answers from earlier calls: {backend.model.id} may be another "
+            "model by now; before a release, ask all of them again with a new folder for --out"
+        )
 
 
 def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Finished]) -> BenchmarkSummary:
@@ -424,8 +438,13 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
 
 def _next(choice: ScoreChoice, report: ModelSummary) -> Iterator[str]:
     """Yield where the files are, and what can be done with them."""
-    if not report.is_whole:
+    if choice.quick and not report.is_whole:
         yield "no rank: only some items were asked; leave out --quick for all, the answers are kept"
+    elif parts := [one.benchmark for one in report.benchmarks if not one.is_whole]:
+        yield (
+            f"no rank: the dataset of {' and of '.join(parts)} in {choice.datasets} is a part of the whole; build it "
+            f"again: biasboard build {parts[0]} --out FOLDER --overwrite"
+        )
     yield (
         f"the runs are in {choice.out}; biasboard board --runs {choice.out} shows them, and "
         f"biasboard card {choice.out} --model {report.model} writes what a model card needs"

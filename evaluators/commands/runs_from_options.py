@@ -46,10 +46,10 @@ def ask(study: Study, choice: RunChoice, options: BackendOptions, *, verbose: bo
         for finished_run in ask_all(study, choice, options):
             finished.append(finished_run)
             if not is_brief:
-                report(*finished_run, verbose=verbose)
+                report(*finished_run[:3], verbose=verbose)
         if is_brief:
             report_many([finished_run.result for finished_run in finished])
-        check_read(finished)
+        check_read([run[:3] for run in finished])
         if not is_brief and not verbose:
             print("all measures and groups: in the files result.json, or with --verbose most, which asks nothing again")
         print_next(choice.out, (finished_run.result for finished_run in finished))

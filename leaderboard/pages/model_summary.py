@@ -42,13 +42,14 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
     # It is the first model of that id; a board that need not hold all results may have none.
     of_other = (row.identity for table in board.tables for row in table.rows if row.model.id == against)
     other = next(of_other, None)
-    # A board gives a local run its own identity if its weights are there under another name, whose results come first.
+    # A board gives a local run its own identity if its weights are there under another name: accepted results come
+    # first, and among local ones those of this name.
     identities = model.identity_sha256, renamed_identity(model)
     summaries, names = [], set[str]()
     for benchmark in board.benchmarks:
         of_benchmark = profiles_of(board, benchmark)
-        known = (each for each in identities if any(each in _identities(profile) for profile in of_benchmark))
-        own = next(known, model.identity_sha256)
+        known = [each for each in identities if any(each in _identities(profile) for profile in of_benchmark)]
+        own = known[0] if known and _is_accepted(board, of_benchmark, known[0]) else (known or identities)[-1]
         profiles = [profile for profile in of_benchmark if own in _identities(profile)]
         shared = [profile for profile in profiles if other in _identities(profile)]
         for profile in (shared or profiles)[:1]:
@@ -62,8 +63,8 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
     ]
     if against is not None and all(summary.why_not_compared is not None for summary in summaries):
         notes.append(
-            f"to compare with {against}, score it on the same benchmarks, and then this model again with --against "
-            f"{against}, which takes the same prompts; answers to other questions say nothing"
+            f"to compare with {against}, score that one with --against {model.id}, which takes the prompts of this "
+            "model where they fit both; answers to other questions say nothing"
         )
     return ModelSummary(
         schema_version=SCHEMA_VERSION,
@@ -78,6 +79,11 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
 
 def _identities(profile: Profile) -> frozenset[str]:
     return frozenset(identity for column in profile.columns for identity in column.rows)
+
+
+def _is_accepted(board: Board, profiles: Sequence[Profile], identity: str) -> bool:
+    profiles = [profile for profile in profiles if identity in _identities(profile)]
+    return any(entry.origin == "accepted" for profile in profiles for entry in _results(board, profile, identity))
 
 
 def _results(board: Board, profile: Profile, identity: str) -> list[Entry]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class KeyBook:
         Args:
             keys: Folder of keys, which come before those of datasets; None for none.
             datasets: Folder of built datasets, from which keys are made; None for none.
-            embedded: Folder of the datasets that the code holds, which come last; None for none of them.
+            embedded: Folder of the datasets that the code holds; None for none of them.
             may_build: False if these are there already, or not at all.
         """
         self._keys, self._datasets, self._embedded, self._may_build = keys, datasets, embedded, may_build
@@ -120,11 +121,9 @@ class KeyBook:
         return KnownKey(key, str(path), items.read_bytes())
 
     def _made(self, signature: Signature, memory: Memory) -> KnownKey | None:
-        dataset = dataset_of(signature, self._datasets)
-        if dataset is None and self._embedded is not None:
-            if self._may_build:
-                _build_embedded(signature, self._embedded)
-            dataset = dataset_of(signature, self._embedded)
+        if self._embedded is not None and self._may_build:
+            _build_embedded(signature, self._embedded)
+        dataset = dataset_of(signature, self._datasets, self._embedded)
         if dataset is None:
             return None
         folder, manifest = dataset
@@ -140,15 +139,22 @@ class KeyBook:
         return KnownKey(key, str(folder), base64.b64decode(found["items"]))
 
 
-def dataset_of(signature: Signature, datasets: Path | None) -> tuple[Path, Manifest] | None:
-    """Return the folder and the manifest of the dataset of a signature; None if it is not among some datasets."""
-    for folder in [] if datasets is None else sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}")):
-        manifest = read_manifest(folder)
+def dataset_of(signature: Signature, *folders: Path | None) -> tuple[Path, Manifest] | None:
+    """Return the folder and the manifest of the dataset of a signature; None if some folders of datasets hold none.
+
+    One that was built with a limit has the name and version of the whole. Of several, that with most items counts, so
+    that answers to a part never pass for answers to all.
+    """
+    found: list[tuple[int, Path, Manifest]] = []
+    for path in (path for folder in folders if folder is not None for path in sorted(folder.glob(f"*/{MANIFEST}"))):
+        manifest = read_manifest(path.parent)
         names = {*manifest.configs, *(suite.name for suite in manifest.suites)}
         is_asked = (manifest.name, manifest.version) == (signature.dataset, signature.dataset_version)
         if is_asked and signature.config in names:
-            return folder, manifest
-    return None
+            parts = manifest.parts(signature.config) or (signature.config,)
+            n_items = sum(entry.n_items for entry in manifest.splits if entry.config in parts)
+            found.append((n_items, path.parent, manifest))
+    return max(found, key=itemgetter(0))[1:] if found else None
 
 
 @cache

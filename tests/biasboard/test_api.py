@@ -45,7 +45,7 @@ def test_evaluate_gives_what_the_command_writes(
 ) -> None:
     runs = evaluate(dataset, backend="baseline", model="uniform", config=["type2"], out=tmp_path / "runs", limit=8)
     assert capsys.readouterr().out == ""
-    ((folder, result, _),) = runs
+    ((folder, result),) = [(finished.folder, finished.result) for finished in runs]
     assert load_result(folder) == load_result(folder / "result.json") == result
     command = ["run", "--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2"]
     done = run("-m", "biasboard", *command, "--limit", "8", "--out", tmp_path / "cli", "--format", "json", status=0)

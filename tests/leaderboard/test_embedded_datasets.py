@@ -120,3 +120,15 @@ def test_a_result_of_another_benchmark_hides_no_dataset(tmp_path: Path, monkeypa
     book, honest = KeyBook(None, embedded=tmp_path / "embedded"), made_dataset(tmp_path / "elsewhere")
     assert book.find(replace(honest, benchmark="gifi"), Memory(None)) is None
     assert book.find(honest, Memory(None)) is not None
+
+
+@pytest.mark.parametrize("holds_whole", ["datasets", "embedded"])
+def test_a_part_of_a_dataset_never_passes_for_the_whole(tmp_path: Path, holds_whole: str) -> None:
+    """A dataset that was built with a limit has the name and version of the whole."""
+    write_dataset(tmp_path / "datasets" / "a_part", {"made": made_items(2)})
+    write_dataset(tmp_path / holds_whole / "made", {"made": made_items(4)})
+    manifest = read_manifest(tmp_path / holds_whole / "made")
+    asked = signature(dataset=manifest.name, dataset_version=manifest.version, config="made")
+    known = KeyBook(None, tmp_path / "datasets", embedded=tmp_path / "embedded").find(asked, Memory(None))
+    assert known is not None
+    assert known.origin == str(tmp_path / holds_whole / "made")

@@ -145,8 +145,8 @@ def test_models_that_were_not_asked_the_same_are_not_compared(board: Board) -> N
     assert not summary(board, "acme/even", "acme/worse").notes
     apart = summary(board, "acme/elsewhere", "acme/worse")
     assert apart.notes == (
-        "to compare with acme/worse, score it on the same benchmarks, and then this model again with --against "
-        "acme/worse, which takes the same prompts; answers to other questions say nothing",
+        "to compare with acme/worse, score that one with --against acme/elsewhere, which takes the prompts of this "
+        "model where they fit both; answers to other questions say nothing",
     )
     assert "nearer to the ideal by" not in "\n".join(summary_lines(apart))
     nowhere = summary(board, "acme/even", "acme/none")

@@ -40,6 +40,8 @@ class Finished(NamedTuple):
     result: Result
     advice: str = ""
     """Advice on what may help if many answers could not be read; empty otherwise."""
+    n_earlier: int = 0
+    """Number of its requests that were answered before this call."""
 
 
 def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
@@ -90,7 +92,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         result = finish_run(folder, written, origin, scoring)
         counts = result.counts
         unread = are_many(counts.unparsed + counts.refused, counts.items)
-        return Finished(folder, result, _advice(plan, backend, options) if unread else "")
+        return Finished(folder, result, _advice(plan, backend, options) if unread else "", asking.n_earlier)
 
 
 def _kept_adapters(folder: Path, backend: Backend) -> AdaptersFile | None:
@@ -149,6 +151,7 @@ class _RunInProgress:
     options: RunOptions
     failures: FailureCount = field(default_factory=FailureCount)
     n_failed_requests: int = 0
+    n_earlier: int = 0
     has_looked: bool = False
     """True once :func:`early_look` has checked the first answers."""
     _counted: set[int] = field(default_factory=set, repr=False)
@@ -234,6 +237,7 @@ class _RunInProgress:
             print(line, file=sys.stderr)
         self.stores.take_over(earlier.responses, earlier.runtimes, unique)
         responses |= earlier.responses
+        self.n_earlier += len(responses)
         steps(len(responses), earlier=True)
         self._ask_missing(unique, responses, steps, n_in_all, look)
         return responses
