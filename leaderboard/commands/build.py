@@ -55,7 +55,7 @@ def build(
         typer.Option(help=f"Folder of the finished site. Default: _build in --site, or {DEFAULT_SITE} without it."),
     ] = None,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="List invalid results on the audit page instead of failing.")
+        bool, typer.Option("--skip-invalid", help="List invalid accepted results on the audit page, as your own runs are, instead of failing.")
     ] = False,
     fresh: Fresh = False,
 ) -> BuiltBoard:
@@ -135,12 +135,14 @@ def build(
 
 
 def _refuse_unsound(loaded: LoadedResults, *, skip_invalid: bool) -> None:
-    if loaded.left_out and not skip_invalid:
-        for result in loaded.left_out:
+    """Check that every accepted result is valid; of one's own runs, such as of a prompt that has changed, it is told."""
+    accepted = [result for result in loaded.left_out if result.origin == "accepted"]
+    if accepted and not skip_invalid:
+        for result in accepted:
             _say(f"error: {printable(result.reason, most=_MOST)}")
         n_found = len(loaded.left_out) + len(loaded.entries)
         raise DataError(
-            f"{len(loaded.left_out)} of {n_found} results are invalid, the site was not changed; correct or remove "
+            f"{len(accepted)} of {n_found} results are invalid, the site was not changed; correct or remove "
             "them, or list them on the audit page with --skip-invalid"
         )
 
