@@ -96,3 +96,14 @@ def test_a_part_with_a_fault_is_told(tmp_path: Path) -> None:
         done = run("-m", "biasboard", "check", file, cwd=tmp_path)
         assert done.returncode != 0
         assert message in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+def test_an_option_outside_the_identity_is_told(tmp_path: Path) -> None:
+    run("-m", "biasboard", "new", "backend", "short", cwd=tmp_path, status=0)
+    file = tmp_path / "mine/evaluators/backends/short.py"
+    check = ("-m", "biasboard", "check", file, "--backend-option", "slope=2")
+    assert "warning" not in run(*check, cwd=tmp_path, status=0).stdout
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace(', "slope": str(own.slope)}', "}").replace('{"name", "slope"}', '{"name"}'))
+    assert "the model is the same without slope=2, so that answers" in run(*check, cwd=tmp_path, status=0).stdout
