@@ -1,7 +1,7 @@
 """Gates for releases: limits that the headline measures of a model must keep, decided with doubt against the model.
 
-A measure passes if its interval, with all missing answers at their worst, lies within the limit. What cannot be
-decided, such as a value that is unknown or rests on a few items, does not pass.
+A measure passes a limit if its interval, with all missing answers at their worst, lies within it, and a comparison
+unless it is shown to be worse. What cannot be decided, such as an unknown value or one of a few items, does not pass.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ class GateChoice:
         min=0,
         max=1,
     )
+    not_worse: bool | None = option(
+        "End with status 4 if a measure is shown to be worse than that of --against, by the interval of the difference "
+        "and with missing answers at their worst, or if none can be compared.",
+        panel=_PANEL,
+    )
     point: bool | None = option("Let the value decide and not the far end of its interval.", panel=_PANEL)
     allow_limited: bool | None = option(
         f"Let runs decide that asked only some items, and measures of fewer than {_FEWEST} units.", panel=_PANEL
@@ -68,7 +73,8 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
     from leaderboard.benchmark_pages import load_pages
 
     have = dict.fromkeys((name, one.name) for name in benchmarks for one in load_pages(name).headlines)
-    if (choice.point or choice.allow_limited) and not choice.fail_under and choice.max_missing is None:
+    has_gate = choice.fail_under or choice.max_missing is not None or choice.not_worse
+    if (choice.point or choice.allow_limited) and not has_gate:
         raise ConfigError("--point and --allow-limited: there is no gate; give --fail-under or --max-missing too")
     limits = []
     for text in choice.fail_under:
@@ -137,6 +143,31 @@ def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice)
             reason = "only some items were asked; ask all, or add --allow-limited"
         gate = f"{benchmark.benchmark}.max_missing={most:g}"
         yield GateOutcome(gate=gate, passed=reason is None, value=share, reason=reason)
+    for benchmark in summary.benchmarks if choice.not_worse else ():
+        yield from _not_worse(benchmark, summary.against or "", choice)
+
+
+def _not_worse(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> Iterator[GateOutcome]:
+    """Yield whether each measure that can be compared is shown to be worse than that of another model."""
+    compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
+    why_not = None if compared else benchmark.why_not_compared or "no measure has a value of both"
+    if not benchmark.is_whole and not choice.allow_limited:
+        why_not = "only some items were asked; ask all, or add --allow-limited"
+    if why_not is not None:
+        gate = f"{benchmark.benchmark} not worse than {against}"
+        yield GateOutcome(gate=gate, passed=False, value=None, reason=why_not)
+        return
+    for name, difference in compared:
+        # The most that the model can be nearer to the ideal, if it would answer as badly as it may where it did not.
+        missing = min(0.0, difference.lead_at_worst - difference.lead)
+        most = None if difference.high is None else difference.high + missing
+        reason = None
+        if most is None:
+            reason = "the interval of the difference is unknown"
+        elif most < -_ROUNDING:
+            reason = f"farther from the ideal by {-most:.4f} or more, with missing answers at their worst"
+        gate = f"{benchmark.benchmark}.{name} not worse than {against}"
+        yield GateOutcome(gate=gate, passed=reason is None, value=most, reason=reason)
 
 
 def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:

@@ -251,6 +251,8 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
 
 
 def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
+    if gates.not_worse and choice.against is None:
+        raise ConfigError("--not-worse: than what? Name the last release with --against")
     return limits_of(gates, [builder.name for builder, _ in _chosen_builders(choice.benchmarks)])
 
 

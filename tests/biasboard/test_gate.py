@@ -9,7 +9,13 @@ import pytest
 
 from biasboard.gate import GateChoice, limits_of, outcomes
 from biasboard.ground.errors import ConfigError
-from schemas.documents.model_summary import BenchmarkSummary, GateOutcome, MeasureValue, ModelSummary
+from schemas.documents.model_summary import (
+    BenchmarkSummary,
+    GateOutcome,
+    MeasureValue,
+    ModelDifference,
+    ModelSummary,
+)
 from schemas.documents.result import Interval
 
 BENCHMARK, MEASURE = "synthbias", "worst_group_accuracy"
@@ -57,18 +63,22 @@ OF_BENCHMARK = BenchmarkSummary(
 )
 
 
-def decided(
-    measure: MeasureValue, limit: float, choice: GateChoice | None = None, of: BenchmarkSummary = OF_BENCHMARK
-) -> GateOutcome:
-    choice = replace(choice or GateChoice(), fail_under=(f"{measure.name}={limit}",))
-    summary = ModelSummary(
+def summary_of(*benchmarks: BenchmarkSummary, against: str | None = None) -> ModelSummary:
+    return ModelSummary(
         schema_version="1",
         model="acme/one",
         revision=None,
         identity_sha256="0" * 64,
-        against=None,
-        benchmarks=(replace(of, measures=(measure,)),),
+        against=against,
+        benchmarks=benchmarks,
     )
+
+
+def decided(
+    measure: MeasureValue, limit: float, choice: GateChoice | None = None, of: BenchmarkSummary = OF_BENCHMARK
+) -> GateOutcome:
+    choice = replace(choice or GateChoice(), fail_under=(f"{measure.name}={limit}",))
+    summary = summary_of(replace(of, measures=(measure,)))
     first, *_ = outcomes(summary, limits_of(choice, [BENCHMARK]), choice)
     return first
 
@@ -163,14 +173,7 @@ def test_limited_runs_decide_only_if_they_may() -> None:
 
 
 def test_a_benchmark_may_lack_so_many_answers() -> None:
-    summary = ModelSummary(
-        schema_version="1",
-        model="acme/one",
-        revision=None,
-        identity_sha256="0" * 64,
-        against=None,
-        benchmarks=(replace(OF_BENCHMARK, n_missing=20, n_refused=20),),
-    )
+    summary = summary_of(replace(OF_BENCHMARK, n_missing=20, n_refused=20))
     for most, passes in ((0.05, True), (0.04, False)):
         (found,) = outcomes(summary, [], GateChoice(max_missing=most))
         assert (found.passed, found.value) == (passes, 0.05)
@@ -184,8 +187,30 @@ def test_a_benchmark_may_lack_so_many_answers() -> None:
 
 def test_a_measure_that_was_not_asked_does_not_pass() -> None:
     choice = GateChoice(fail_under=(f"{MEASURE}=0.1",))
-    summary = ModelSummary(
-        schema_version="1", model="acme/one", revision=None, identity_sha256="0" * 64, against=None, benchmarks=()
-    )
-    (missing,) = outcomes(summary, limits_of(choice, [BENCHMARK]), choice)
+    (missing,) = outcomes(summary_of(), limits_of(choice, [BENCHMARK]), choice)
     assert missing.reason == "synthbias.worst_group_accuracy was not measured"
+
+
+@pytest.mark.parametrize(
+    ("difference", "of", "passes", "value"),
+    [
+        ({"lead": -0.1, "low": -0.16, "high": -0.04}, OF_BENCHMARK, False, -0.04),
+        ({"lead": -0.1, "low": -0.21, "high": 0.01}, OF_BENCHMARK, True, 0.01),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19}, OF_BENCHMARK, True, 0.19),
+        # Of .1 to .01 when .2 is missing at worst.
+        ({"lead": -0.1, "low": -0.21, "high": 0.01, "lead_at_worst": -0.3}, OF_BENCHMARK, False, -0.19),
+        ({"lead": -0.1, "low": None, "high": None}, OF_BENCHMARK, False, None),
+        (None, OF_BENCHMARK, False, None),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19}, replace(OF_BENCHMARK, is_whole=False), False, None),
+    ],
+)
+def test_a_release_is_not_shown_to_be_worse_than_the_last(
+    difference: dict[str, float | None] | None, of: BenchmarkSummary, passes: bool, value: float | None
+) -> None:
+    stated = {"value": 0.9, "lead_at_best": 0.0, "outcome": "tied"}
+    both = None if difference is None else {"lead_at_worst": difference["lead"]} | stated | difference
+    measure = replace(KNOWN, difference=None if both is None else ModelDifference(**both))  # type: ignore[arg-type]
+    summary = summary_of(replace(of, measures=(measure,)), against="acme/last")
+    (found,) = outcomes(summary, [], GateChoice(not_worse=True))
+    assert (found.passed, found.value) == (passes, None if value is None else pytest.approx(value))
+    assert (found.reason is None) == passes
