@@ -39,9 +39,8 @@ from tests.bench.reweighting_rivals import (
     synthetic,
     tuned_thresholds,
 )
-from tests.evaluators.reweighting.every_combination import best_of_all
 from tests.evaluators.reweighting.imbalanced import NAMES, imbalanced
-from tests.evaluators.reweighting.made import Made, biased, problem_of
+from tests.evaluators.reweighting.made import Made, best_of_all, biased, problem_of
 
 SEEDS = range(100, 100 + int(os.environ.get("REWEIGHTING_SEEDS", "5")))
 N_MOVES, ROUNDS = 100, 5

@@ -1,14 +1,20 @@
-"""The estimator: scikit-learn's checks, names of classes, files, and what importing it loads."""
+"""The estimator: scikit-learn's checks, names of classes, files of rules, what is refused, and doubts about a fit."""
 
 from __future__ import annotations
 
 import json
+import math
 import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -19,31 +25,22 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.estimator import Reweighter
-from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules
+from evaluators.calibration.reweighting.fitting import PRESETS, FitSettings, fit_rules
 from evaluators.calibration.reweighting.problem import Annealing
 from evaluators.calibration.reweighting.rules_file import StoredRules
 from tests.commands import run
 from tests.evaluators.reweighting import oracle
-from tests.evaluators.reweighting.made import Made, biased
+from tests.evaluators.reweighting.made import Made, biased, tied, unequal
 
-# The doubts of fits are tested elsewhere; here most data are small.
+# The doubts of fits have tests of their own; most data here are small.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 OTHER_WIDTH = "the data of the check have another number of columns than classes"
 EXPECTED_TO_FAIL = dict.fromkeys(
     (
-        "check_classifiers_classes",
-        "check_dtype_object",
-        "check_estimators_dtypes",
-        "check_estimators_fit_returns_self",
-        "check_estimators_nan_inf",
-        "check_estimators_overwrite_params",
-        "check_estimators_pickle",
-        "check_n_features_in_after_fitting",
-        "check_pipeline_consistency",
-        "check_readonly_memmap_input",
-        "check_transformer_data_not_an_array",
-        "check_transformer_general",
-        "check_transformer_preserve_dtypes",
+        *("check_classifiers_classes", "check_dtype_object", "check_estimators_dtypes", "check_estimators_nan_inf"),
+        *("check_estimators_fit_returns_self", "check_estimators_overwrite_params", "check_estimators_pickle"),
+        *("check_n_features_in_after_fitting", "check_pipeline_consistency", "check_readonly_memmap_input"),
+        *("check_transformer_data_not_an_array", "check_transformer_general", "check_transformer_preserve_dtypes"),
     ),
     OTHER_WIDTH,
 ) | {"check_classifiers_train": "the data of the check are features, not probabilities, and wants them learned"}
@@ -59,16 +56,19 @@ def test_scikit_learns_checks_pass(estimator: Any, check: Any) -> None:
 @pytest.mark.parametrize("preset", ["default", "balanced"])
 @pytest.mark.parametrize(
     "names",
-    [["c", "a", "b"], [10, 2, 33], [1.0, 0.0, 2.0], [np.int32(7), np.int32(5), np.int32(6)], ["10", "9", "8"]],
+    [
+        *(["c", "a", "b"], [10, 2, 33], [1.0, 0.0, 2.0], [np.int32(7), np.int32(5), np.int32(6)], ["10", "9", "8"]),
+        *(["no", "yes"], [-1, 1], [False, True]),
+    ],
 )
 def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, preset: str, names: Any) -> None:
-    made = biased(1, 60, 3)
-    classes = np.array(names)
+    made, classes = biased(1, 60, len(names), skew=0.5), np.array(names)
     fitted = Reweighter(preset, classes=names).fit(made.probabilities, classes[made.targets])
     fitted.save(tmp_path / "rules.json")
     loaded = Reweighter.load(tmp_path / "rules.json")
-    fresh = biased(2, 500, 3).probabilities
-    assert fitted.predict(fresh).tolist() == loaded.predict(fresh).tolist()
+    fresh = biased(2, 500, len(names)).probabilities
+    expected = classes[oracle.weighted(fresh.tolist(), fitted.rules_.rules.weights.tolist())].tolist()
+    assert fitted.predict(fresh).tolist() == loaded.predict(fresh).tolist() == expected
     np.testing.assert_array_equal(fitted.transform(fresh), loaded.transform(fresh))
     np.testing.assert_array_equal(fitted.predict_proba(fresh), loaded.predict_proba(fresh))
     assert fitted.classes_.tolist() == loaded.classes_.tolist() == classes.tolist()
@@ -78,75 +78,40 @@ def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, preset
     assert (loaded.preset, loaded.random_state) == (preset, 0)
 
 
-@pytest.mark.parametrize("names", [["no", "yes"], [0, 1], [-1, 1], [False, True]])
-def test_two_classes_work_like_more(tmp_path: Path, names: Any) -> None:
-    made = biased(3, 300, 2, skew=1.0)
-    classes = np.array(names)
-    fitted = Reweighter().fit(made.probabilities, classes[made.targets])
-    assert fitted.classes_.tolist() == names
-    weights = fitted.rules_.rules.weights.tolist()
-    expected = classes[oracle.weighted(made.probabilities.tolist(), weights)]
-    assert fitted.predict(made.probabilities).tolist() == expected.tolist()
-    fitted.save(tmp_path / "rules.json")
-    loaded = Reweighter.load(tmp_path / "rules.json")
-    assert loaded.predict(made.probabilities).tolist() == expected.tolist()
-
-
-def test_classes_name_columns_in_their_order() -> None:
+def test_classes_name_columns_in_their_order_and_may_have_no_rows(tmp_path: Path) -> None:
     made = biased(4, 200, 3)
     names = np.array(["z", "a", "m"])
     told = Reweighter(classes=["z", "a", "m"]).fit(made.probabilities, names[made.targets])
     order = np.argsort(names)
     plain = Reweighter().fit(made.probabilities[:, order], names[made.targets])
     assert plain.classes_.tolist() == ["a", "m", "z"]
-    expected = plain.predict(made.probabilities[:, order])
-    assert told.predict(made.probabilities).tolist() == expected.tolist()
-
-
-def test_a_class_may_have_no_rows(tmp_path: Path) -> None:
-    made = biased(4, 200, 3)
-    probabilities = np.column_stack([made.probabilities[:, :1], np.full(200, 1e-3), made.probabilities[:, 1:]])
-    names = np.array(["a", "c", "d"])[made.targets]
-    fitted = Reweighter(classes=list("abcd")).fit(probabilities, names)
+    assert told.predict(made.probabilities).tolist() == plain.predict(made.probabilities[:, order]).tolist()
+    wider = np.column_stack([made.probabilities[:, :1], np.full(200, 1e-3), made.probabilities[:, 1:]])
+    fitted = Reweighter(classes=list("abcd")).fit(wider, np.array(["a", "c", "d"])[made.targets])
     assert fitted.fit_.report.supports[1] == 0
     fitted.save(tmp_path / "rules.json")
     assert json.loads((tmp_path / "rules.json").read_text())["fit_report"]["class_accuracies_after"][1] is None
-    assert (
-        Reweighter.load(tmp_path / "rules.json").predict(probabilities).tolist()
-        == fitted.predict(probabilities).tolist()
-    )
+    assert Reweighter.load(tmp_path / "rules.json").predict(wider).tolist() == fitted.predict(wider).tolist()
 
 
-def searched(made: Made, path: Path, seed: int = 0) -> Reweighter:
-    """Return an estimator with the rules of a short search for those of the paper."""
-    settings = replace(PRESETS["paper"], annealing=Annealing(moves_per_level=20, n_restarts=1), seed=seed)
-    fit = fit_rules(*made, settings)
-    StoredRules.of(fit, settings, range(made.probabilities.shape[1])).write(path)
-    return Reweighter.load(path)
-
-
-def test_a_row_is_predicted_alike_whatever_rows_stand_beside_it(tmp_path: Path) -> None:
+def test_the_rules_of_the_paper_are_stored_and_each_row_is_predicted_by_itself(tmp_path: Path) -> None:
     made = biased(6, 200, 3)
-    fitted = searched(made, tmp_path / "rules.json")
-    assert fitted.rules_.rules.has_functions
-    # Sums differ from 1 by the rounding of six decimals; one row is no distribution at all.
-    rows = np.round(made.probabilities, 6)
-    alone = fitted.transform(rows)
-    beside = fitted.transform(np.vstack([rows, [[7.0, 1.0, 2.0]]]))
-    np.testing.assert_array_equal(beside[:-1], alone)
-    np.testing.assert_allclose(beside[-1], fitted.transform([[0.7, 0.1, 0.2]])[0])
-
-
-def test_the_preset_of_the_paper_stores_its_choices(tmp_path: Path) -> None:
-    made = biased(5, 100, 3)
-    fitted = searched(made, tmp_path / "rules.json", seed=4)
+    settings = replace(PRESETS["paper"], annealing=Annealing(moves_per_level=20, n_restarts=1), seed=3)
+    StoredRules.of(fit_rules(*made, settings), settings, range(3)).write(tmp_path / "rules.json")
+    fitted = Reweighter.load(tmp_path / "rules.json")
     document = fitted.rules_.document
     assert (document.map, document.grid, document.n_weights) == ("full", "linear", 30)
-    assert (document.objective, document.seed) == ("gini", 4)
-    assert (fitted.preset, fitted.random_state) == ("paper", 4)
+    assert (document.objective, document.seed) == ("gini", 3)
+    assert (fitted.preset, fitted.random_state) == ("paper", 3)
     rules = [0 if rule is None else rule for rule in document.rules]
     expected = [oracle.predict(row, rules, oracle.weights(30)) for row in made.probabilities.tolist()]
     assert fitted.predict(made.probabilities).tolist() == expected
+    assert fitted.rules_.rules.has_functions
+    # Sums differ from 1 by the rounding of six decimals; one row is no distribution at all.
+    rows = np.round(made.probabilities, 6)
+    beside = fitted.transform(np.vstack([rows, [[7.0, 1.0, 2.0]]]))
+    np.testing.assert_array_equal(beside[:-1], fitted.transform(rows))
+    np.testing.assert_allclose(beside[-1], fitted.transform([[0.7, 0.1, 0.2]])[0])
 
 
 def test_an_estimator_is_cloned_and_pickled() -> None:
@@ -173,38 +138,23 @@ def test_an_estimator_is_cloned_and_pickled() -> None:
         ({"extra": 1}, "extra"),
         ({"map": "weights", "rules": [None, None, 3], "weights": [1.0, 0.5, None]}, "map"),
         ({"has_integer_classes": True, "classes": ["1", "x", "2"]}, "has_integer_classes"),
+        (None, r"rules\.json"),
+        ("[]", r"rules\.json"),
+        ('{"weights": NaN}', r"rules\.json"),
     ],
 )
-def test_a_file_that_says_nonsense_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    made = biased(1, 150, 3)
-    path = tmp_path / "rules.json"
+def test_a_file_that_says_nonsense_is_refused(tmp_path: Path, change: Any, said: str) -> None:
+    made, path = biased(1, 150, 3), tmp_path / "rules.json"
     Reweighter("balanced").fit(made.probabilities, np.array(list("abc"))[made.targets]).save(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    is_part = isinstance(change, dict)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change) if is_part else change or "")
     with pytest.raises(DataError, match=said):
         Reweighter.load(path)
-
-
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    path.unlink()
     with pytest.raises(DataError, match="no such file; fit rules first"):
-        Reweighter.load(tmp_path / "none.json")
-    for text in ("", "[]", "{}", '{"weights": NaN}'):
-        (tmp_path / "rules.json").write_text(text)
-        with pytest.raises(DataError, match=r"rules\.json"):
-            Reweighter.load(tmp_path / "rules.json")
+        Reweighter.load(path)
     with pytest.raises(NotFittedError):
-        Reweighter().save(tmp_path / "unfitted.json")
-
-
-@pytest.mark.slow
-def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch() -> None:
-    program = (
-        "import sys\n"
-        "import evaluators.calibration.reweighting.estimator\n"
-        "unwanted = ('schemas.documents.record', 'evaluators.runs', 'evaluators.task', 'torch', 'transformers')\n"
-        "print([name for name in unwanted if name in sys.modules])\n"
-    )
-    done = run("-c", program, fresh=True)
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
+        Reweighter().save(path)
 
 
 @pytest.mark.parametrize(
@@ -218,14 +168,22 @@ def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch() -> None
     ],
 )
 def test_rules_of_earlier_versions_still_predict(tmp_path: Path, change: dict[str, Any], preset: str) -> None:
-    made = biased(1, 120, 3)
-    Reweighter("balanced").fit(*made).save(tmp_path / "rules.json")
-    document = json.loads((tmp_path / "rules.json").read_text(encoding="utf-8")) | change
-    (tmp_path / "rules.json").write_text(json.dumps(document), encoding="utf-8")
-    loaded = Reweighter.load(tmp_path / "rules.json")
+    made, path = biased(1, 120, 3), tmp_path / "rules.json"
+    Reweighter("balanced").fit(*made).save(path)
+    document = json.loads(path.read_text(encoding="utf-8")) | change
+    path.write_text(json.dumps(document), encoding="utf-8")
+    loaded = Reweighter.load(path)
     weights = [1.0 if weight is None else weight for weight in document["weights"]]
     assert loaded.predict(made.probabilities).tolist() == oracle.weighted(made.probabilities.tolist(), weights)
     assert loaded.preset == preset
+
+
+@pytest.mark.slow
+def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch() -> None:
+    unwanted = "('schemas.documents.record', 'evaluators.runs', 'evaluators.task', 'torch', 'transformers')"
+    program = "import sys, evaluators.calibration.reweighting.estimator\n"
+    done = run("-c", f"{program}print([name for name in {unwanted} if name in sys.modules])", fresh=True)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
 
 
 def test_rows_that_a_classifier_has_not_seen_are_predicted_more_evenly() -> None:
@@ -240,3 +198,166 @@ def test_rows_that_a_classifier_has_not_seen_are_predicted_more_evenly() -> None
         for predicted in (model.predict(X[2000:]), corrected)
     )
     assert better > worst + 0.1
+
+
+P = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
+Y = ["a", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "said"),
+    [
+        ([[0.9, 0.1], [0.8, math.nan], [0.3, 0.7]], r"row 1, column 1 is missing \(nan\); leave the row out"),
+        ([[0.9, 0.1], [0.8, math.inf], [0.3, 0.7]], "row 1, column 1 is inf; give probabilities, not odds"),
+        ([[0.9, 0.1], [0.8, 0.2], [0.3, -0.7]], "row 2, column 1 is -0.7; give probabilities; exponentiate"),
+        ([[0.9, 0.1], [0.0, 0.0], [0.3, 0.7]], "row 1 has nothing but zeros; leave it out"),
+        ([[0.9, 0.1], [0.8, 0.1, 0.1], [0.3, 0.7]], "inhomogeneous shape"),
+        ([[0.9, 0.1], [0.8, "x"], [0.3, 0.7]], "could not convert string to float: 'x'"),
+        ([[0.9], [0.8], [0.3]], "while a minimum of 2 is required"),
+        ([[0.5, 0.3, 0.2]] * 3, "3 columns, and 2 classes occur; name each column by 'classes'|has 3 features"),
+        (0.5, "2D array"),
+        ([], "2D array"),
+        (np.empty((0, 2)), "0 sample"),
+        ("x", "could not convert"),
+    ],
+)
+def test_bad_probabilities_are_refused_by_row(probabilities: Any, said: str) -> None:
+    for asked in (lambda: Reweighter().fit(probabilities, Y), lambda: Reweighter().fit(P, Y).predict(probabilities)):
+        with pytest.raises(ValueError, match=said):
+            asked()
+
+
+MIXED = "mixes texts with others, or has None; give all classes as texts or as integers"
+
+
+@pytest.mark.parametrize(
+    ("choices", "targets", "said"),
+    [
+        ({}, ["a", "a", "a"], "all rows are of one class, 'a'; give rows of at least two classes"),
+        ({}, ["a", "b", "c"], "2 columns, and 3 classes occur; name each column"),
+        ({}, [0, math.nan, 1], "Input y contains NaN"),
+        ({}, np.array(["a", None, "b"], dtype=object), MIXED),
+        ({}, pd.Series(["a", "b", pd.NA]), "Input contains NaN"),
+        ({}, np.array(["a", 1, "b"], dtype=object), MIXED),
+        ({}, [0.5, 1.0, 1.0], "Unknown label type: continuous"),
+        ({}, ["a", "b"], r"inconsistent numbers of samples: \[3, 2\]"),
+        ({"classes": ["a", "b"]}, ["a", "b", "c"], "the class of row 2 is 'c', which is no column; have: 'a', 'b'"),
+        ({"classes": ["0", "1"]}, [0, 1, 1], "the class of row 0 is 0, which is no column; have: '0', '1'"),
+        ({"classes": ["a", "a"]}, Y, r"2 columns, and 'classes' is \['a', 'a'\]; name each column"),
+        ({"classes": ["a", "b", "c"]}, Y, r"2 columns, and 'classes' is \['a', 'b', 'c'\]; name each"),
+        ({"classes": [["a"], ["b"]]}, Y, r"2 columns, and 'classes' is \[\['a'\], \['b'\]\]; name each"),
+        ({"classes": ["a", "b"]}, ["b", "b", "b"], "all rows are of one class, 'b'"),
+        ({"preset": "x"}, Y, "preset 'x' does not exist; have: default, balanced, paper"),
+        ({"preset": ""}, Y, "preset '' does not exist"),
+        ({"preset": None}, Y, "preset 'None' does not exist"),
+        ({"random_state": -1}, Y, "the seed is -1; give a whole number from 0"),
+        ({"random_state": 0.5}, Y, "the seed is 0.5; give a whole number"),
+        ({"random_state": True}, Y, "the seed is True; give a whole number"),
+        ({"random_state": "1"}, Y, "the seed is 1; give a whole number"),
+    ],
+)
+def test_classes_and_choices_that_do_not_fit_are_refused(choices: dict[str, Any], targets: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Reweighter(**choices).fit(P, targets)
+
+
+def notes(made: Made, **choices: Any) -> str:
+    return " / ".join(fit_rules(*made, FitSettings(**choices)).report.notes)
+
+
+@pytest.mark.parametrize(("n_rows", "is_few"), [(98, True), (100, False)])
+def test_searches_that_follow_rows_warn_of_fewer_than_fifty(n_rows: int, is_few: bool) -> None:
+    made = Made(biased(1, n_rows, 2).probabilities, np.arange(n_rows) % 2)
+    said = "the smallest class has 49 rows, fewer than 50: a search that follows single rows overfits here"
+    assert (said in notes(made, solver="coordinate")) == is_few
+    for solver in ("shrunk", "convex", "path"):
+        assert "fewer than 50" not in notes(made, solver=solver)
+
+
+SEARCHED: dict[str, Any] = {"solver": "coordinate", "objective": "gini"}
+
+
+def test_falls_of_accuracies_are_told_with_their_numbers() -> None:
+    base = biased(3, 2000, 4, skew=0.9, bias=0.0)
+    # A classifier that knows how frequent classes are: even accuracies cost it accuracy over all rows.
+    made = Made(base.probabilities * np.bincount(base.targets), base.targets)
+    fit = fit_rules(*made, FitSettings(**SEARCHED, has_floor=False), ["red", "green", "blue", "grey"])
+    before, after = made.probabilities.argmax(axis=1), fit.rules.predict(made.probabilities)
+    one, other = (oracle.accuracies(made.targets.tolist(), each.tolist(), 4) for each in (before, after))
+    assert fit.report.class_accuracies_before == tuple(one)
+    assert fit.report.class_accuracies_after == tuple(other)
+    micro = [float(np.mean(guesses == made.targets)) for guesses in (before, after)]
+    assert micro[1] < micro[0]
+    said = " / ".join(fit.report.notes)
+    falls = f"falls by {micro[0] - micro[1]:.4f}, from {micro[0]:.4f}"
+    assert f"on the fitted rows the accuracy over all rows {falls}" in said
+    worst = max(range(4), key=lambda place: one[place] - other[place])
+    assert f"{sum(b < a for a, b in zip(one, other, strict=True))} of 4 classes lose" in said
+    name = ["red", "green", "blue", "grey"][worst]
+    assert f"'{name}' loses most, from {one[worst]:.4f} to {other[worst]:.4f}" in said
+
+
+def test_a_fall_of_the_mean_is_told_where_no_floor_holds_it() -> None:
+    made = unequal(0)
+    free = fit_rules(*made, FitSettings(**SEARCHED, has_floor=False))
+    guesses = (made.probabilities.argmax(axis=1), free.rules.predict(made.probabilities))
+    before, after = (oracle.mean(oracle.accuracies(made.targets.tolist(), each.tolist(), 4)) for each in guesses)
+    assert after < before - 0.02
+    told = f"the mean class accuracy falls by {before - after:.4f}, from {before:.4f} to {after:.4f}"
+    assert told in " / ".join(free.report.notes)
+    assert "mean class accuracy" not in notes(made, **SEARCHED)
+    assert notes(biased(0, 300, 3, sharpness=40.0)) == "", "a fit without doubts says nothing"
+
+
+def test_the_estimator_warns_what_the_fit_notes() -> None:
+    with pytest.warns(UserWarning, match="classes lose") as caught:
+        fitted = Reweighter().fit(*biased(0, 60, 3))
+    assert tuple(str(one.message) for one in caught) == fitted.fit_.report.notes
+
+
+@pytest.fixture(scope="module")
+def shown(repository: Path) -> str:
+    """The lines of Python on the page, which apply a file of rules without this package."""
+    page = (repository / "site" / "docs" / "reweighting.md").read_text(encoding="utf-8")
+    section = page.partition("## Without this package")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
+    return str(code)
+
+
+@pytest.fixture(scope="module")
+def predict(shown: str) -> Callable[[Path, Any], Iterable[str]]:
+    names: dict[str, Any] = {}
+    exec(shown, names)
+    found: Callable[[Path, Any], Iterable[str]] = names["predict"]
+    return found
+
+
+@pytest.mark.parametrize("preset", ["default", "balanced", pytest.param("paper", marks=pytest.mark.slow)])
+def test_the_lines_on_the_page_predict_like_the_package(
+    predict: Callable[[Path, Any], Iterable[str]], tmp_path: Path, preset: str
+) -> None:
+    made, path = biased(3, 60, 4), tmp_path / "rules.json"
+    names = np.array(["un", "deux", "trois", "quatre"])
+    fitted = Reweighter(preset, classes=names.tolist()).fit(made.probabilities, names[made.targets])
+    fitted.save(path)
+    even = tied(1, 300, 4).probabilities
+    for rows in (biased(4, 500, 4).probabilities, even, even * 7, np.round(made.probabilities, 6)):
+        assert list(predict(path, rows.tolist())) == fitted.predict(rows).tolist()
+    # Rows that no function reaches decide themselves.
+    document = json.loads(path.read_text()) | {"map": "full", "rules": [16] * 4, "weights": [None] * 4}
+    path.write_text(json.dumps(document))
+    rows = np.array([[0.4, 0.4, 0.2, 0.0], [0.1, 0.4, 0.5, 0.0], [0.04, 0.0, 0.96, 0.0]])
+    assert (
+        list(predict(path, rows.tolist())) == Reweighter.load(path).predict(rows).tolist() == ["un", "trois", "trois"]
+    )
+
+
+def test_the_lines_need_nothing_but_numpy(shown: str, tmp_path: Path) -> None:
+    Reweighter().fit(*biased(3, 120, 3)).save(tmp_path / "rules.json")
+    program = f"{shown}\nprint(*predict({str(tmp_path / 'rules.json')!r}, [[0.9, 0.05, 0.05]]))\nimport sys\n"
+    unwanted = {"evaluators", "schemas", "sklearn", "pandas"}
+    program += f"print({{name.partition('.')[0] for name in sys.modules}} & {unwanted})"
+    command = [sys.executable, "-I", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
+    predicted, loaded = done.stdout.splitlines()
+    assert (predicted in ("0", "1", "2"), loaded) == (True, "set()")

@@ -1,59 +1,60 @@
-"""Weights and membership functions: the published numbers, the closed form at every point, ties and rows of zeros."""
+"""Weights and membership functions, the objectives on what they predict, and counts that follow single changes."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from biasboard.ground.columns import FloatArray, IntArray
+from evaluators.calibration.reweighting.problem import OBJECTIVES, Objective, ObjectiveName
 from evaluators.calibration.reweighting.rules import N_FUNCTIONS, TRIANGLES, ClassRules, RuleSet, prepared
+from evaluators.calibration.reweighting.top_two import TopTwo
 from tests.evaluators.reweighting import oracle
+from tests.evaluators.reweighting.made import Made, biased, tied
 
 POINTS = np.sort(np.concatenate([np.arange(8001) / 8000, np.random.default_rng(0).random(9)]))
-"""8,010 points from 0 to 1, all corners among them."""
+"""Points from 0 to 1, all corners among them."""
 SHARES = arrays.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(4)), elements=st.integers(0, 8).map(float))
+NUMBERS = st.lists(st.integers(0, 48), min_size=4, max_size=4)
 FULL = RuleSet()
+every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 
 
-def test_there_are_nineteen_functions_in_the_published_order() -> None:
+def test_every_rule_has_its_published_number() -> None:
     assert [(one.level, one.position) for one in TRIANGLES] == oracle.TRIANGLES
-    assert N_FUNCTIONS == 19
-    assert TRIANGLES[17] == (1, 1)
+    assert (N_FUNCTIONS, TRIANGLES[17]) == (19, (1, 1))
+    assert FULL.numbers.tolist() == list(range(49))
+    assert RuleSet(has_functions=False).numbers.tolist() == list(range(19, 49))
+    assert (FULL.identity, RuleSet(12).identity) == (48, 19 + 11)
+    np.testing.assert_allclose(FULL.weights, oracle.weights(30), rtol=1e-15)
 
 
 @pytest.mark.parametrize("number", range(19))
 def test_the_closed_form_is_the_triangle_at_every_point(number: int) -> None:
-    assert len(POINTS) == 8010
     found = TRIANGLES[number](POINTS)
-    expected = [oracle.membership(number, point) for point in POINTS.tolist()]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
-    assert found.min() >= 0
-    assert found.max() == 1
+    np.testing.assert_allclose(found, [oracle.membership(number, point) for point in POINTS], rtol=0, atol=1e-14)
+    assert (found.min() >= 0, found.max()) == (True, 1)
 
 
-def test_functions_are_those_of_the_published_cases(cases: dict[str, Any]) -> None:
-    points = np.array(cases["membership"]["points"], dtype=np.float64)
+def test_functions_and_predictions_are_those_of_the_published_cases(cases: dict[str, Any]) -> None:
     rules = cases["membership"]["rules"]
     assert [rule["code_id"] for rule in rules] == list(range(19))
     for rule in rules:
         triangle = TRIANGLES[rule["code_id"]]
         assert (triangle.level, triangle.position) == (rule["L"], rule["i"])
-        assert (
-            triangle(np.array([rule["a"], rule["b"], rule["c"]])).max() == triangle(np.array([rule["b"]])).item() == 1
-        )
-        np.testing.assert_array_equal(triangle(points), rule["values"])
-
-
-def test_predictions_are_those_of_the_published_cases(cases: dict[str, Any]) -> None:
+        corners = triangle(np.array([rule["a"], rule["b"], rule["c"]]))
+        assert corners.max() == corners[1] == 1
+        np.testing.assert_array_equal(triangle(np.array(cases["membership"]["points"], dtype=float)), rule["values"])
     for case in cases["predictions"]:
-        rules = RuleSet(case["K"]).rules(np.array(case["xi"]))
-        rows = np.array(case["P"])
-        np.testing.assert_allclose(rules.transform(rows), case["corrected_before_fallback"], atol=1e-12)
-        assert rules.predict(rows).tolist() == case["pred"], case["id"]
+        of_case, rows = RuleSet(case["K"]).rules(np.array(case["xi"])), np.array(case["P"])
+        np.testing.assert_allclose(of_case.transform(rows), case["corrected_before_fallback"], atol=1e-12)
+        assert of_case.predict(rows).tolist() == case["pred"], case["id"]
 
 
 @pytest.mark.parametrize(
@@ -74,53 +75,30 @@ def test_predictions_are_those_of_the_published_cases(cases: dict[str, Any]) -> 
 def test_predictions_are_those_worked_out_by_hand(
     rules: list[int], row: list[float], values: list[float], predicted: int
 ) -> None:
-    found = FULL.rules(np.array(rules))
-    np.testing.assert_allclose(found.transform(np.array([row])), [values], atol=1e-12)
-    assert found.predict(np.array([row])).tolist() == [predicted]
+    found, rows = FULL.rules(np.array(rules)), np.array([row])
+    np.testing.assert_allclose(found.transform(rows), [values], atol=1e-12)
+    assert found.predict(rows).tolist() == [predicted]
+    shares = np.array(values if any(values) else row)
+    np.testing.assert_allclose(found.shares(rows)[0], shares / shares.sum())
 
 
-def test_every_rule_of_a_set_has_its_published_number() -> None:
-    assert FULL.numbers.tolist() == list(range(49))
-    assert RuleSet(has_functions=False).numbers.tolist() == list(range(19, 49))
-    assert (FULL.identity, RuleSet(12).identity) == (48, 19 + 11)
-    np.testing.assert_allclose(FULL.weights, oracle.weights(30), rtol=1e-15)
-    assert FULL.weights[-1] == 1
-
-
-@given(SHARES, st.lists(st.integers(0, 48), min_size=4, max_size=4))
-def test_predictions_are_those_of_plain_loops(shares: np.ndarray, numbers: list[int]) -> None:
+@given(SHARES, NUMBERS)
+def test_predictions_are_those_of_plain_loops_and_shares_have_their_winner(
+    shares: np.ndarray, numbers: list[int]
+) -> None:
     rows = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
     rules = FULL.rules(np.array(numbers))
-    of_weights = FULL.weights.tolist()
-    expected = [oracle.corrected(row, numbers, of_weights) for row in rows.tolist()]
+    expected = [oracle.corrected(row, numbers, FULL.weights.tolist()) for row in rows.tolist()]
     np.testing.assert_allclose(rules.transform(rows), expected, atol=1e-14)
+    by_column = [FULL.value(number, rows[:, place]) for place, number in enumerate(numbers)]
+    np.testing.assert_array_equal(rules.transform(rows), np.column_stack(by_column))
     # The oracle decides about the same values: what rounding ties is not its matter.
     values = rules.transform(rows).tolist()
     assert rules.predict(rows).tolist() == [oracle.decide(*pair) for pair in zip(rows.tolist(), values, strict=True)]
-
-
-@given(SHARES, st.lists(st.integers(0, 48), min_size=4, max_size=4))
-def test_shares_sum_to_one_and_have_the_same_winner(shares: np.ndarray, numbers: list[int]) -> None:
-    rows = (shares + 1) / (shares + 1).sum(axis=1, keepdims=True)
-    rules = FULL.rules(np.array(numbers))
     found = rules.shares(rows)
     np.testing.assert_allclose(found.sum(axis=1), 1)
-    assert (found >= 0).all()
     winners = found[np.arange(len(rows)), rules.predict(rows)]
     assert (winners >= found.max(axis=1) - 1e-12).all()
-
-
-def test_shares_of_a_row_without_values_are_the_row() -> None:
-    rules = FULL.rules(np.array([16, 16, 16]))
-    found = rules.shares(np.array([[0.4, 0.4, 0.2], [0.04, 0.0, 0.96]]))
-    np.testing.assert_allclose(found, [[0.4, 0.4, 0.2], [0.0, 0.0, 1.0]])
-
-
-def test_one_rule_at_a_time_gives_what_all_rules_give() -> None:
-    rows = np.random.default_rng(0).dirichlet(np.ones(5), size=50)
-    numbers = np.array([3, 20, 48, 18, 31])
-    expected = np.column_stack([FULL.value(int(one), rows[:, place]) for place, one in enumerate(numbers)])
-    np.testing.assert_array_equal(FULL.rules(numbers).transform(rows), expected)
 
 
 def test_weights_are_scaled_so_that_the_largest_is_one() -> None:
@@ -136,3 +114,125 @@ def test_rows_are_divided_by_their_sums_unless_rounding_alone_is_off() -> None:
     np.testing.assert_array_equal(found[[0, 1, 3, 4]], [[0.5, 0.5], [0.5, 0.5000005], [0.75, 0.25], [0.0, 0.0]])
     assert found[2].sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_array_equal(prepared(rows, "weights"), rows)
+
+
+def objective(name: ObjectiveName, targets: list[int], predicted: list[int], n_classes: int, **choices: Any) -> float:
+    pairs = [*zip(targets, predicted, strict=True)]
+    right = np.array([pairs.count((one, one)) for one in range(n_classes)], dtype=float)
+    return float(Objective(name, np.array(oracle.counted(targets, n_classes)), **choices)(right))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=4, max_size=40))
+def test_objectives_are_those_of_plain_loops(pairs: list[tuple[int, int]]) -> None:
+    assert get_args(ObjectiveName) == OBJECTIVES
+    targets, predicted = [0, 1, *(pair[0] for pair in pairs)], [0, 0, *(pair[1] for pair in pairs)]
+    for name in OBJECTIVES:
+        expected = oracle.objective(name, targets, predicted, 4)
+        assert objective(name, targets, predicted, 4) == pytest.approx(expected, abs=1e-9)
+
+
+@every_objective
+def test_nothing_is_worse_than_being_never_right_and_a_mean_below_the_floor(name: ObjectiveName) -> None:
+    for floor in (None, 0.5):
+        assert objective(name, [0, 1, 2, 2], [1, 2, 0, 0], 3, floor=floor) == math.inf
+        assert objective(name, [0, 1, 2, 2], [0, 0, 0, 0], 3, floor=floor) < math.inf
+    free = objective(name, [0, 0, 1, 1], [0, 1, 1, 1], 2)
+    for floor, cost in ((0.75, 0.0), (0.85, 1.0)):
+        assert objective(name, [0, 0, 1, 1], [0, 1, 1, 1], 2, floor=floor) == pytest.approx(free + cost)
+    # A single class has no bias.
+    better, worse = (objective(name, [1] * 4, guess, 3) for guess in ([1, 1, 1, 0], [1, 1, 0, 0]))
+    assert better <= worse < math.inf
+
+
+def test_the_floor_counts_as_kept_despite_rounding() -> None:
+    for floor in (1 / 3, np.nextafter(1 / 3, 1)):
+        kept = Objective("sen", np.array([3, 3, 3]), floor=float(floor))
+        assert kept.is_met(np.array([1.0, 1.0, 1.0]))
+        assert not kept.is_met(np.array([1.0, 1.0, 0.0]))
+
+
+@given(st.lists(st.integers(0, 10), min_size=4, max_size=4), st.integers(0, 3), st.sampled_from([None, 0.3, 0.8]))
+def test_only_sen_never_gets_worse_when_a_class_gets_better(right: list[int], one: int, floor: float | None) -> None:
+    of_sen = Objective("sen", np.full(4, 11), floor)
+    better = [*right]
+    better[one] += 1
+    before, after = (of_sen(np.array(each, dtype=float)) for each in (right, better))
+    assert after <= before + 1e-12
+    of_gini = Objective("gini", np.full(3, 10))
+    assert of_gini(np.array([5.0, 5.0, 10.0])) > of_gini(np.array([5.0, 5.0, 5.0]))
+    assert (of_sen.is_monotone, of_gini.is_monotone) == (True, False)
+
+
+@every_objective
+def test_values_of_many_counts_are_those_of_each(name: ObjectiveName) -> None:
+    supports = np.array([4, 0, 5, 6])
+    right = np.minimum(np.random.default_rng(0).integers(7, size=(20, 4)), supports).astype(float)
+    of_many = Objective(name, supports, floor=0.4)
+    np.testing.assert_allclose(of_many(right), [float(of_many(each)) for each in right], rtol=1e-12)
+
+
+def recounted(made: Made, values: FloatArray) -> list[float]:
+    """Count the right rows of each class from the whole table of corrected values."""
+    predicted = map(oracle.decide, made.probabilities.tolist(), values.tolist())
+    hits = [one for one, target in zip(predicted, made.targets.tolist(), strict=True) if one == target]
+    return [float(n) for n in oracle.counted(hits, values.shape[1])]
+
+
+def walk(made: Made, rule_set: RuleSet, n_moves: int, seed: int) -> int:
+    """Change rules at random and compare after every move; return how many rows decided by their own probabilities."""
+    rng = np.random.default_rng(seed)
+    n_classes = made.probabilities.shape[1]
+    numbers: IntArray = rng.choice(rule_set.numbers, size=n_classes)
+    values = rule_set.rules(numbers).transform(made.probabilities)
+    top, order = TopTwo(made.probabilities, made.targets, values), np.argsort(made.targets, kind="stable")
+    n_empty = 0
+    for move in range(n_moves):
+        one, number = int(rng.integers(n_classes)), int(rng.choice(rule_set.numbers))
+        new = values.copy()
+        new[:, one] = rule_set.value(number, made.probabilities[:, one])
+        expected = recounted(made, new)
+        assert top.trial(one, new[order, one]).tolist() == expected, (seed, move)
+        if rng.random() < 0.7:
+            top.accept(one, new[order, one])
+            values = new
+            assert top.n_right().tolist() == expected, (seed, move)
+        n_empty += int((~values.any(axis=1)).sum())
+    return n_empty
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 14])
+def test_counts_with_and_without_ties_are_those_of_plain_loops(n_classes: int) -> None:
+    # Multiples of 1 / 8 and weights k / 8 tie in most rows; corners of the functions give zeros.
+    for has_functions in (True, False):
+        n_empty = walk(tied(n_classes, 40, n_classes), RuleSet(8, has_functions), 300, seed=n_classes)
+        assert (n_empty > 0) == has_functions
+    walk(biased(7, 60, n_classes), FULL, 300, seed=n_classes)
+
+
+def test_counts_are_right_when_classes_have_no_rows() -> None:
+    made = tied(5, 60, 6)
+    walk(made._replace(targets=np.where(np.isin(made.targets, (0, 3)), 4, made.targets)), RuleSet(4), 300, seed=1)
+    walk(made._replace(targets=np.full(60, 5)), RuleSet(4), 100, seed=2)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 12), st.booleans())
+def test_counts_of_small_tables_are_those_of_plain_loops(
+    seed: int, n_classes: int, n_rows: int, has_functions: bool
+) -> None:
+    walk(tied(seed, n_rows, n_classes, levels=4), RuleSet(4, has_functions), 25, seed)
+
+
+def test_the_best_of_all_other_classes_is_that_of_plain_loops_in_the_order_of_classes() -> None:
+    made = tied(11, 80, 5)
+    order = np.argsort(made.targets, kind="stable")
+    top = TopTwo(made.probabilities, made.targets, made.probabilities)
+    np.testing.assert_array_equal(top.probabilities, made.probabilities[order].T)
+    for one in range(5):
+        assert set(top.targets[top.own_rows(one)]) == {one}
+        others = top.others(one)
+        for row, (shares, target) in enumerate(zip(made.probabilities[order].tolist(), top.targets, strict=True)):
+            rest = [-1.0 if place == one else share for place, share in enumerate(shares)]
+            best = oracle.first_largest(rest)
+            found = (others.values[row], others.classes[row], others.are_right[row])
+            assert found == (rest[best], best, best == target)
