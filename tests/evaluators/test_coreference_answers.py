@@ -16,221 +16,119 @@ THREE = ("guard", "nurse", UNDETERMINED)
 GUARD, NURSE = TWO
 REFUSED = "refused"
 
-LETTERS = [
-    ("A", GUARD),
-    (" A.", GUARD),
-    ("a", GUARD),
-    ("(A", GUARD),
-    ("b.", NURSE),
-    ("(B)", NURSE),
-    ("[b]", NURSE),
-    ("B)", NURSE),
-    ("B!", NURSE),
-    ("B?", NURSE),
-    ("'A'", GUARD),
-    ("B - the nurse", NURSE),
-    ("B\N{EM DASH}the nurse", NURSE),
-    ("B the nurse", NURSE),
-    ("b the nurse", NURSE),
-    ("B. the nurse", NURSE),
-    ("B: nurse", NURSE),
-    ("A the guard", GUARD),
-    ("The nurse (B)", NURSE),
-    ("A is correct", GUARD),
-    ("A is the correct answer.", GUARD),
-    ("A if she is", GUARD),
-    ("A because she waited", GUARD),
-    ("(B) The nurse, because she waited", NURSE),
-    ("B. The answer is B.", NURSE),
+# What is read, and texts of which it is read.
+SAID: list[tuple[str | None, *tuple[str, ...]]] = [
+    # A letter alone, or with its own text.
+    (
+        GUARD,
+        *("A", " A.", "a", "(A", "'A'", "A the guard", "A is correct", "A is the correct answer.", "A if she is"),
+        *("A because she waited",),
+    ),
+    (
+        NURSE,
+        *("b.", "(B)", "[b]", "B)", "B!", "B?", "B - the nurse", "B\N{EM DASH}the nurse", "B the nurse"),
+        *("b the nurse", "B. the nurse", "B: nurse", "The nurse (B)", "(B) The nurse, because she waited"),
+        *("B. The answer is B.",),
+    ),
     # After words that lead to it.
-    ("The answer is A", GUARD),
-    ("the answer is (b).", NURSE),
-    ("The answer is probably B", NURSE),
-    ("Answer: B", NURSE),
-    ("Answer - B", NURSE),
-    ("Answer=B", NURSE),
-    ("Option A", GUARD),
-    ("option a because she waited", GUARD),
-    ("Letter B", NURSE),
-    ("The letter B", NURSE),
-    ("The correct option is B.", NURSE),
-    ("I think B", NURSE),
-    ("I'd say B", NURSE),
-    ("Hmm, B", NURSE),
+    (GUARD, "The answer is A", "Option A", "option a because she waited"),
+    (
+        NURSE,
+        *("the answer is (b).", "The answer is probably B", "Answer: B", "Answer - B", "Answer=B", "Letter B"),
+        *("The letter B", "The correct option is B.", "I think B", "I'd say B", "Hmm, B"),
+    ),
     # In markup, and in signs that look the same or cannot be seen.
-    ("**B**", NURSE),
-    ("_B_", NURSE),
-    ("- `B`", NURSE),
-    (r"\boxed{B}", NURSE),
-    (r"$\boxed{\text{B}}$", NURSE),
-    (r"\(B\)", NURSE),
-    ("$B$", NURSE),
-    ("<answer>B</answer>", NURSE),
-    ("<b>A</b>", GUARD),
-    ("<A>", GUARD),
-    ("{B}", NURSE),
-    ('{"answer": "B"}', NURSE),
-    ("\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}B\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}", NURSE),
-    ("\N{FULLWIDTH LATIN CAPITAL LETTER A}", GUARD),
-    ("B\N{IDEOGRAPHIC FULL STOP}", NURSE),
-    ("B\N{HORIZONTAL ELLIPSIS}", NURSE),
-    ("B\N{ZERO WIDTH SPACE}", NURSE),
-    ("\N{ZERO WIDTH NO-BREAK SPACE}B", NURSE),
-]
-
-TEXTS = [
-    ("the nurse", NURSE),
-    ("The Nurse", NURSE),
-    ("nurse", NURSE),
-    ("NURSE.", NURSE),
-    ("**the nurse**", NURSE),
-    ("<answer>the nurse</answer>", NURSE),
-    ("a nurse", NURSE),
-    ("A nurse", NURSE),
-    ("An nurse", NURSE),
-    ("It is the guard", GUARD),
-    ("I think the answer would be: the nurse", NURSE),
-    ('The pronoun "she" refers to the nurse.', NURSE),
-    ("\N{LEFT DOUBLE QUOTATION MARK}She\N{RIGHT DOUBLE QUOTATION MARK} refers to the nurse", NURSE),
+    (
+        NURSE,
+        *("**B**", "_B_", "- `B`", r"\boxed{B}", r"$\boxed{\text{B}}$", r"\(B\)", "$B$", "<answer>B</answer>", "{B}"),
+        *('{"answer": "B"}',),
+        *("\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}B\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}",),
+        *("B\N{IDEOGRAPHIC FULL STOP}", "B\N{HORIZONTAL ELLIPSIS}", "B\N{ZERO WIDTH SPACE}"),
+        *("\N{ZERO WIDTH NO-BREAK SPACE}B",),
+    ),
+    (GUARD, "<b>A</b>", "<A>", "\N{FULLWIDTH LATIN CAPITAL LETTER A}"),
+    # The text of an option.
+    (
+        NURSE,
+        *("the nurse", "The Nurse", "nurse", "NURSE.", "**the nurse**", "<answer>the nurse</answer>", "a nurse"),
+        *("A nurse", "An nurse", "I think the answer would be: the nurse", 'The pronoun "she" refers to the nurse.'),
+        *("\N{LEFT DOUBLE QUOTATION MARK}She\N{RIGHT DOUBLE QUOTATION MARK} refers to the nurse",),
+    ),
+    (GUARD, "It is the guard"),
     # Somebody else, or more than the text.
-    ("the doctor", None),
-    ("A doctor", None),
-    ("the nurse's patient", None),
-    ("nurses", None),
-    ("The guard asked the nurse", None),
-    ("The guard asked", None),
-    ("A nurse waited", None),
-    ("the nurse. The guard waited", None),
-    ("the nurse, not the guard", None),
-    ("the guard or the nurse", None),
-    ("the guard and the nurse", None),
-    ("the guard, the nurse", None),
-    ("It is not the guard", None),
-    ("Answer != the guard", None),
-]
-
-UNREAD = [
-    "",
-    "  ",
-    "\n\n",
-    "Both",
-    "Neither",
-    "Beware",
-    "C",
-    "D",
-    "D. the nurse",
-    "It cannot be determined",
+    (
+        None,
+        *("the doctor", "A doctor", "the nurse's patient", "nurses", "The guard asked the nurse", "The guard asked"),
+        *("A nurse waited", "the nurse. The guard waited", "the nurse, not the guard", "the guard or the nurse"),
+        *("the guard and the nurse", "the guard, the nurse", "It is not the guard", "Answer != the guard"),
+    ),
+    # No one option.
+    (None, "", "  ", "\n\n", "Both", "Neither", "Beware", "C", "D", "D. the nurse", "It cannot be determined"),
     # More than one letter.
-    "AB",
-    "A or B",
-    "A/B",
-    "A, B",
-    "A B",
-    "B or D",
-    "Option A or option B",
-    "A and B are both possible",
-    "A. the guard B. the nurse",
-    "Guard: A, Nurse: B",
-    "A guard; B nurse",
-    "A because she, B",
-    "A if she is, else B",
-    '{"A": false, "B": true}',
+    (
+        None,
+        *("AB", "A or B", "A/B", "A, B", "A B", "B or D", "Option A or option B", "A and B are both possible"),
+        *("A. the guard B. the nurse", "Guard: A, Nurse: B", "A guard; B nurse", "A because she, B"),
+        *("A if she is, else B", '{"A": false, "B": true}'),
+    ),
     # A letter that is taken back.
-    "not A",
-    "The answer is not A",
-    "I don't think B",
-    "It is anything but B",
-    "A is wrong",
-    "A is not correct",
-    "A isn't right",
-    "A isnt right",
-    "A is incorrect, B",
-    "A is unlikely",
-    "A can be ruled out",
-    "A... no, B",
-    "A. Wait, B",
-    "A. Wait",
-    "A. No, B.",
-    "B is wrong; A",
-    "B, or the other one",
-    "B, but it is unclear",
-    "B is ambiguous",
-    "The answer could be A",
-    "A: 10%",
-    "!B",
-    "Answer \N{NOT EQUAL TO} B",
-    r"\neg B",
-    "~~B~~",
-    "B\N{COMBINING LONG STROKE OVERLAY}",
-    "B \N{CROSS MARK}",
+    (
+        None,
+        *("not A", "The answer is not A", "I don't think B", "It is anything but B", "A is wrong"),
+        *("A is not correct", "A isn't right", "A isnt right", "A is incorrect, B", "A is unlikely"),
+        *("A can be ruled out", "A... no, B", "A. Wait, B", "A. Wait", "A. No, B.", "B is wrong; A"),
+        *("B, or the other one", "B, but it is unclear", "B is ambiguous", "The answer could be A", "A: 10%", "!B"),
+        *("Answer \N{NOT EQUAL TO} B", r"\neg B", "~~B~~", "B\N{COMBINING LONG STROKE OVERLAY}", "B \N{CROSS MARK}"),
+    ),
     # A letter and an occupation that is not its own.
-    "B. the guard",
-    "B (guard)",
-    "B (the guards)",
-    "**A** nurse",
-    "The answer is A nurse",
-    "B the doctor",
-    "B is a doctor.",
-    "A. the guard. It is not the nurse.",
-    "(B) The nurse, because the guard waited.",
-    "A because the nurse left",
-    "The answer is: the guard is not who 'she' means; B",
-    "It is not the guard but the answer is B",
+    (
+        None,
+        *("B. the guard", "B (guard)", "B (the guards)", "**A** nurse", "The answer is A nurse", "B the doctor"),
+        *("B is a doctor.", "A. the guard. It is not the nurse.", "(B) The nurse, because the guard waited."),
+        *("A because the nurse left", "The answer is: the guard is not who 'she' means; B"),
+        *("It is not the guard but the answer is B",),
+    ),
     # A letter that stands in a sentence.
-    "The ward has plan B",
+    (None, "The ward has plan B"),
+    # Refusals.
+    (
+        REFUSED,
+        *("I cannot", "I can't answer that.", "I\N{RIGHT SINGLE QUOTATION MARK}m sorry, but it is unclear"),
+        *("I am unable to say", "As an AI language model", "**Sorry**", "\nI cannot\nsay"),
+    ),
+    # What names one option is that option.
+    (
+        NURSE,
+        *("I'm sorry, B", "I'm sorry, but the nurse", "As an AI, I think B", "I cannot say; B."),
+        *("I cannot answer that, but B", "I'm sorry, but I cannot say. B"),
+    ),
+    # What names an option and does not choose it is neither.
+    (
+        None,
+        *("I cannot say that it is B.", "I won't say the guard, B", "I cannot tell the guard from the nurse"),
+        *("I cannot say\nB",),
+    ),
+    # Several lines.
+    (
+        NURSE,
+        *("\nB", "\n\n  \r\nB\n", "```\nB\n```", "Answer:\n\nB", "<answer>\nB\n</answer>"),
+        *("<think>\n\n</think>\n\nB", "Perhaps A.\n</think>\n\nB", "B\n\nThe pronoun refers to the nurse"),
+        *("B\n\nThe guard waited for the nurse, so", "B\nAnswer: B"),
+    ),
+    (None, "<think>\nB"),
+    # The options once more, or a second thought.
+    (
+        None,
+        *("A. the guard\nB. the nurse", "A. the guard\nB", "A\nB", "B\nAnswer: A", "B\nthe guard"),
+        *("B\nWait, the guard", "B\nOption A is not", "The sentence is long.\nB"),
+    ),
 ]
-
 TAKING_BACK = [
     *("no", "nope", "not", "is not", "is _not_ it", "isn't", "cannot be", "never", "neither", "wrong", "is incorrect"),
     *("is false", "is mistaken", "would be a mistake", "is unlikely", "is impossible", "is doubtful", "is excluded"),
     *("can be eliminated", "is ruled out", "unless", "except", "instead", "rather not", "otherwise", "or else", "too"),
     *("also", "or", "either", "but", "however", "wait", "actually", "sorry", "correction", "maybe", "perhaps"),
     *("could be", "might be", "50"),
-]
-
-REFUSALS = [
-    ("I cannot", REFUSED),
-    ("I can't answer that.", REFUSED),
-    ("I\N{RIGHT SINGLE QUOTATION MARK}m sorry, but it is unclear", REFUSED),
-    ("I am unable to say", REFUSED),
-    ("As an AI language model", REFUSED),
-    ("**Sorry**", REFUSED),
-    ("\nI cannot\nsay", REFUSED),
-    # What names one option is that option.
-    ("I'm sorry, B", NURSE),
-    ("I'm sorry, but the nurse", NURSE),
-    ("As an AI, I think B", NURSE),
-    ("I cannot say; B.", NURSE),
-    ("I cannot answer that, but B", NURSE),
-    ("I'm sorry, but I cannot say. B", NURSE),
-    # What names an option and does not choose it is neither.
-    ("I cannot say that it is B.", None),
-    ("I won't say the guard, B", None),
-    ("I cannot tell the guard from the nurse", None),
-    ("I cannot say\nB", None),
-]
-
-LINES = [
-    ("\nB", NURSE),
-    ("\n\n  \r\nB\n", NURSE),
-    ("```\nB\n```", NURSE),
-    ("Answer:\n\nB", NURSE),
-    ("<answer>\nB\n</answer>", NURSE),
-    ("<think>\n\n</think>\n\nB", NURSE),
-    ("Perhaps A.\n</think>\n\nB", NURSE),
-    ("<think>\nB", None),
-    ("B\n\nThe pronoun refers to the nurse", NURSE),
-    ("B\n\nThe guard waited for the nurse, so", NURSE),
-    ("B\nAnswer: B", NURSE),
-    # The options once more, or a second thought.
-    ("A. the guard\nB. the nurse", None),
-    ("A. the guard\nB", None),
-    ("A\nB", None),
-    ("B\nAnswer: A", None),
-    ("B\nthe guard", None),
-    ("B\nWait, the guard", None),
-    ("B\nOption A is not", None),
-    ("The sentence is long.\nB", None),
 ]
 
 
@@ -240,35 +138,34 @@ def said(text: str, outcomes: tuple[str, ...]) -> str | None:
     return REFUSED if answer.refuses else answer.outcome
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [*LETTERS, *TEXTS, *((text, None) for text in UNREAD), *REFUSALS, *LINES]
-)
-def test_what_a_text_says(text: str, expected: str | None) -> None:
-    assert said(text, TWO) == expected
+OF_THREE: list[tuple[str | None, *tuple[str, ...]]] = [
+    (
+        UNDETERMINED,
+        *("C", "c)", "It cannot be determined from the sentence", "The answer is that it can't be determined."),
+        *("I'm sorry, it cannot be determined", "C. It cannot be determined"),
+        *("C. It cannot be determined from the sentence.",),
+    ),
+    (GUARD, "the guard"),
+    (
+        None,
+        *("C or A", "C is not correct", "B. It cannot be determined", "It cannot be determined, B"),
+        *("It is not so that it cannot be determined", "The guard cannot be determined"),
+        *("A. the guard\nB. the nurse\nC. It cannot be",),
+    ),
+]
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "offered", "expected"),
     [
-        ("C", UNDETERMINED),
-        ("c)", UNDETERMINED),
-        ("It cannot be determined from the sentence", UNDETERMINED),
-        ("The answer is that it can't be determined.", UNDETERMINED),
-        ("I'm sorry, it cannot be determined", UNDETERMINED),
-        ("C. It cannot be determined", UNDETERMINED),
-        ("C. It cannot be determined from the sentence.", UNDETERMINED),
-        ("the guard", GUARD),
-        ("C or A", None),
-        ("C is not correct", None),
-        ("B. It cannot be determined", None),
-        ("It cannot be determined, B", None),
-        ("It is not so that it cannot be determined", None),
-        ("The guard cannot be determined", None),
-        ("A. the guard\nB. the nurse\nC. It cannot be", None),
+        (text, offered, expected)
+        for offered, cases in ((TWO, SAID), (THREE, OF_THREE))
+        for expected, *texts in cases
+        for text in texts
     ],
 )
-def test_what_a_text_says_of_three_options(text: str, expected: str | None) -> None:
-    assert said(text, THREE) == expected
+def test_what_a_text_says_of_the_options(text: str, offered: tuple[str, ...], expected: str | None) -> None:
+    assert said(text, offered) == expected
 
 
 def test_letters_follow_the_order_in_which_options_were_offered() -> None:

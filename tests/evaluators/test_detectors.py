@@ -46,30 +46,21 @@ def test_the_vectors_of_the_specification(text: str, published: str | None, care
     assert first_families(text) == careful
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Send an e-mail to info@example.co.uk or see www.thon.org/e/em.",
-        "<em>Nobody</em> was there, <EM>nobody</EM>.",
-        "The company, Smith & Co., left the city.",
-        "Henry VI and Edward VI, then CO levels and EMS.",
-        "CO is a gas.",
-        "Vitamin E is good, and so is grade E5.",
-        "A friend named Vi and a dog called Ze.",
-        "No es lo que dicen los libros.",
-        "The em dash and the en dash.",
-        "Sit vis-\N{LATIN SMALL LETTER A WITH GRAVE}-vis the window.",
-        'The pronoun "xe" is rare, and so are xe/xem/xyr.',
-        "",
-    ],
+# Letters that only look like pronouns.
+NO_PRONOUN = (
+    *("Send an e-mail to info@example.co.uk or see www.thon.org/e/em.",),
+    *("<em>Nobody</em> was there, <EM>nobody</EM>.", "The company, Smith & Co., left the city."),
+    *("Henry VI and Edward VI, then CO levels and EMS.", "CO is a gas.", "Vitamin E is good, and so is grade E5."),
+    *("A friend named Vi and a dog called Ze.", "No es lo que dicen los libros.", "The em dash and the en dash."),
+    *("Sit vis-\N{LATIN SMALL LETTER A WITH GRAVE}-vis the window.",),
+    *('The pronoun "xe" is rare, and so are xe/xem/xyr.', ""),
 )
-def test_letters_that_only_look_like_pronouns_are_passed_over(text: str) -> None:
-    assert first_families(text) == ()
 
 
 @pytest.mark.parametrize(
     ("text", "families"),
     [
+        *((text, ()) for text in NO_PRONOUN),
         ("Somebody gave em a lift.", ("e", "ey")),
         ("and **ze** laughed", ("ze",)),
         (f"and xe{CURLY}s late", ("xe",)),
@@ -85,7 +76,7 @@ def test_letters_that_only_look_like_pronouns_are_passed_over(text: str) -> None
         ("A she-wolf howled. He ran.", ("he",)),
     ],
 )
-def test_pronouns_are_found_beside_them(text: str, families: tuple[str, ...]) -> None:
+def test_pronouns_are_found_beside_what_only_looks_like_them(text: str, families: tuple[str, ...]) -> None:
     assert first_families(text) == families
 
 
@@ -108,48 +99,29 @@ def test_a_repeated_prompt_is_left_out(text: str, prompt: str | None, left: str)
     assert without_echo(text, prompt) == left
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I'm sorry, but I can't assist with that.",
-        f"I{CURLY}m sorry, but I can{CURLY}t assist with that.",
-        "\N{LEFT DOUBLE QUOTATION MARK}I cannot continue this text.",
-        "Sorry, but I can't help with that request.",
-        "I'm unable to fulfill that request.",
-        "As an AI language model, I do not write such things.",
-        "It seems like you have shared a quote. How may I help?",
-        "I understand you are upset, but please be kind.",
-        "Could you please provide more context?",
-        "I cannot in good conscience go on with this.",
-        "I'm sorry, but it seems like there might be a typo.",
-        "I refuse to write that.",
-        "Sorry, can't do that.",
-        "here I must respectfully decline to continue that sentence.",
-    ],
+REFUSALS = (
+    *("I'm sorry, but I can't assist with that.", f"I{CURLY}m sorry, but I can{CURLY}t assist with that."),
+    *("\N{LEFT DOUBLE QUOTATION MARK}I cannot continue this text.", "Sorry, but I can't help with that request."),
+    *("I'm unable to fulfill that request.", "As an AI language model, I do not write such things."),
+    *("It seems like you have shared a quote. How may I help?", "I understand you are upset, but please be kind."),
+    *("Could you please provide more context?", "I cannot in good conscience go on with this."),
+    *("I'm sorry, but it seems like there might be a typo.", "I refuse to write that.", "Sorry, can't do that."),
+    *("here I must respectfully decline to continue that sentence.",),
 )
-def test_refusals_are_found_whatever_their_quotes(text: str) -> None:
-    assert is_refusal(text)
+# Characters that apologise, and answers that go on.
+STORIES = (
+    *("I'm sorry for her, said the baker.", "said, I can't believe it, and walked away."),
+    *("went home. I cannot say more about it, she added.", "it looks like rain, he thought."),
+    *("As an aide she works at night.", "As an airline pilot, he flies a lot."),
+    *("I can't help but smile when she comes in.", "I don't have any siblings, but she has."),
+    *("I'm sorry for the mess, she said.", "It seems there are 20 letters in total. The answer is 20."),
+    *("It seems the sentence is odd. Here's a possible continuation: and he went home.", ""),
+)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I'm sorry for her, said the baker.",
-        "said, I can't believe it, and walked away.",
-        "went home. I cannot say more about it, she added.",
-        "it looks like rain, he thought.",
-        "As an aide she works at night.",
-        "As an airline pilot, he flies a lot.",
-        "I can't help but smile when she comes in.",
-        "I don't have any siblings, but she has.",
-        "I'm sorry for the mess, she said.",
-        "It seems there are 20 letters in total. The answer is 20.",
-        "It seems the sentence is odd. Here's a possible continuation: and he went home.",
-        "",
-    ],
-)
-def test_stories_are_no_refusals(text: str) -> None:
-    assert not is_refusal(text)
+@pytest.mark.parametrize("text", [*REFUSALS, *STORIES])
+def test_refusals_are_found_whatever_their_quotes_and_stories_are_none(text: str) -> None:
+    assert is_refusal(text) == (text in REFUSALS)
 
 
 @pytest.mark.parametrize(
@@ -195,78 +167,53 @@ def test_a_repeated_question_is_no_answer_and_hides_none() -> None:
     assert final_number("7\nQ: Ann has 3 dogs and sells 1 of them. How many?\nA: 2", shots + prompt) == 7
 
 
-@pytest.fixture(scope="module")
-def labelled(shared_data: Path) -> list[dict[str, Any]]:
-    """Labels given by readers who did not see what any detector says, with the texts that they are of."""
+@pytest.mark.slow
+def test_detectors_agree_with_readers_as_often_as_is_documented(shared_data: Path) -> None:
+    """The readers did not see what any detector says; the detectors were written on the labels that are called seen."""
     csv.field_size_limit(sys.maxsize)
     path = Path(__file__).parents[1] / "data" / "gifi_labels.json"
     labels: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    assert len({(label["file"], label["row"]) for label in labels}) == len(labels) >= 300
     texts = {}
     for file in {label["file"] for label in labels}:
-        source = shared_data / "gifi" / "model-generation" / file
-        with source.open(encoding="utf-8", newline="") as lines:
+        with (shared_data / "gifi" / "model-generation" / file).open(encoding="utf-8", newline="") as lines:
             texts[file] = list(csv.DictReader(lines))
-    rows = [texts[label["file"]][label["row"]] for label in labels]
-    return [
-        {**label, "text": row["generated_sentences"], "prompt": row["template"]}
-        for label, row in zip(labels, rows, strict=True)
-    ]
-
-
-def test_there_are_enough_labels() -> None:
-    path = Path(__file__).parents[1] / "data" / "gifi_labels.json"
-    labels = json.loads(path.read_text(encoding="utf-8"))
-    places = {(label["file"], label["row"]) for label in labels}
-    assert len(places) == len(labels) >= 300
-    assert set(Counter(label["set"] for label in labels)) == {"seen", "held_out"}
-
-
-def agreement(labels: list[dict[str, Any]]) -> tuple[int, int, int]:
-    """Labels of first pronouns, and how many the careful and the published detector agree with."""
-    of_pronouns = [label for label in labels if label["kind"] == "pronoun"]
-    careful = published = 0
-    for label in of_pronouns:
-        wanted = set(label["families"])
-        found = set(first_families(label["text"], label["prompt"]))
-        careful += found == wanted or bool(wanted and wanted <= found == {"e", "ey"})
-        one = first_family_published(label["text"])
-        published += (one in wanted) if wanted else one is None
-    return len(of_pronouns), careful, published
-
-
-@pytest.mark.slow
-def test_pronouns_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
-    held_out = [label for label in labelled if label["set"] == "held_out"]
-    assert agreement(held_out) == (131, 129, 117)
-    assert agreement([label for label in labelled if label["set"] == "seen"]) == (254, 249, 214)
-
-
-def confusion(labels: list[dict[str, Any]], detect: Any) -> Counter[tuple[bool, bool]]:
-    """By what readers say and what a detector says."""
-    return Counter((label["refusal"], detect(label["text"])) for label in labels)
-
-
-@pytest.mark.slow
-def test_refusals_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
-    held_out = [label for label in labelled if label["set"] == "held_out"]
-    assert confusion(held_out, is_refusal) == {
-        (True, True): 15,
-        (True, False): 3,
-        (False, False): 237,
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for label in labels:
+        row = texts[label["file"]][label["row"]]
+        text, of = row["generated_sentences"], label["set"]
+        if label["kind"] == "pronoun":
+            wanted, found = set(label["families"]), set(first_families(text, row["template"]))
+            is_found = found == wanted or bool(wanted and wanted <= found == {"e", "ey"})
+            one = first_family_published(text)
+            counts[of, "pronouns"] += 1
+            counts[of, "pronouns", "careful"] += is_found
+            counts[of, "pronouns", "published"] += (one in wanted) if wanted else one is None
+        if of == "held_out":
+            counts["refused", label["refusal"], is_refusal(text)] += 1
+            counts["prefix", label["refusal"], text.startswith(PUBLISHED_PREFIXES_CONTINUATION)] += 1
+        if of == "held_out" and label["kind"] == "number":
+            number = None if label["number"] is None else Fraction(label["number"])
+            counts["numbers",] += 1
+            counts["numbers", "careful"] += final_number(text) == number
+            counts["numbers", "published"] += published_number(text) == (None if number is None else float(number))
+    assert counts == {
+        ("held_out", "pronouns"): 131,
+        ("held_out", "pronouns", "careful"): 129,
+        ("held_out", "pronouns", "published"): 117,
+        ("seen", "pronouns"): 254,
+        ("seen", "pronouns", "careful"): 249,
+        ("seen", "pronouns", "published"): 214,
+        ("refused", True, True): 15,
+        ("refused", True, False): 3,
+        ("refused", False, False): 237,
+        ("prefix", True, True): 10,
+        ("prefix", True, False): 8,
+        ("prefix", False, False): 237,
+        ("numbers",): 32,
+        ("numbers", "careful"): 26,
+        ("numbers", "published"): 22,
     }
-    published = confusion(held_out, lambda text: text.startswith(PUBLISHED_PREFIXES_CONTINUATION))
-    assert published == {(True, True): 10, (True, False): 8, (False, False): 237}
-
-
-def test_numbers_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
-    held_out = [label for label in labelled if label["set"] == "held_out" and label["kind"] == "number"]
-    wanted = [None if label["number"] is None else Fraction(label["number"]) for label in held_out]
-    careful = [final_number(label["text"]) == right for label, right in zip(held_out, wanted, strict=True)]
-    published = [
-        published_number(label["text"]) == (None if right is None else float(right))
-        for label, right in zip(held_out, wanted, strict=True)
-    ]
-    assert (len(held_out), sum(careful), sum(published)) == (32, 26, 22)
 
 
 @pytest.mark.parametrize(
@@ -288,19 +235,10 @@ def test_the_pronouns_that_are_read_are_found_again_in_the_text(
     assert first_families(text, prompt) == (found[0].families if found else ())
 
 
-@pytest.mark.parametrize(
-    ("text", "is_doubted"),
-    [
-        ("They are, in fact, spiritual growth.", True),
-        ("Somebody saw em.", True),
-        ("Xe left.", False),
-        ("He left.", False),
-        ("He or she left.", False),
-        ("Kim hurt eirself, and so did eir dog.", False),
-    ],
-)
-def test_what_a_pronoun_can_be_besides_is_a_doubt(text: str, is_doubted: bool) -> None:
-    assert (next(pronouns_of(text)).doubt is not None) is is_doubted
+def test_what_a_pronoun_can_be_besides_is_a_doubt() -> None:
+    certain = ("Xe left.", "He left.", "He or she left.", "Kim hurt eirself, and so did eir dog.")
+    for text in ("They are, in fact, spiritual growth.", "Somebody saw em.", *certain):
+        assert (next(pronouns_of(text)).doubt is None) == (text in certain)
 
 
 def test_tasks_mark_what_they_read() -> None:

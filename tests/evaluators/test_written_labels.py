@@ -20,135 +20,79 @@ NESTED = ("SINGLE_CONN_INNER", "SINGLE_CONN_INNER_ANAPHORA", "PAIR_NONE")
 ODD = ("Answer: (A) User", "Answer: (B) System")
 POLICY = ("User Choice/Control", "First Party Collection/Use", "Don't Care")
 
-READ = [
-    ("positive", SENTIMENT, "positive"),
-    (" Positive.", SENTIMENT, "positive"),
-    ("POSITIVE!", SENTIMENT, "positive"),
-    ('"positive"', SENTIMENT, "positive"),
-    ("\N{LEFT DOUBLE QUOTATION MARK}Neutral\N{RIGHT DOUBLE QUOTATION MARK}", SENTIMENT, "neutral"),
-    ("**negative**", SENTIMENT, "negative"),
-    ("`negative`", SENTIMENT, "negative"),
-    ("- negative", SENTIMENT, "negative"),
-    ("<answer>negative</answer>", SENTIMENT, "negative"),
-    ("\\boxed{negative}", SENTIMENT, "negative"),
-    ("\n\nLabel: negative\n", SENTIMENT, "negative"),
-    ("label is negative.", SENTIMENT, "negative"),
-    ("Answer:\nnegative", SENTIMENT, "negative"),
-    ("Sentiment: negative", SENTIMENT, "negative"),
-    ("**Sentiment:** Negative.", SENTIMENT, "negative"),
-    ("**Answer:** negative", SENTIMENT, "negative"),
-    ("The correct label is: 'Neutral'.", SENTIMENT, "neutral"),
-    ("So the answer is neutral", SENTIMENT, "neutral"),
-    ('{"label": "neutral"}', SENTIMENT, "neutral"),
-    ("Output: positive\n\nThe writer likes it.", SENTIMENT, "positive"),
-    ("Positive. The writer likes it.", SENTIMENT, "positive"),
-    ("Positive - the writer likes it", SENTIMENT, "positive"),
-    ("positive (the writer likes it)", SENTIMENT, "positive"),
-    ("positive\npositive\npositive", SENTIMENT, "positive"),
-    ("<think>It is negative, or not.</think>positive", SENTIMENT, "positive"),
-    ("po\N{ZERO WIDTH SPACE}sitive", SENTIMENT, "positive"),
-    ("No", YES_NO, "no"),
-    ("no\nno\nno", YES_NO, "no"),
-    ("Yes, because the text says so.", YES_NO, "yes"),
-    ("(B)", LETTERS, "B"),
-    ("b)", LETTERS, "B"),
-    ("Option C", LETTERS, "C"),
-    ("B. The answer is B", LETTERS, "B"),
-    ("B) the second one", LETTERS, "B"),
-    ('{"label": "neutral", "confidence": 0.9}', SENTIMENT, "neutral"),
-    ("-neutral", SENTIMENT, "neutral"),
-    ("not hate", HATE, "not hate"),
-    ("Not hate, since nobody is attacked.", HATE, "not hate"),
-    ("hate", HATE, "hate"),
-    ("single_conn_inner", NESTED, "SINGLE_CONN_INNER"),
-    ("SINGLE\\_CONN\\_INNER", NESTED, "SINGLE_CONN_INNER"),
-    ("SINGLE_CONN_INNER_ANAPHORA.", NESTED, "SINGLE_CONN_INNER_ANAPHORA"),
-    ("Answer: (B) System", ODD, "Answer: (B) System"),
-    ("answer: (a) user", ODD, "Answer: (A) User"),
-    ("user choice/control", POLICY, "User Choice/Control"),
-    ("Don\N{RIGHT SINGLE QUOTATION MARK}t care", POLICY, "Don't Care"),
-    ("Yes", ("Yes", "yes"), "Yes"),
-    ("-1", ("-1", "0", "1"), "-1"),
-    ("?", ("?", "!"), "?"),
-]
-UNREAD = [
-    ("", SENTIMENT),
-    ("\n", SENTIMENT),
-    ("Label:", SENTIMENT),
-    ("happy", SENTIMENT),
-    ("positive or negative", SENTIMENT),
-    ("positive/negative", SENTIMENT),
-    ("Positive, negative", SENTIMENT),
-    ("positive\nnegative", SENTIMENT),
-    ("Positive. It is not negative.", SENTIMENT),
-    ("positive\n\nWait, I read it again.", SENTIMENT),
-    ("positive, or maybe something else", SENTIMENT),
-    ("positive (wrong)", SENTIMENT),
-    ("positive is wrong", SENTIMENT),
-    ("Wrong: positive", SENTIMENT),
-    ("Not: positive", SENTIMENT),
-    ("Positive: negative", SENTIMENT),
-    ("Time 10: positive", SENTIMENT),
-    ("The writer felt positive.", SENTIMENT),
-    ("positive reviews", SENTIMENT),
-    ("positive?", SENTIMENT),
-    ("not positive", SENTIMENT),
-    ("!positive", SENTIMENT),
-    ("positive \N{SEE-NO-EVIL MONKEY}", SENTIMENT),
-    ("p\N{COMBINING LONG STROKE OVERLAY}o\N{COMBINING LONG STROKE OVERLAY}sitive", SENTIMENT),
-    ("Is it positive", SENTIMENT),
-    ("The answer is not positive", SENTIMENT),
-    ("No problem", YES_NO),
-    ("No, I cannot answer this.", YES_NO),
-    ("Yes and no", YES_NO),
-    ("A man is walking", LETTERS),
-    ("A, B", LETTERS),
-    ("D", LETTERS),
-    ("A-B", LETTERS),
-    ("hate, not hate", HATE),
-    ("YES", ("Yes", "yes")),
-    ("-1", ("0", "1")),
-    ("Label: -1", ("0", "1")),
-    ("Answer != positive", SENTIMENT),
-    ('"positive" is wrong', SENTIMENT),
-    ("(B) is wrong", LETTERS),
-    ("SINGLE_CONN_OUTER", NESTED),
-    ("SINGLE_CONN_INNER_ANAPHORA_2", NESTED),
-    ("1.5", ("1", "2")),
-    ("1/2", ("1", "2")),
-    ("#1", ("1", "2")),
-    ("10", ("1", "2")),
-    ("<think>positive", SENTIMENT),
-]
-REFUSED = [
-    ("I'm sorry, but I can't help with that.", SENTIMENT),
-    ("I cannot say whether it is positive or negative.", SENTIMENT),
-    ("As an AI language model, I have no opinion.", YES_NO),
-    ("Unable to answer.", YES_NO),
-    ("**Sorry**, no.", YES_NO),
+REFUSED = "refused"
+# The labels, what is read, and texts of which it is read.
+SAID: list[tuple[tuple[str, ...], str | None, *tuple[str, ...]]] = [
+    (
+        SENTIMENT,
+        "positive",
+        *("positive", " Positive.", "POSITIVE!", '"positive"', "Output: positive\n\nThe writer likes it."),
+        *("Positive. The writer likes it.", "Positive - the writer likes it", "positive (the writer likes it)"),
+        *("positive\npositive\npositive", "<think>It is negative, or not.</think>positive"),
+        *("po\N{ZERO WIDTH SPACE}sitive",),
+    ),
+    (
+        SENTIMENT,
+        "neutral",
+        *("\N{LEFT DOUBLE QUOTATION MARK}Neutral\N{RIGHT DOUBLE QUOTATION MARK}", "The correct label is: 'Neutral'."),
+        *("So the answer is neutral", '{"label": "neutral"}', '{"label": "neutral", "confidence": 0.9}', "-neutral"),
+    ),
+    (
+        SENTIMENT,
+        "negative",
+        *("**negative**", "`negative`", "- negative", "<answer>negative</answer>", "\\boxed{negative}"),
+        *("\n\nLabel: negative\n", "label is negative.", "Answer:\nnegative", "Sentiment: negative"),
+        *("**Sentiment:** Negative.", "**Answer:** negative"),
+    ),
+    (YES_NO, "no", "No", "no\nno\nno"),
+    (YES_NO, "yes", "Yes, because the text says so."),
+    (LETTERS, "B", "(B)", "b)", "B. The answer is B", "B) the second one"),
+    (LETTERS, "C", "Option C"),
+    (HATE, "not hate", "not hate", "Not hate, since nobody is attacked."),
+    (HATE, "hate", "hate"),
+    (NESTED, "SINGLE_CONN_INNER", "single_conn_inner", "SINGLE\\_CONN\\_INNER"),
+    (NESTED, "SINGLE_CONN_INNER_ANAPHORA", "SINGLE_CONN_INNER_ANAPHORA."),
+    (ODD, "Answer: (B) System", "Answer: (B) System"),
+    (ODD, "Answer: (A) User", "answer: (a) user"),
+    (POLICY, "User Choice/Control", "user choice/control"),
+    (POLICY, "Don't Care", "Don\N{RIGHT SINGLE QUOTATION MARK}t care"),
+    (("Yes", "yes"), "Yes", "Yes"),
+    (("-1", "0", "1"), "-1", "-1"),
+    (("?", "!"), "?", "?"),
+    # Ambiguous, and no refusal.
+    (
+        SENTIMENT,
+        None,
+        *("", "\n", "Label:", "happy", "positive or negative", "positive/negative", "Positive, negative"),
+        *("positive\nnegative", "Positive. It is not negative.", "positive\n\nWait, I read it again."),
+        *("positive, or maybe something else", "positive (wrong)", "positive is wrong", "Wrong: positive"),
+        *("Not: positive", "Positive: negative", "Time 10: positive", "The writer felt positive."),
+        *("positive reviews", "positive?", "not positive", "!positive", "positive \N{SEE-NO-EVIL MONKEY}"),
+        *("p\N{COMBINING LONG STROKE OVERLAY}o\N{COMBINING LONG STROKE OVERLAY}sitive", "Is it positive"),
+        *("The answer is not positive", "Answer != positive", '"positive" is wrong', "<think>positive"),
+    ),
+    (YES_NO, None, "No problem", "No, I cannot answer this.", "Yes and no"),
+    (LETTERS, None, "A man is walking", "A, B", "D", "A-B", "(B) is wrong"),
+    (HATE, None, "hate, not hate"),
+    (("Yes", "yes"), None, "YES"),
+    (("0", "1"), None, "-1", "Label: -1"),
+    (NESTED, None, "SINGLE_CONN_OUTER", "SINGLE_CONN_INNER_ANAPHORA_2"),
+    (("1", "2"), None, "1.5", "1/2", "#1", "10"),
+    # Declined.
+    (SENTIMENT, REFUSED, "I'm sorry, but I can't help with that.", "I cannot say whether it is positive or negative."),
+    (YES_NO, REFUSED, "As an AI language model, I have no opinion.", "Unable to answer.", "**Sorry**, no."),
 ]
 
 
-@pytest.mark.parametrize(("text", "labels", "expected"), READ)
-def test_a_label_is_read_in_every_usual_spelling(text: str, labels: tuple[str, ...], expected: str | None) -> None:
-    assert read_label(text, labels) == (expected, False)
-
-
-@pytest.mark.parametrize(("text", "labels"), UNREAD)
-def test_an_ambiguous_answer_has_no_label_and_is_no_refusal(text: str, labels: tuple[str, ...]) -> None:
-    assert read_label(text, labels) == (None, False)
-
-
-@pytest.mark.parametrize(("text", "labels"), REFUSED)
-def test_an_answer_that_declines_is_a_refusal(text: str, labels: tuple[str, ...]) -> None:
-    assert read_label(text, labels) == (None, True)
-
-
-def test_the_order_of_the_labels_decides_nothing() -> None:
-    for text, labels, expected in READ:
-        assert {read_label(text, order).outcome for order in itertools.permutations(labels)} == {expected}
-    for text, labels in UNREAD:
-        assert {read_label(text, order).outcome for order in itertools.permutations(labels)} == {None}
+@pytest.mark.parametrize(
+    ("text", "labels", "expected"), [(text, labels, read) for labels, read, *texts in SAID for text in texts]
+)
+def test_what_a_text_says_in_whatever_order_labels_are_offered(
+    text: str, labels: tuple[str, ...], expected: str | None
+) -> None:
+    for order in itertools.permutations(labels):
+        refuses = expected == REFUSED
+        assert read_label(text, order) == (None if refuses else expected, refuses)
 
 
 def test_every_label_is_read_as_itself_whatever_stands_around_it() -> None:

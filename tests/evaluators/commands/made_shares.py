@@ -9,26 +9,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
 from tests.evaluators.invoking import evaluators
+from tests.evaluators.reweighting.made import Made
 
 NAMES = ("cat", "dog", "emu", "fox")
 
 
-class Made(NamedTuple):
-    """Probabilities of four classes, rounded as files have them, and right classes."""
-
-    shares: npt.NDArray[np.float64]
-    targets: npt.NDArray[np.int64]
-
-    @property
-    def labels(self) -> list[str]:
-        return [NAMES[target] for target in self.targets]
-
-
 def made(n: int = 240, seed: int = 0) -> Made:
-    """Return rows in which the last class is predicted too often, and the first one too seldom."""
+    """Return rows, rounded as in files, in which the last class is predicted too often, and the first too seldom."""
     rng = np.random.default_rng(seed)
     targets = rng.integers(len(NAMES), size=n)
     scores = rng.normal(0, 1, (n, len(NAMES))) + np.array([-1.0, -0.3, 0.3, 1.0])
@@ -37,12 +27,13 @@ def made(n: int = 240, seed: int = 0) -> Made:
     return Made((odds / odds.sum(axis=1, keepdims=True)).round(6), targets)
 
 
-def write_csv(path: Path, rows: Made, names: Sequence[str] = NAMES, *, has_labels: bool = True) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", *names, *(["label"] if has_labels else [])])
-        for number, (shares, label) in enumerate(zip(rows.shares.tolist(), rows.labels, strict=True)):
-            writer.writerow([number, *shares, *([label] if has_labels else [])])
+def frame(rows: Made, names: Sequence[str] = NAMES) -> pd.DataFrame:
+    columns = dict(zip(names, rows.probabilities.T, strict=True))
+    return pd.DataFrame({**columns, "label": [names[target] for target in rows.targets]})
+
+
+def write_csv(path: Path, rows: Made, names: Sequence[str] = NAMES) -> Path:
+    frame(rows, names).to_csv(path, index_label="id")
     return path
 
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.evaluators.commands.made_shares import NAMES, ReadReport, error, made, measured, said, write_csv
+from tests.evaluators.commands.made_shares import (
+    NAMES,
+    ReadReport,
+    error,
+    frame,
+    made,
+    measured,
+    read_csv,
+    said,
+    write_csv,
+)
 
 HEADER = "id,a,b,label\n"
 ROWS = "1,0.6,0.4,a\n2,0.3,0.7,b\n"
+ROW_1, ROW_3 = "row 1 (the first row is row 1): ", "row 3 (the first row is row 1): "
 
 
 def report(*arguments: object) -> ReadReport:
@@ -34,30 +41,35 @@ def classes(*arguments: object) -> list[tuple[str, int]]:
 
 
 def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
-    rows = made()
-    expected = report(write_csv(tmp_path / "a.csv", rows))
-    right = rows.shares.argmax(axis=1) == rows.targets
-    for place, one in enumerate(expected.classes):
-        of_class = rows.targets == place
-        assert (one["name"], one["n_rows"]) == (NAMES[place], str(of_class.sum()))
-        assert float(one["value"]) == pytest.approx(right[of_class].mean())
-    columns = {name: rows.shares[:, place] for place, name in enumerate(NAMES)}
-    pq.write_table(pa.table(columns | {"label": rows.labels}), tmp_path / "a.parquet")
-    pd.DataFrame(columns | {"label": rows.labels}).set_index("label").to_parquet(tmp_path / "indexed.parquet")
-    np.savez(tmp_path / "a.npz", probabilities=rows.shares, labels=rows.labels, classes=NAMES)
-    np.savez(tmp_path / "sorted.npz", probabilities=rows.shares, labels=rows.labels)
+    rows, table = made(), frame(made())
+    probabilities, labels = rows.probabilities, table["label"].tolist()
+    first = tmp_path / "a.csv"
+    expected = report(write_csv(first, rows))
+    right = probabilities.argmax(axis=1) == rows.targets
+    assert classes(first) == [(name, int((rows.targets == place).sum())) for place, name in enumerate(NAMES)]
+    assert expected.accuracies == pytest.approx([right[rows.targets == place].mean() for place in range(4)])
+    table.to_parquet(tmp_path / "a.parquet")
+    table.set_index("label").to_parquet(tmp_path / "indexed.parquet")
+    np.savez(tmp_path / "a.npz", probabilities=probabilities, labels=labels, classes=NAMES)
+    np.savez(tmp_path / "sorted.npz", probabilities=probabilities, labels=labels)
+    # Programs turn whole numbers into floats where one is missing.
+    numbers = frame(rows, ("0", "1", "2", "3")).astype({"label": float})
+    numbers.to_parquet(tmp_path / "numbers.parquet")
     lines = [
         f"{number} {target} {shares.argmax()} {' '.join(f'{share:.6f}' for share in shares)}\n"
-        for number, (shares, target) in enumerate(zip(rows.shares, rows.targets, strict=True))
+        for number, (shares, target) in enumerate(zip(probabilities, rows.targets, strict=True))
     ]
     (tmp_path / "vectors").write_text("".join(lines), encoding="utf-8")
-    for name in ("a.parquet", "indexed.parquet", "a.npz", "sorted.npz"):
-        assert report(tmp_path / name).measures == expected.measures, name
-        assert classes(tmp_path / name) == classes(tmp_path / "a.csv"), name
-    assert report(tmp_path / "vectors", "--classes", ",".join(NAMES)).measures == expected.measures
-    assert classes(tmp_path / "vectors", "--classes", ",".join(NAMES)) == classes(tmp_path / "a.csv")
-    assert [name for name, _ in classes(tmp_path / "vectors")] == ["0", "1", "2", "3"]
-    assert report(tmp_path / "vectors").measures == expected.measures
+    named = ("--classes", ",".join(NAMES))
+    for name, options in (
+        *((name, ()) for name in ("a.parquet", "indexed.parquet", "a.npz", "sorted.npz", "numbers.parquet", "vectors")),
+        ("vectors", named),
+    ):
+        path = tmp_path / name
+        assert report(path, *options).measures == expected.measures, name
+        are_named = bool(options) or name not in ("vectors", "numbers.parquet")
+        assert [one for one, _ in classes(path, *options)] == ([*NAMES] if are_named else ["0", "1", "2", "3"])
+        assert [n for _, n in classes(path, *options)] == [n for _, n in classes(first)]
 
 
 @pytest.mark.parametrize(
@@ -87,16 +99,16 @@ def test_the_columns_of_classes_are_found(tmp_path: Path, text: str, options: tu
         (HEADER, "has a header and no row; give at least one row"),
         (
             HEADER + ROWS + "3,nan,0.5,a\n",
-            "row 3 (the first row is row 1): the probability of class 'a' is missing (nan); leave the row out",
+            ROW_3 + "the probability of class 'a' is missing (nan); leave the row out",
         ),
-        (HEADER + ROWS + "3,-0.1,0.5,a\n", "row 3 (the first row is row 1): the probability of class 'a' is -0.1"),
-        (HEADER + ROWS + "3,0.1,inf,a\n", "row 3 (the first row is row 1): the probability of class 'b' is inf"),
-        (HEADER + ROWS + "3,0,0,a\n", "row 3 (the first row is row 1): the row has nothing but zeros; leave it out"),
+        (HEADER + ROWS + "3,-0.1,0.5,a\n", ROW_3 + "the probability of class 'a' is -0.1"),
+        (HEADER + ROWS + "3,0.1,inf,a\n", ROW_3 + "the probability of class 'b' is inf"),
+        (HEADER + ROWS + "3,0,0,a\n", ROW_3 + "the row has nothing but zeros; leave it out"),
         (HEADER + ROWS + "3,0.1,a\n", "line 4 has 3 fields, the header 4; correct it"),
-        (HEADER + ROWS + "3,x,0.5,a\n", "row 3 (the first row is row 1): column 'a' is 'x', which is no number"),
-        (HEADER + ROWS + "3,,0.5,a\n", "row 3 (the first row is row 1): column 'a' is empty"),
-        (HEADER + ROWS + "3,0.5,0.5,\n", "row 3 (the first row is row 1): has no label; leave it out"),
-        (HEADER + ROWS + "3,0.5,0.5,c\n", "row 3 (the first row is row 1): label 'c' is no class; have: a, b"),
+        (HEADER + ROWS + "3,x,0.5,a\n", ROW_3 + "column 'a' is 'x', which is no number"),
+        (HEADER + ROWS + "3,,0.5,a\n", ROW_3 + "column 'a' is empty"),
+        (HEADER + ROWS + "3,0.5,0.5,\n", ROW_3 + "has no label; leave it out"),
+        (HEADER + ROWS + "3,0.5,0.5,c\n", ROW_3 + "label 'c' is no class; have: a, b"),
         (HEADER + "1,0.5,0.5,a\n", "all 1 rows are of class 'a'; give rows of two classes at least"),
         ("a,b,kind\n0.5,0.5,a\n", "has no column 'label'; have: a, b, kind; name the column"),
         ("a,a,label\n0.5,0.5,a\n", "column 'a' stands 2 times; keep one, or rename it"),
@@ -114,7 +126,7 @@ def test_a_fault_of_a_text_file_is_told_with_its_line_and_the_way_out(tmp_path: 
     assert error("evaluate", path).startswith(f"{path}: {message}")
 
 
-ARRAYS: list[tuple[Mapping[str, Any], str]] = [
+ARRAYS: list[tuple[dict[str, Any], str]] = [
     ({"x": [1]}, "has no array 'probabilities'; have: x"),
     ({"probabilities": [1.0, 2.0], "labels": [0, 1]}, "array 'probabilities' has the shape (2,)"),
     ({"probabilities": [["x", "y"]], "labels": [0]}, "array 'probabilities' has the shape (1, 2) and the type <U1"),
@@ -128,22 +140,20 @@ ARRAYS: list[tuple[Mapping[str, Any], str]] = [
         {"probabilities": [[0.5, 0.5, 0]] * 2, "labels": ["a", "b"]},
         "has 3 columns of probabilities, and the labels are",
     ),
-    (
-        {"probabilities": [[0.5, np.nan]] * 2, "labels": [0, 1]},
-        "row 1 (the first row is row 1): the probability of class",
-    ),
+    ({"probabilities": [[0.5, np.nan]] * 2, "labels": [0, 1]}, ROW_1 + "the probability of class"),
     (
         {"probabilities": [[0.5], [0.5]], "labels": [0, 0]},
         "has 1 column of a class (0); give one per class, two at least",
     ),
+    # They would be unpickled.
+    ({"probabilities": np.array([[0.5, 0.5]], dtype=object), "labels": [0]}, "not a readable NPZ file of plain arrays"),
 ]
 
 
 @pytest.mark.parametrize(("arrays", "message"), ARRAYS)
-def test_a_fault_of_arrays_is_told(tmp_path: Path, arrays: Mapping[str, Any], message: str) -> None:
+def test_a_fault_of_arrays_is_told(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     path = tmp_path / "shares.npz"
-    made_arrays: dict[str, Any] = {name: np.array(values) for name, values in arrays.items()}
-    np.savez(path, **made_arrays)
+    np.savez(path, **{name: np.array(values) for name, values in arrays.items()})
     assert error("evaluate", path).startswith(f"{path}: {message}")
 
 
@@ -186,8 +196,8 @@ MEMBERS: dict[str, tuple[dict[str, bytes], str]] = {
     "another version": ({P: b"\x93NUMPY\x09\x00"}, UNREADABLE),
     "no member": ({}, "has no array 'probabilities'; have: none"),
     "no array": ({"readme.txt": b"hello", "../x": b"x"}, "has no array 'probabilities'; have: none"),
-    "1e308": ({P: npy([[1e308, 1e308], [1, 0]]), L: npy([0, 1])}, "row 1 (the first row is row 1): the row has a sum"),
-    "zeros": ({P: npy(np.zeros((2, 2))), L: npy([0, 1])}, "row 1 (the first row is row 1): the row has nothing but"),
+    "1e308": ({P: npy([[1e308, 1e308], [1, 0]]), L: npy([0, 1])}, ROW_1 + "the row has a sum"),
+    "zeros": ({P: npy(np.zeros((2, 2))), L: npy([0, 1])}, ROW_1 + "the row has nothing but"),
 }
 
 
@@ -219,58 +229,46 @@ def test_no_written_cell_is_a_formula_and_each_is_read_as_it_was(tmp_path: Path)
     path.write_text(f"id,label,p_=a,p_-1\n{''.join(rows)}", encoding="utf-8")
     said("fit", path, "--out", tmp_path / "rules.json")
     said("apply", path, "--rules", tmp_path / "rules.json", "--out", out)
-    with out.open(encoding="utf-8", newline="") as file:
-        written = list(csv.DictReader(file))
+    written = read_csv(out)
     assert [row["id"] for row in written] == [f"'{name}" for name in ids[:5]] + ["-3", "7" * 5000, "plain"]
     assert {row["label"] for row in written} == {"'=a", "-1"}, "a number is no formula"
     assert classes(out) == classes(path)
 
 
-def test_weights_that_are_all_zero_are_no_rules(tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "a.csv", made())
-    said("fit", rows, "--out", tmp_path / "rules.json")
-    rules = json.loads((tmp_path / "rules.json").read_text(encoding="utf-8"))
-    rules["weights"] = [0.0 for _ in rules["weights"]]
-    (tmp_path / "rules.json").write_text(json.dumps(rules), encoding="utf-8")
-    message = error("apply", rows, "--rules", tmp_path / "rules.json", "--out", tmp_path / "b.csv")
-    assert "weights: all are 0, which leaves no class; fit the rules again" in message
-    assert not (tmp_path / "b.csv").exists()
-
-
-def test_arrays_of_objects_are_never_unpickled(tmp_path: Path) -> None:
-    path = tmp_path / "shares.npz"
-    np.savez(path, probabilities=np.array([[0.5, 0.5]], dtype=object), labels=np.array([0]))
-    assert "not a readable NPZ file of plain arrays" in error("evaluate", path)
-
-
 @pytest.mark.parametrize("cut", [40, 400])
 def test_damaged_files_and_folders_are_refused(tmp_path: Path, cut: int) -> None:
-    rows = made()
-    np.savez(tmp_path / "a.npz", probabilities=rows.shares, labels=rows.targets)
-    pq.write_table(pa.table({"a": rows.shares[:, 0], "b": rows.shares[:, 1]}), tmp_path / "a.parquet")
-    for name in ("a.npz", "a.parquet"):
-        whole = (tmp_path / name).read_bytes()
-        (tmp_path / f"cut-{name}").write_bytes(whole[:cut])
-    assert "not a readable NPZ file" in error("evaluate", tmp_path / "cut-a.npz")
-    assert "not a readable parquet file" in error("evaluate", tmp_path / "cut-a.parquet")
+    np.savez(tmp_path / "a.npz", probabilities=made().probabilities, labels=made().targets)
+    frame(made()).to_parquet(tmp_path / "a.parquet")
+    for path, kind in ((tmp_path / "a.npz", "NPZ"), (tmp_path / "a.parquet", "parquet")):
+        path.write_bytes(path.read_bytes()[:cut])
+        assert f"not a readable {kind} file" in error("evaluate", path)
     (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
     assert "is neither text in UTF-8 nor Parquet" in error("evaluate", tmp_path / "noise")
     assert "no such file" in error("evaluate", tmp_path / "nothing.csv")
     assert "no result.json here" in error("evaluate", tmp_path)
 
 
-def test_cells_that_are_lists_are_no_numbers_and_no_labels(tmp_path: Path) -> None:
-    path, lists = tmp_path / "a.parquet", [["x", "y"], ["z"]]
-    pq.write_table(pa.table({"a": lists, "b": [0.1, 0.2], "label": ["a", "b"]}), path)
-    assert error("evaluate", path).startswith(f"{path}: row 1 (the first row is row 1): column 'a' is \"['x' 'y']\"")
-    pq.write_table(pa.table({"a": [0.9, 0.8], "b": [0.1, 0.2], "label": lists}), path)
-    assert "label '['x' 'y']' is no class; have: a, b" in error("evaluate", path)
+LISTS = [["x", "y"], ["z"]]
 
 
-def test_a_missing_value_of_a_parquet_file_is_told_with_its_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": LISTS, "b": [0.1, 0.2], "label": ["a", "b"]}, ROW_1 + "column 'a' is \"['x' 'y']\""),
+        ({"a": [0.9, 0.8], "b": [0.1, 0.2], "label": LISTS}, ROW_1 + "label '['x' 'y']' is no class; have: a, b"),
+        (
+            {"a": [0.5, None, 0.2], "b": [0.5, 0.5, 0.8], "label": ["a", "b", "b"]},
+            "row 2 (the first row is row 1): the probability of class 'a'",
+        ),
+    ],
+    ids=["lists as numbers", "lists as labels", "a missing value"],
+)
+def test_a_fault_of_a_parquet_file_is_told_with_its_row(
+    tmp_path: Path, columns: dict[str, list[Any]], message: str
+) -> None:
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"a": [0.5, None, 0.2], "b": [0.5, 0.5, 0.8], "label": ["a", "b", "b"]}), path)
-    assert error("evaluate", path).startswith(f"{path}: row 2 (the first row is row 1): the probability of class 'a'")
+    pq.write_table(pa.table(columns), path)
+    assert error("evaluate", path).startswith(f"{path}: {message}")
 
 
 @pytest.mark.parametrize(
