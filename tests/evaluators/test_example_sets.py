@@ -61,19 +61,6 @@ def test_each_part_takes_the_set_that_is_best_for_it() -> None:
     assert found["standard deviation over the sets"][0] == pytest.approx(np.mean(deviations))
 
 
-def test_the_best_is_never_worse_than_the_median_nor_this_than_the_worst() -> None:
-    rng = np.random.default_rng(3)
-    (table,) = tables(
-        [{name: rng.random(40).tolist() for name in IDEALS} for _ in range(5)], [str(n) for n in range(40)]
-    )
-    found = means(table)
-    for place, (name, ideal) in enumerate(IDEALS.items()):
-        words = ("least", "median", "most") if ideal == 0.0 else ("best", "median", "worst")
-        distances = [abs((found[f"{word} {name}"][place] or 0.0) - ideal) for word in words]
-        assert distances == sorted(distances)
-        assert all(row.means[name].n == 40 and row.means[name].interval for row in table.rows)
-
-
 FIVE = tuple(
     {"f1": (of_first, of_second), "spread": (1 - of_first, of_second)}
     for of_first, of_second in zip((0.5, 0.1, 0.9, 0.3, 0.7), (0.2, 0.6, 0.4, 1.0, 0.8), strict=True)

@@ -181,8 +181,3 @@ def check_all_four(folder: Path, model: Path) -> None:
 def test_a_language_model_goes_through_all_four_tasks(tmp_path: Path) -> None:
     model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
     check_all_four(tmp_path, model)
-
-
-@pytest.mark.slow
-def test_a_trained_language_model_goes_through_all_four_tasks(shared_data: Path, tmp_path: Path) -> None:
-    check_all_four(tmp_path, shared_data / "models" / "tinystories-656k")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,37 +30,6 @@ from tests.evaluators.tiny_clip import assert_equal_but_for_rounding, save_digit
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytestmark = pytest.mark.slow
-
-DYING = '''\
-"""A CLIP backend that logs what it is asked, and that dies after some batches."""
-
-import os
-import signal
-
-from evaluators.backend import Answers
-from evaluators.backends.clip import ClipBackend
-from evaluators.backends.clip import open_backend as open_clip
-
-SUMMARY = "a CLIP model that dies"
-EXTRA = None
-
-
-class Dying(ClipBackend):
-    def ask(self, requests, missing):
-        n_batches = 0
-        for event in super().ask(requests, missing):
-            yield event
-            if isinstance(event, Answers):
-                n_batches += 1
-                with open(os.environ["ASKED_LOG"], "a") as log:
-                    log.writelines(f"{requests[place].sha256}\\n" for place in event.responses)
-                if n_batches == int(os.environ.get("DIES_AFTER", "0")):
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def open_backend(model, options):
-    return Dying(**vars(open_clip(model, options)))
-'''
 
 
 @pytest.fixture(scope="module")
@@ -176,31 +143,6 @@ def test_rescoring_and_asking_again_change_nothing(place: Path, tmp_path: Path) 
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".json")}
     assert after == before
     assert "no problems" in output_of("-m", "schemas.validate", place / "datasets", place / "runs")
-
-
-def test_a_killed_run_goes_on_and_asks_nothing_twice(place: Path, tmp_path: Path) -> None:
-    backends = tmp_path / "plugins" / "evaluators" / "backends"
-    backends.mkdir(parents=True)
-    (backends / "dying.py").write_text(DYING, encoding="utf-8")
-    options = ("--backend", "dying", "--batch-images", "32")
-    known: dict[str, Any] = {
-        "BIASBOARD_PLUGINS": tmp_path / "plugins",
-        "ASKED_LOG": tmp_path / "log",
-        "with_torch": True,
-    }
-    ask(place, tmp_path / "runs", "taught", *options, status=-signal.SIGKILL, DIES_AFTER="3", **known)
-    assert not list((tmp_path / "runs").rglob("result.json"))
-    (store,) = (tmp_path / "runs").rglob("responses.sqlite")
-    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
-        ((n_stored,),) = connection.execute("SELECT COUNT(*) FROM responses").fetchall()
-    # The third batch may have been on its way into the store.
-    assert n_stored in (2 * 32, 3 * 32)
-    ask(place, tmp_path / "runs", "taught", *options, **known)
-    asked = (tmp_path / "log").read_text(encoding="utf-8").split()
-    assert len({*asked}) == 406
-    assert len(asked) == 406 + 3 * 32 - n_stored, "only what was not stored is asked again"
-    whole = folder_of(place / "runs") / "records.parquet"
-    assert (folder_of(tmp_path / "runs") / "records.parquet").read_bytes() == whole.read_bytes()
 
 
 def test_a_text_backend_is_refused_before_the_first_request(place: Path, tmp_path: Path) -> None:

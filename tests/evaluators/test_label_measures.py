@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluators.statistics import class_accuracies
 from evaluators.tasks.labels.label_measures import (
     ClassSums,
     WordSums,
@@ -125,51 +123,6 @@ def test_rsd_of_the_paper_and_of_its_code_differ_on_a_majority() -> None:
     assert found["top_class_dominance"] == pytest.approx(2.0, abs=1e-12)
     # F1 of a is 2 · 90 / 190, and that of b is 0.
     assert found["macro_f1"] == pytest.approx(90 / 190, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("accuracies", "mean", "cobias", "gini"),
-    [
-        ((1, 0, 0, 0), 0.25, 0.5, 0.75),
-        ((0.8, 0.2, 0, 0), 0.25, 0.4333, 0.65),
-        ((1, 1, 0, 0), 0.5, 0.6667, 0.5),
-        ((0.85, 0.98, 0.97, 0.19), 0.7475, 0.415, 0.20819),
-        ((0, 0.87, 0.03, 0.04, 0.20), 0.228, 0.382, 0.67018),
-    ],
-)
-def test_published_gini_indices_are_found(accuracies: Sequence[float], mean: float, cobias: float, gini: float) -> None:
-    """The tables 1, 3 and 4 of arXiv:2603.15654; 100 items of each class."""
-    labels = [chr(ord("a") + place) for place in range(len(accuracies))]
-    records: list[Record] = []
-    for place, (label, accuracy) in enumerate(zip(labels, accuracies, strict=True)):
-        for number in range(100):
-            told = label if number < round(100 * accuracy) else labels[(place + 1) % len(labels)]
-            shares = {one: 0.7 if one == told else 0.3 / (len(labels) - 1) for one in labels}
-            records.append(simple("test", len(records), label, shares))
-    found = values(records)
-    assert found["accuracy"] == pytest.approx(mean, abs=1e-9)
-    assert found["cobias_paper"] == pytest.approx(cobias, abs=5e-5)
-    assert found["gini"] == pytest.approx(gini, abs=5e-6)
-    assert found["top_class_dominance"] == pytest.approx(max(accuracies) / mean, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    "accuracies",
-    [(1, 0, 0, 0), (0.98, 0.19, 0.97, 0.85), (0.5, 1), (0.3,) * 3, (0.1,) * 6 + (0.9,) * 2],
-)
-def test_quarters_of_classes_are_points_of_the_lorenz_curve_of_the_gini_index(accuracies: Sequence[float]) -> None:
-    quarters = [float(class_accuracies.quarter_accuracy(accuracies, quarter)) for quarter in range(4)]
-    assert quarters == sorted(quarters)
-    assert sum(quarters) / 4 == pytest.approx(sum(accuracies) / len(accuracies), abs=1e-12)
-    shares = [sum(quarters[:n]) / sum(quarters) for n in range(5)]
-    area = sum((left + right) / 2 / 4 for left, right in itertools.pairwise(shares))
-    assert 1 - 2 * area == pytest.approx(float(class_accuracies.gini_index(accuracies)), abs=1e-12)
-
-
-def test_a_class_in_two_quarters_counts_by_its_part_of_each_and_one_without_items_not_at_all() -> None:
-    three = [class_accuracies.quarter_accuracy([0.9, float("nan"), 0.1, 0.5], quarter) for quarter in range(4)]
-    assert three == pytest.approx([0.1, (0.1 + 2 * 0.5) / 3, (2 * 0.5 + 0.9) / 3, 0.9])
-    assert all(np.isnan(class_accuracies.quarter_accuracy([float("nan")] * 2, quarter)) for quarter in range(4))
 
 
 @pytest.mark.parametrize(("p", "n", "size", "floor"), [(0.69, 100, 100, 0.0374), (0.88, 1250, 4, 0.0044)])

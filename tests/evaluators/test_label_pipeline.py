@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import shutil
@@ -29,7 +28,6 @@ from schemas.items.label import LabelItem
 from tests.evaluators import label_oracle
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import SPLITS, made_dataset, made_items
-from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.single_passes import ROUNDING
 from tests.suites.commands import ask, run, told
 
@@ -178,47 +176,6 @@ def test_a_killed_run_goes_on_and_gives_the_same_records(dataset: Path, runs: Pa
     assert metrics(store.parent) == metrics(whole)
 
 
-@pytest.mark.slow
-def test_a_prior_without_content_is_measured_and_taken_out(dataset: Path, tmp_path: Path) -> None:
-    command = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "baseline", *ALL)
-    run(*command, "--model", "label-prior-0.8", "--config", "two", "--contexts", "0,2")
-    found = results(tmp_path)
-    assert len(found) == 4
-    for folder in found.values():
-        one = metrics(folder)
-        assert one["bias_score"] == pytest.approx(0.8 - 1 / 2, abs=1e-9)
-        assert one["bias_score_normalised"] == pytest.approx(0.6, abs=1e-9)
-        for name in ("bc", "cc", "dc", *(("looc",) if "-k0-" not in folder.name else ())):
-            assert one[f"bias_score_{name}"] == pytest.approx(0.0, abs=1e-9)
-    no_looc = next(folder for folder in found.values() if "-k0-" in folder.name)
-    assert metrics(no_looc)["bias_score_looc"] is None
-
-
-def likelihood(text: str, option: str) -> float:
-    """The likelihood that the planted model *leaning* multiplies with its prior."""
-    return 0.1 + int(hashlib.sha256(f"{text}|{option}".encode()).hexdigest()[:4], 16) / 0x10000
-
-
-@pytest.mark.slow
-def test_a_prior_times_a_likelihood_has_the_bias_of_the_likelihood_after_cc(dataset: Path, tmp_path: Path) -> None:
-    command = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "leaning", *ALL)
-    run(*command, "--model", "lab/leaning-0.25", "--config", "two", "--contexts", "0")
-    (folder,) = results(tmp_path).values()
-    means = {"yes": [0.0, 0], "no": [0.0, 0]}
-    for item in made_items("two", "bias"):
-        text = item.text.strip() + ("" if item.text.strip()[-1] in ".?" else ".")
-        yes, no = likelihood(text, " yes"), likelihood(text, " no")
-        assert item.target is not None
-        means[item.target][0] += yes / (yes + no)
-        means[item.target][1] += 1
-    prior = sum(total / n for total, n in means.values()) / 2
-    found = metrics(folder)
-    assert found["bias_score_cc"] == pytest.approx(abs(prior - 0.5), abs=1e-9)
-    bias = found["bias_score"]
-    assert bias is not None
-    assert bias > 0.2 > abs(prior - 0.5)
-
-
 def short_requests(configs: Sequence[str]) -> list[ChoiceRequest]:
     """Requests with prompts that fit into a small model."""
     found: list[ChoiceRequest] = []
@@ -294,11 +251,6 @@ def check_scoring(folder: Path, configs: Sequence[str], *, merges: bool) -> None
             reading = TASK.read([exchange], normalisation).reading
             assert reading is not None
             assert reading.probabilities == pytest.approx(plain_shares(expected, normalisation), abs=ROUNDING / 2)
-
-
-def test_scores_of_a_random_model_are_those_of_single_passes(tmp_path: Path) -> None:
-    """The labels of two tasks differ in their numbers of tokens, and those of *letters* do not."""
-    check_scoring(save_tiny_llama(tmp_path / "llama"), ("two", "letters", "six"), merges=False)
 
 
 def test_scores_of_a_real_model_are_those_of_single_passes(shared_data: Path) -> None:

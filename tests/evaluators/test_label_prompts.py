@@ -1,9 +1,11 @@
-"""Prompts of the task *classification*, byte for byte, and what becomes of them where they are too long."""
+"""Prompts of the task *classification*, byte for byte, their examples, and what becomes of them where they are long."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +13,27 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
 from evaluators.runs.ask.study import Study
-from evaluators.runs.plan.plan import Plan
+from evaluators.runs.measure.answer_keys import key_of_dataset
+from evaluators.runs.plan.plan import NoExamplesError, Plan
+from evaluators.runs.plan.selection import select
 from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
-from evaluators.tasks.labels.label_prompts import FilledPrompt, filled
+from evaluators.tasks.labels.label_prompts import (
+    N_BALANCED,
+    N_FREQUENT,
+    N_SETS,
+    FilledPrompt,
+    examples_by_rule,
+    filled,
+    rule_of,
+    why_no_examples,
+)
+from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, made_items, planned, short_items
 
 ALPHABET = "ab .,é漢😀\n"
+SHARE = "release-4096b-k8-frequent6-set1-v1"
 
 
 def item(text: str, target: str | None = "A", instruction: str = "Answer with A or B") -> LabelItem:
@@ -40,12 +55,23 @@ def fill(prompt: str, asked: LabelItem, examples: Sequence[LabelItem] = ()) -> F
     return filled(asked, TASK.prompts[prompt], examples)
 
 
+def request_of(asked: Asked, about: LabelItem) -> ChoiceRequest:
+    (request,) = TASK.requests(about, asked)
+    assert isinstance(request, ChoiceRequest)
+    return request
+
+
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_dataset(tmp_path_factory.mktemp("tasks") / "tasks")
 
 
-def test_the_prompt_of_the_release_is_right_to_the_byte() -> None:
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_dataset(tmp_path_factory.mktemp("short") / "tasks", items=short_items)
+
+
+def test_the_prompts_of_the_release_and_of_tk_instruct_are_right_to_the_byte() -> None:
     instruction = ' Find the cause of a sentence, or its effect. Answer with "A" or "B". '
     examples = [
         item("I dropped the glass. (A) It broke. (B) I drank it., Question: effect", "A", instruction),
@@ -61,18 +87,14 @@ def test_the_prompt_of_the_release_is_right_to_the_byte() -> None:
         "Output:"
     )
     assert (found.n_shown, found.cut) == (2, None)
-    (request,) = TASK.requests(asked, Asked(TASK.prompts["release-4096b-k2-set0-v1"], examples))
-    assert isinstance(request, ChoiceRequest)
-    assert request.prompt == found.text
-    assert request.options == (" A", " B", "  yes ", " no!")
+    request = request_of(Asked(TASK.prompts["release-4096b-k2-set0-v1"], examples), asked)
+    # Labels to score are neither stripped nor closed, as those of examples are.
+    assert (request.prompt, request.options) == (found.text, (" A", " B", "  yes ", " no!"))
     assert request.outcomes == asked.labels
-
-
-def test_the_prompt_of_tk_instruct_is_right_to_the_byte() -> None:
-    examples = [item("one", "A"), item("two!", "no!")]
+    examples = [item("one", " yes "), item("two!", "no!")]
     assert fill("paper-4096b-k2-set0-v1", item("three"), examples).text == (
         "Definition: Answer with A or B.\n\n"
-        " Positive Example 1 -\nInput: one.\n Output: A.\n\n"
+        " Positive Example 1 -\nInput: one.\n Output: yes.\n\n"
         " Positive Example 2 -\nInput: two!\n Output: no!\n\n"
         "Now complete the following example -\nInput: three.\nOutput:"
     )
@@ -89,30 +111,8 @@ def test_inputs_without_content_are_asked_as_the_release_asks_them(text: str, sh
     )
 
 
-def test_labels_of_examples_are_stripped_and_closed_and_labels_to_score_are_not() -> None:
-    found = fill("release-4096b-k2-set0-v1", item("x"), [item("a", " yes "), item("b", "no!")])
-    assert "Input: a.\n Output: yes.\n\n" in found.text
-    assert "Input: b.\n Output: no!\n\n" in found.text
-    (request,) = TASK.requests(item("x"), Asked(TASK.prompts["release-4096b-k0-v1"]))
-    assert isinstance(request, ChoiceRequest)
-    assert request.options[2] == "  yes "
-
-
 def drawn_text(rng: random.Random, n: int) -> str:
     return "".join(rng.choice(ALPHABET) for _ in range(n))
-
-
-def fitting(prompt: str, asked: LabelItem, examples: Sequence[LabelItem]) -> int:
-    """The number of examples that fit, by the rule of the release."""
-    prompts = [fill(prompt.replace("1024", "4096"), asked, examples[:n]).text for n in range(len(examples) + 1)]
-    n_shown = 0
-    while n_shown < len(examples):
-        # The shown ones are measured with spaces between them, and the next one without.
-        n_spaces = max(0, n_shown - 1)
-        if len(prompts[n_shown + 1].encode()) + n_spaces > 1024:
-            break
-        n_shown += 1
-    return n_shown
 
 
 @pytest.mark.slow
@@ -121,18 +121,19 @@ def test_prompts_fit_end_as_they_should_and_show_examples_in_order(style: str) -
     rng = random.Random(style)
     cuts = set()
     for _ in range(400):
-        asked = item(
-            drawn_text(rng, rng.choice((0, 10, 300, 1500))),
-            instruction=drawn_text(rng, rng.choice((0, 200, 600, 1100))),
-        )
+        text, instruction = (drawn_text(rng, rng.choice(n)) for n in ((0, 10, 300, 1500), (0, 200, 600, 1100)))
+        asked = item(text, instruction=instruction)
         examples = [item(f"<{number}> {drawn_text(rng, rng.choice((5, 40, 150)))}") for number in range(8)]
         found = fill(f"{style}-1024b-k8-set0-v1", asked, examples)
         assert len(found.text.encode()) <= 1024
         assert found.text.endswith("Output:")
         assert [f"<{number}>" in found.text for number in range(8)] == [number < found.n_shown for number in range(8)]
         if found.cut is None:
-            assert found.n_shown == fitting(f"{style}-1024b-k8-set0-v1", asked, examples)
-            assert found.text == fill(f"{style}-4096b-k8-set0-v1", asked, examples[: found.n_shown]).text
+            whole = [fill(f"{style}-4096b-k8-set0-v1", asked, examples[:n]).text for n in range(9)]
+            assert found.text == whole[found.n_shown]
+            # The shown ones are measured with spaces between them, and the next one without.
+            sizes = [len(whole[n + 1].encode()) + max(0, n - 1) for n in range(8)]
+            assert found.n_shown == next((n for n in range(8) if sizes[n] > 1024), 8)
         cuts.add(found.cut)
     assert cuts == {None, "input", "instruction"}
 
@@ -148,8 +149,7 @@ def test_spaces_between_examples_are_measured_and_not_sent(n_examples: int, n_sh
 
 
 def test_the_first_example_that_does_not_fit_ends_the_examples() -> None:
-    examples = [item("a"), item("b" * 1200), item("c")]
-    found = fill("release-1024b-k4-set0-v1", item("x"), examples)
+    found = fill("release-1024b-k4-set0-v1", item("x"), [item("a"), item("b" * 1200), item("c")])
     assert (found.n_shown, found.cut) == (1, None)
     assert found.text == "Answer with A or B.\n\nInput: a.\n Output: A.\n\nInput: x.\n\nOutput:"
 
@@ -158,30 +158,26 @@ def test_a_long_input_loses_its_middle_and_uses_all_the_room() -> None:
     text = "".join(chr(ord("a") + number % 26) for number in range(3000))
     found = fill("release-1024b-k8-set0-v1", item(text), [item("e" * 100)])
     head, tail = "Answer with A or B.\n\nInput: ", ".\n\nOutput:"
-    assert found.text.startswith(head)
-    assert found.text.endswith(tail)
+    assert (found.text.startswith(head), found.text.endswith(tail)) == (True, True)
     left, gap, right = found.text[len(head) : -len(tail)].partition(" ... ")
     assert gap
-    assert text.startswith(left)
-    assert text.endswith(right)
+    assert (text.startswith(left), text.endswith(right)) == (True, True)
     assert 0 <= len(left) - len(right) <= 1
-    assert len(found.text) == 1024
-    assert (found.n_shown, found.cut) == (0, "input")
-
-
-def test_characters_of_many_bytes_are_not_cut_apart() -> None:
-    for n in range(8):
+    assert (len(found.text), found.n_shown, found.cut) == (1024, 0, "input")
+    for n in range(8):  # Characters of many bytes are not cut apart.
         found = fill("release-1024b-k0-v1", item("x" * n + "漢😀é" * 400))
         assert 1024 - 8 < len(found.text.encode()) <= 1024
         assert "\ufffd" not in found.text.encode().decode()
 
 
-@pytest.mark.parametrize("style", ["release", "paper"])
-def test_a_huge_instruction_loses_its_end_and_never_the_query(style: str) -> None:
-    query = {
-        "release": "\n\nInput: ...\n\nOutput:",
-        "paper": "\n\nNow complete the following example -\nInput: ...\nOutput:",
-    }[style]
+@pytest.mark.parametrize(
+    ("style", "query"),
+    [
+        ("release", "\n\nInput: ...\n\nOutput:"),
+        ("paper", "\n\nNow complete the following example -\nInput: ...\nOutput:"),
+    ],
+)
+def test_a_huge_instruction_loses_its_end_and_never_the_query(style: str, query: str) -> None:
     for size in range(880, 1100):
         found = fill(f"{style}-1024b-k0-v1", item("w" * 40, instruction="i" * size))
         assert len(found.text) <= 1024
@@ -204,57 +200,49 @@ def test_a_budget_of_tokens_is_counted_by_the_tokenizer_that_is_given() -> None:
         return len(text.split())
 
     found = filled(asked, prompt, examples, count)
-    assert count(filled(asked, prompt, examples[:1], count).text) == 10 + 150 + 1 - 1
     assert (found.n_shown, count(found.text)) == (13, 10 + 13 * 150)
     long = filled(item("w " * 5000), prompt, examples, count)
     assert (long.n_shown, long.cut) == (0, "input")
     assert 1998 <= count(long.text) <= 2000
     assert long.text.endswith("w.\n\nOutput:")
-    (request,) = TASK.requests(asked, Asked(prompt, examples, count))
-    assert isinstance(request, ChoiceRequest)
-    assert request.prompt == found.text
+    assert request_of(Asked(prompt, examples, count), asked).prompt == found.text
 
 
-def test_prompts_are_told_apart_and_a_set_is_part_of_the_pool() -> None:
+def test_prompts_are_told_apart() -> None:
     prompts = list(TASK.prompts.values())
-    assert (
-        len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == 5 * (15 + 15) + 2 * 6
-    )
+    n = 5 * (15 + 15) + 2 * 6
+    assert len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == n
     assert prompts[0].id == "release-4096b-k0-v1"
     contexts = {(prompt.n_examples, prompt.example_set) for prompt in prompts}
     assert contexts == {(0, None), (8, 3), (8, 4), *((k, s) for k in (2, 4, 8, 16) for s in range(3))}
-
-
-def shown_texts(plan: Plan) -> list[str]:
-    return [example.text for part in plan.parts for example in part.examples if isinstance(example, LabelItem)]
+    # Further sets are asked only by their name.
+    assert {prompt.example_set for prompt in prompts if prompt.is_extra} == {3, 4}
 
 
 def test_a_set_shows_its_items_of_the_pool_in_order(dataset: Path) -> None:
-    pool = [one.text for one in made_items("two", "pool")]
+    pool = made_items("two", "pool")
     for k, number in ((2, 0), (2, 2), (8, 1), (8, 2), (4, 1)):
         plan = planned(dataset, "two", f"release-4096b-k{k}-set{number}-v1")
-        assert shown_texts(plan) == pool[k * number : k * (number + 1)]
+        assert [example for part in plan.parts for example in part.examples] == [*pool[k * number : k * (number + 1)]]
     with pytest.raises(ConfigError, match=r"shows examples 33 to 48 of split 'pool', of which config 'two' has 30"):
-        shown_texts(planned(dataset, "two", "release-4096b-k16-set2-v1"))
+        _ = [part.examples for part in planned(dataset, "two", "release-4096b-k16-set2-v1").parts]
 
 
 def test_a_shown_item_leaves_itself_out_and_nothing_else_changes(dataset: Path) -> None:
     plan = planned(dataset, "three", "release-4096b-k4-set1-v1")
     (part,) = plan.parts
-    pool = made_items("three", "pool")
+    n_left_out = 0
     for (split, one), (request,), facts in zip(part.items, part.requests, part.facts, strict=True):
         assert isinstance(one, LabelItem)
-        examples = list(pool[4:8])
-        is_shown = split == "pool" and one in examples
-        if is_shown:
-            assert facts.groups["shown_place"] == str(examples.index(one))
-            examples.remove(one)
-        else:
-            assert "shown_place" not in facts.groups
-        found = filled(one, plan.prompt, examples)
-        assert request.prompt == found.text
-        assert found.n_shown == (3 if is_shown else 4)
-    assert sum("shown_place" in facts.groups for facts in part.facts) == 4
+        examples = list(made_items("three", "pool")[4:8])
+        place = examples.index(one) if split == "pool" and one in examples else None
+        assert facts.groups.get("shown_place") == (None if place is None else str(place))
+        if place is not None:
+            n_left_out += 1
+            del examples[place]
+        assert request.prompt == filled(one, plan.prompt, examples).text
+        assert json.loads(facts.groups["shown_labels"]) == [example.target for example in examples]
+    assert n_left_out == 4
 
 
 def choice(dataset: Path, *prompts: str, contexts: str | None = None, configs: Sequence[str] = ("two",)) -> list[str]:
@@ -263,37 +251,141 @@ def choice(dataset: Path, *prompts: str, contexts: str | None = None, configs: S
     return [plan.prompt.id for plan in study.usual_plans]
 
 
-def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path, tmp_path: Path) -> None:
-    sets = [f"release-4096b-k8-set{number}-v1" for number in range(3)]
-    assert choice(dataset) == ["release-4096b-k0-v1", *sets]
-    assert choice(dataset, contexts="8") == sets
-    assert choice(made_dataset(tmp_path / "short", items=short_items), contexts="0, 8-frequent5") == [
-        "release-4096b-k0-v1",
-        *(f"release-4096b-k8-frequent5-set{number}-v1" for number in range(3)),
-    ]
-    assert choice(dataset, contexts="8,0,8") == ["release-4096b-k0-v1", *sets]
+def sets(start: str, numbers: Sequence[int] = range(3)) -> list[str]:
+    return [f"{start}-set{number}-v1" for number in numbers]
+
+
+def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path, short: Path) -> None:
+    of_eight, none = sets("release-4096b-k8"), "release-4096b-k0-v1"
+    assert choice(dataset) == choice(dataset, contexts="8,0,8") == [none, *of_eight]
+    assert choice(dataset, contexts="8") == of_eight
+    assert choice(short, contexts="8-more") == sets("release-4096b-k8", (3, 4))
+    assert choice(short, contexts="0, 8-frequent5") == [none, *sets("release-4096b-k8-frequent5")]
     assert choice(dataset, "paper-1024b", contexts="0") == ["paper-1024b-k0-v1"]
     assert choice(dataset, "paper-1024b-k2-set1-v1") == ["paper-1024b-k2-set1-v1"]
-    assert choice(dataset, "release-4096b", "release-1024b", contexts="0") == [
-        "release-4096b-k0-v1",
-        "release-1024b-k0-v1",
-    ]
-
-
-def test_wrong_contexts_are_refused_with_those_that_exist(dataset: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--contexts: .* '3'; have.*: 0, 2, 4, 8, 8-more, 16, 8-frequent4, "):
-        choice(dataset, contexts="0,3")
-    for wrong in ("", "eight", "0;8", "0,"):
-        with pytest.raises(ConfigError, match=r"has context '.*'; have, separated by commas: 0, 2"):
-            choice(dataset, contexts=wrong)
-    with pytest.raises(ConfigError, match=r"prompt 'nothing-v1' does not exist"):
-        choice(dataset, "nothing-v1")
-
-
-def test_contexts_beside_a_prompt_are_those_of_its_protocol(dataset: Path) -> None:
+    assert choice(dataset, "release-4096b", "release-1024b", contexts="0") == [none, "release-1024b-k0-v1"]
+    # Contexts beside a prompt are those of its protocol.
     assert choice(dataset, "paper-1024b-k2-set1-v1", contexts="0") == ["paper-1024b-k0-v1"]
-    assert choice(dataset, "release-1024b-k0-v1", contexts="2") == [
-        f"release-1024b-k2-set{number}-v1" for number in range(3)
-    ]
-    with pytest.raises(ConfigError, match=r"--prompt nothing-v1 is not used"):
-        choice(dataset, "paper-1024b-k0-v1", "nothing-v1", contexts="0")
+    assert choice(dataset, "release-1024b-k0-v1", contexts="2") == sets("release-1024b-k2")
+
+
+@pytest.mark.parametrize(
+    ("prompts", "contexts", "message"),
+    [
+        ((), "0,3", r"--contexts: .* '3'; have.*: 0, 2, 4, 8, 8-more, 16, 8-frequent4, "),
+        *(((), wrong, r"has context '.*'; have, separated by commas: 0, 2") for wrong in ("", "eight", "0;8", "0,")),
+        (("nothing-v1",), None, r"prompt 'nothing-v1' does not exist"),
+        (("paper-1024b-k0-v1", "nothing-v1"), "0", r"--prompt nothing-v1 is not used"),
+    ],
+)
+def test_wrong_contexts_are_refused_with_those_that_exist(
+    dataset: Path, prompts: tuple[str, ...], contexts: str | None, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        choice(dataset, *prompts, contexts=contexts)
+
+
+def chosen(pool: Sequence[LabelItem], n_frequent: int, number: int) -> list[str]:
+    return [one.item_id for one in examples_by_rule(pool, rule_of(n_frequent), N_BALANCED, number)]
+
+
+def with_targets(labels: str) -> list[LabelItem]:
+    """A pool of a task with the labels *yes* and *no*, spelt y and n."""
+    first, of = made_items("two", "pool")[0], {"y": "yes", "n": "no"}
+    return [replace(first, item_id=f"pool-{place}", target=of[one]) for place, one in enumerate(labels)]
+
+
+@pytest.mark.parametrize("number", range(N_SETS))
+@pytest.mark.parametrize("n_frequent", N_FREQUENT)
+@pytest.mark.parametrize("labels", ["yn" * 6 + "y" * 8, "nyn" * 8, "yn" * 8])
+def test_the_more_frequent_label_has_its_share_in_the_order_of_the_pool(
+    labels: str, n_frequent: int, number: int
+) -> None:
+    pool = with_targets(labels)
+    # Of labels that tie, the one that items offer first.
+    frequent = "n" if labels.count("n") > labels.count("y") else "y"
+    places = []
+    for is_frequent, wanted in ((True, n_frequent), (False, N_BALANCED - n_frequent)):
+        kind = [place for place, one in enumerate(labels) if (one == frequent) == is_frequent]
+        places += [kind[(wanted * number + step) % len(kind)] for step in range(wanted)]
+    assert chosen(pool, n_frequent, number) == [f"pool-{place}" for place in sorted(places)]
+    assert len({*places}) == N_BALANCED
+
+
+def test_the_first_sets_of_a_pool_by_hand() -> None:
+    pool = with_targets("ynnynnnynnnyynnn")  # 5 with yes and 11 with no
+    # Set 1 begins at the ninth "no" of 11 and goes on with the first.
+    for n_frequent, number, places in (
+        (5, 0, (0, 1, 2, 3, 4, 5, 6, 7)),
+        (8, 0, (1, 2, 4, 5, 6, 8, 9, 10)),
+        (8, 1, (1, 2, 4, 5, 6, 13, 14, 15)),
+    ):
+        assert chosen(pool, n_frequent, number) == [f"pool-{place}" for place in places]
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        ("y" * 8 + "n" * 4, None),
+        ("y" * 9 + "n" * 3, "3 items with the rarer label to show"),
+        ("y" * 7 + "n" * 7, "7 items with the more frequent label to show"),
+        ("y" * 64, "0 items with the rarer label to show"),
+        ("", "0 labels"),
+    ],
+)
+def test_a_pool_must_have_enough_of_both_labels_for_every_share(labels: str, why: str | None) -> None:
+    assert why_no_examples(with_targets(labels)) == why
+    assert why_no_examples(made_items("three", "pool")) == "3 labels"
+
+
+@pytest.mark.parametrize("max_bytes", [400, 440, 480, 520, 560, 600])
+def test_examples_that_do_not_all_fit_have_another_share_and_are_left_out(max_bytes: int) -> None:
+    pool = [replace(one, text=f"{one.text} {'a' * place}") for place, one in enumerate(with_targets("ynn" * 8))]
+    prompt = replace(TASK.prompts[SHARE], max_prompt_bytes=max_bytes)
+    # Inputs get longer along the pool of 24, of which the last two may get fewer examples.
+    fewest = min(
+        filled(pool[20], prompt, examples_by_rule(pool, rule_of(n_frequent), N_BALANCED, number)).n_shown
+        for n_frequent in N_FREQUENT
+        for number in range(N_SETS)
+    )
+    why = None if fewest == N_BALANCED else f"8 examples do not fit into {max_bytes} bytes"
+    assert TASK.why_no_examples(pool, prompt) == why
+
+
+def of_contexts(dataset: Path, contexts: str, configs: tuple[str, ...] = ()) -> Sequence[Plan]:
+    return Study(datasets=(dataset,), contexts=tuple(contexts.split(",")), configs=configs).usual_plans
+
+
+def test_a_suite_is_asked_without_the_parts_that_lack_examples_and_says_so(
+    short: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    manifest = read_manifest(short)
+    whole, *shares = of_contexts(short, "0,8-frequent4,8-frequent8")
+    assert [part.config for part in whole.parts] == ["two", "three", "letters", "six"]
+    assert len(shares) == 2 * N_SETS
+    of_two = select(short, manifest, "tasks", parts=("two",), limit=100, support=TASK.support_splits)
+    for plan in shares:
+        signature = plan.signature
+        found = (signature.parts, signature.items_sha256, signature.n_items)
+        assert found == (("two",), of_two.items_sha256, of_two.n_items)
+    said = capfd.readouterr().err
+    assert said.count("left out with 8-frequent4 examples: three (3 labels); letters (4 labels); six (6 labels)") == 1
+    with pytest.raises(NoExamplesError, match=r"has no examples to show: three \(3 labels\); take another"):
+        of_contexts(short, "8-frequent4", configs=("three",))
+    with pytest.raises(ConfigError, match=r"three \(3 labels\)"):
+        _ = Plan(select(short, manifest, "three"), TASK, TASK.prompts[SHARE]).signature
+    made = key_of_dataset(short, manifest, config="tasks", task="classification", prompt=SHARE)
+    assert [part.config for part in made.key.parts] == ["two"]
+    (plan,) = [one for one in of_contexts(short, "8-frequent6") if one.prompt.id == SHARE]
+    assert made.key.signature.items_sha256 == plan.signature.items_sha256
+
+
+def test_other_shares_are_other_prompts_and_examples_whose_labels_records_tell(short: Path) -> None:
+    plans = [planned(short, "two", f"release-4096b-k8-{rule_of(number)}-set1-v1") for number in N_FREQUENT]
+    assert len({plan.signature.prompt_sha256 for plan in plans}) == len(N_FREQUENT)
+    assert len({plan.signature.examples_sha256 for plan in plans}) == len(N_FREQUENT)
+    for n_frequent, plan in zip(N_FREQUENT, plans, strict=True):
+        (part,) = plan.parts
+        labels = [json.loads(facts.groups["shown_labels"]) for facts in part.facts]
+        assert [len(of_item) for of_item in labels].count(N_BALANCED - 1) == N_BALANCED, "shown items are left out"
+        assert {of_item.count("yes") for of_item in labels if len(of_item) == N_BALANCED} == {n_frequent}

@@ -169,20 +169,6 @@ def test_metrics_are_those_that_plain_loops_find_and_the_others_say_why_not(worl
         assert not (folder / "corrections.json").exists()
 
 
-def test_the_accuracy_is_what_the_server_meant(world: World) -> None:
-    for prompt, folder in results(world.runs).items():
-        shares = []
-        for config in CONFIGS:
-            asked = [
-                pair
-                for (split, name), pair in world.said[prompt].items()
-                if split == "test" and name.startswith(config + "-")
-            ]
-            read = [(item.target, one.label) for item, one in asked if one.label is not None]
-            shares.append(sum(target == label for target, label in read) / len(read))
-        assert metrics(folder)["accuracy"]["value"] == pytest.approx(sum(shares) / len(shares))
-
-
 def test_results_in_words_are_verified(world: World, tmp_path: Path) -> None:
     datasets = world.dataset.parent
     said = output_of("-m", "leaderboard", "verify", world.runs, "--datasets", datasets, "--keys", tmp_path, status=2)

@@ -107,13 +107,6 @@ def test_equal_models_are_seldom_told_apart(n_models: int) -> None:
     assert 0.02 <= np.mean(told_apart) <= 0.05 + 2 * 0.007
 
 
-@pytest.mark.slow
-def test_a_better_model_is_told_apart_although_tasks_differ_by_far_more() -> None:
-    rng = np.random.default_rng(8)
-    found = [separable_pairs(rng, 279, 2, lead=0.03) for _ in range(200)]
-    assert np.mean(found) > 0.95
-
-
 def test_a_part_without_a_value_is_left_out_and_counted() -> None:
     table = MeasureTable.of({"accuracy": np.array([0.5, np.nan, 1.0])})
     metric = ACCURACY.compute(TableSource(table), {})
