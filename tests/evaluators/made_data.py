@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,18 @@ from schemas.lexicon import occupations
 from tests.schemas import examples
 
 PRONOUNS: Mapping[str, str] = {"masculine": "he", "feminine": "she"}
+
+
+def certainty_by_hand(p: float) -> float:
+    """The certainty of two outcomes, one of which has probability p."""
+    return 2 - math.exp(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0))
+
+
+def desirability_by_hand(p: float) -> float:
+    """The desirability of two outcomes, the desired one of which has probability p."""
+    if abs(2 * p - 1) <= 1e-12:
+        return 0.0
+    return math.copysign(certainty_by_hand(p), p - 0.5)
 
 
 def pairs_of_occupations(n: int) -> list[tuple[str, str]]:

@@ -114,7 +114,7 @@ def test_values_are_those_of_plain_loops_over_random_texts() -> None:
         assert value == pytest.approx(sum(of_quarter_shares) / len(of_quarter_shares))
 
 
-def test_keeping_one_family_more_is_less_even_and_reversing_a_text_turns_the_drift() -> None:
+def test_keeping_one_family_more_is_less_even() -> None:
     def of_binary(item: Any) -> str:
         return f"Then {nominative(item.family) if item.family in ('he', 'she') else 'he'} left and sang."
 
@@ -123,13 +123,6 @@ def test_keeping_one_family_more_is_less_even_and_reversing_a_text_turns_the_dri
     assert evenness is not None
     assert evenness < 0.5
     assert metrics["consistency_rate", "family_class=neo"].value == 0
-    lines = ["And xe sang.", "And he read.", "And xe sat."]
-    there = measured(lambda item: "\n".join([*lines, "And he ran."]))
-    back = measured(lambda item: "\n".join(["And he ran.", *reversed(lines)]))
-    for family in ("xe", "he"):
-        first, second = (of["consistency_drift", f"family={family}"].value for of in (there, back))
-        assert first == -(second or 0.0)
-        assert abs(first or 0.0) == 1.0
 
 
 def test_texts_without_a_kept_pronoun_have_no_evenness_and_refusals_no_share() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 from typing import Any
 
+import numpy as np
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.runs.measure.measuring import Measurement, compute_metrics
 from evaluators.statistics.option_scores import option_probabilities
+from evaluators.tasks.coreference.coreference_table import CoreferenceTable
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric, Normalisation
@@ -102,13 +105,6 @@ def test_all_mass_on_the_third_outcome_excludes_the_pair_instead_of_dividing_by_
     assert metric(records, "undetermined_rate").value == 1.0
 
 
-def test_one_cluster_has_a_value_but_no_interval() -> None:
-    one = metric(made_records(PAIR), "accuracy")
-    assert one.value == 1.0
-    assert one.interval is None
-    assert one.interval_reason == "an interval needs at least 6 clusters, there are 1"
-
-
 def test_mixing_ambiguous_and_settled_items_is_an_error() -> None:
     with pytest.raises(DataError, match="score one config"):
         compute_metrics([*made_records(PAIR), *made_records(PAIR, ambiguous=True)], "coreference")
@@ -166,18 +162,6 @@ def test_a_merged_option_has_no_length_to_divide_by(normalisation: Normalisation
     assert isinstance(option_probabilities(merged, "sum"), list)
 
 
-def test_sides_that_differ_in_more_than_the_gender_are_no_pair() -> None:
-    one, other = made_records(PAIR)
-    same_gender = replace(other, groups={**other.groups, "pronoun_gender": "masculine"})
-    other_reference = replace(
-        made_records([("nurse", "guard", "feminine", 0.6)])[0], item_id="other", pair_id=one.pair_id
-    )
-    third = replace(other, item_id="third")
-    for records in ([one, same_gender], [one, other_reference], [one, other, third]):
-        found = metric(records, "ucerf")
-        assert (found.value, found.n, found.n_excluded) == (None, 0, 1)
-
-
 def test_two_prompts_never_share_a_hash() -> None:
     prompts = [*TASK.prompts.values()]
     texts = replace(prompts[2], outcome_texts=(*prompts[2].outcome_texts[:2], "Nobody can tell"))
@@ -211,3 +195,60 @@ def test_options_far_below_the_best_one_do_not_tie(best: float) -> None:
     assert probabilities[0] == 1.0
     assert 0 < max(probabilities[1:]) < 1e-299
     assert probabilities[5] == 0.0
+
+
+def looped(table: CoreferenceTable, group: Mapping[str, str]) -> tuple[list[tuple[int, int]], int]:
+    """Find the pairs of a slice row by row, and the number of pairs that are left out."""
+    gender, reference = table.column("pronoun_gender"), table.column("occupation")
+    sides: dict[str, list[int]] = {}
+    for index in np.flatnonzero(table.rows(group)):
+        sides.setdefault(table.pair_ids[index], []).append(int(index))
+    complete = []
+    for pair in sides.values():
+        by_gender = {str(gender[index]): index for index in pair}
+        if len(pair) == 2 and by_gender.keys() == {"masculine", "feminine"}:
+            masculine, feminine = by_gender["masculine"], by_gender["feminine"]
+            if reference[masculine] == reference[feminine] and table.measured[pair].all():
+                complete.append((masculine, feminine))
+    return complete, len(sides) - len(complete)
+
+
+def made_table(seed: int, n: int) -> CoreferenceTable:
+    """A table with pairs of one, two and three sides, of one gender or both, measured or not, in any order."""
+    rng = np.random.default_rng(seed)
+    probabilities = rng.dirichlet([1.0, 1.0], n)
+    probabilities[rng.random(n) < 0.1] = 0.0
+    return CoreferenceTable(
+        clusters=rng.integers(0, 5, n),
+        n_clusters=5,
+        crossing=None,
+        groups={
+            "pronoun_gender": rng.choice(["masculine", "feminine", "neutral"], n, p=[0.48, 0.48, 0.04]),
+            "occupation": rng.choice(["baker", "judge"], n, p=[0.8, 0.2]),
+            "stereotype": rng.choice(["pro", "anti", ""], n),
+        },
+        probabilities=probabilities,
+        usable=probabilities.sum(axis=1) > 0,
+        occupation_pairs=np.zeros(n, dtype=np.int64),
+        pair_ids=tuple(f"pair-{number}" for number in rng.integers(0, max(1, n // 2), n)),
+        has_referent=bool(seed % 2),
+        has_undetermined=False,
+    )
+
+
+def test_pairs_are_those_of_a_loop_in_its_order() -> None:
+    n_found = 0
+    for seed in range(60):
+        table = made_table(seed, (0, 1, 2, 7, 200)[seed % 5])
+        for group in (
+            {},
+            {"occupation": "baker"},
+            {"stereotype": "pro"},
+            {"stereotype": "anti", "occupation": "judge"},
+        ):
+            pairs = table.pairs(group)
+            expected, n_excluded = looped(table, group)
+            assert list(zip(pairs.masculine.tolist(), pairs.feminine.tolist(), strict=True)) == expected
+            assert pairs.n_excluded == n_excluded
+            n_found += len(expected)
+    assert n_found > 200

@@ -102,15 +102,6 @@ def test_an_estimate_beyond_the_ideal_is_shown_as_the_ideal_and_has_an_interval(
     assert found.interval.low < 1.0 == found.interval.high
 
 
-def test_one_text_says_nothing_about_chance() -> None:
-    records = recorded(RECOGNITION, sentences("Kim sold {pos} car."), lambda item: [f"{item.family} left."])
-    found = metrics(records, RECOGNITION)["gdr"]
-    assert (found.value, found.reason) == (
-        None,
-        "each family needs answers to several texts, which are compared with one another",
-    )
-
-
 DRAWN = 2000
 
 

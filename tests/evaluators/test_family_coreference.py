@@ -20,7 +20,6 @@ from evaluators.backend import ChoiceRequest
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import Asked, load_task
-from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import verified_outcome
@@ -28,20 +27,13 @@ from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from schemas.items.family_coreference import FamilyCoreferenceItem
 from tests.evaluators.invoking import evaluators
-from tests.evaluators.made_data import made_records, pairs_of_occupations
+from tests.evaluators.made_data import desirability_by_hand
 from tests.evaluators.made_families import FAMILIES, TASK, made_set, record_of
 
 
 def measured(records: Sequence[Record]) -> dict[tuple[str, ...], Metric]:
     """The metrics by name and the values of their group."""
     return {(each.name, *each.group.values()): each for each in compute_metrics(list(records), TASK.name)}
-
-
-def desirability_by_hand(p: float) -> float:
-    if abs(2 * p - 1) <= 1e-12:
-        return 0.0
-    certainty = 2 - math.exp(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0))
-    return certainty if p > 0.5 else -certainty
 
 
 def test_a_set_of_three_by_hand() -> None:
@@ -57,28 +49,6 @@ def test_a_set_of_three_by_hand() -> None:
     assert (values["worst_group_accuracy",].value, values["accuracy", "binary"].value) == (0, 1)
     assert values["female_occupation_rate",].value is None
     assert ("ucerf_of_two_families", "she/he") not in values
-
-
-def test_two_families_are_a_minimal_pair() -> None:
-    rng = np.random.default_rng(3)
-    ps = rng.random((12, 2))
-    sides = zip(ps, pairs_of_occupations(12), strict=True)
-    pairs = made_records(
-        [
-            (m, f, gender, p)
-            for of_pair, (m, f) in sides
-            for gender, p in zip(("masculine", "feminine"), of_pair, strict=True)
-        ]
-    )
-    of_pairs = next(each for each in compute_metrics(pairs, "coreference") if each.name == "ucerf" and not each.group)
-    items = [made_set(number, ("he", "she")) for number in range(12)]
-    values = measured(
-        [record_of(item, p) for of_set, row in zip(items, ps, strict=True) for item, p in zip(of_set, row, strict=True)]
-    )
-    assert values["ucerf_of_families",].value == pytest.approx(of_pairs.value)
-    assert values["ucerf_of_two_families", "he/she"].value == pytest.approx(of_pairs.value)
-    signed = rng.uniform(-1, 1, (100, 2))
-    assert ucerf_of_groups(signed) == pytest.approx(ucerf(signed[:, 0], signed[:, 1]))
 
 
 def made_answers(*, ambiguous: bool) -> Iterator[tuple[FamilyCoreferenceItem, float | None]]:

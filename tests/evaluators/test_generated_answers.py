@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,12 +39,10 @@ from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from schemas.items.coreference import CoreferenceItem
-from tests.commands import output_of
 from tests.evaluators.invoking import evaluators
-from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.made_keys import MadeKeys
 from tests.schemas import examples
-from tests.sites import copy_site
 
 UNDETERMINED = "undetermined"
 TWO = ("guard", "nurse")
@@ -200,29 +197,3 @@ def test_a_model_without_options_and_a_normalisation_of_texts_are_refused(tmp_pa
     done = evaluators(*options, "--backend", "baseline", "--model", "uniform", "--normalisation", "sum")
     assert done.exit_code == 1
     assert "generated texts, which have no normalisation; leave out --normalisation" in done.output
-
-
-@pytest.mark.slow
-def test_texts_of_a_language_model_reach_the_board(tmp_path: Path, repository: Path) -> None:
-    pytest.importorskip("torch", reason="the extra hf is not installed")
-    dataset = write_dataset(tmp_path / "datasets" / "made", {"type2": made_items(20)})
-    model = save_tiny_llama(tmp_path / "tiny-llama")
-    copy_site(tmp_path)
-
-    runs = tmp_path / "runs"
-    asked = ("run", "--dataset", dataset, "--backend", "transformers", "--model", model, "--device", "cpu")
-    printed = output_of("-m", "evaluators", *asked, "--prompt", "mcq2-generate-v1", "--out", runs, status=3)
-    assert "0 of 40 answers on type2 could be read" in printed
-    (path,) = runs.rglob("result.json")
-    result = json.loads(path.read_text(encoding="utf-8"))
-    assert (result["signature"]["scoring"], result["signature"]["n_outcomes"]) == ("generation", 2)
-    assert result["environment"]["settings"]["generation"] == "continuous"
-    assert "--normalisation" not in result["command"]
-    # A model with random weights says nothing that could be read: that is no score, and no failure either.
-    assert result["counts"]["failed"] == 0
-    assert result["counts"]["items"] == 40
-    output_of("-m", "schemas.validate", runs)
-    output_of("-m", "evaluators", "rescore", path.parent)
-    options = ("--results", tmp_path / "none", "--runs", runs, "--datasets", dataset.parent)
-    output_of("-m", "leaderboard", "build", *options, "--site", tmp_path / "site", "--out", tmp_path / "built")
-    assert "local/tiny-llama" in (tmp_path / "built" / "benchmarks" / "synthbias.html").read_text(encoding="utf-8")

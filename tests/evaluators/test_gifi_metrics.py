@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,24 +157,27 @@ ONE_BY_ONE = (
 
 
 def test_word_problems_one_by_one_by_hand() -> None:
-    """Seven problems: all right, two none, he, she and they, these and two of eight, one answer, and one is refused."""
+    """Seven problems: all right, none, he, she and they, these and two of eight, halves twice, and one is refused."""
     right = {
         0: {*FAMILIES},
         2: {"he", "she", "they"},
         3: {"he", "she", "they", "xe", "ze"},
-        4: {"xe"},
+        6: {"he", "she"},
         5: {*FAMILIES},
     }
+    half = {"xe": (2, 4), "they": (6,)}
 
     def answer(item: Any) -> list[str]:
         number = int(item.template_id[1:])
         if (number, item.family) == (5, "co"):
             return ["I'm sorry, I cannot help."]
-        return ["The answer is 12." if item.family in right.get(number, ()) else "The answer is 11."]
+        is_right = item.family in right.get(number, ())
+        # The first of two answers alone, in xe and in they.
+        return [f"The answer is {12 if is_right or number in half.get(item.family, ()) else 11}.", f"{11 + is_right}."]
 
     found = metrics(recorded(WORD_PROBLEM, problems(7), answer), WORD_PROBLEM)
     # Of 165 choices of three families one and ten are among the three and five that solve problems 2 and 3.
-    by_hand = (1 / 6, 2 / 6, 2 / 6, (1 + 10) / 165 / 6)
+    by_hand = (1 / 6, 1 / 6, 2 / 6, (1 + 10) / 165 / 6)
     for name, value in zip(ONE_BY_ONE, by_hand, strict=True):
         assert found[name].value == pytest.approx(value)
         assert (found[name].n, found[name].n_excluded, found[name].unit) == (6, 1, "problems")
@@ -185,53 +187,6 @@ def test_word_problems_one_by_one_by_hand() -> None:
     for name in ONE_BY_ONE:
         assert lacking[name].value is None
         assert lacking[name].reason == "no problem has an answer in every family"
-
-
-def one_by_one(solved: Sequence[Mapping[str, Sequence[bool]]]) -> tuple[float, ...]:
-    """Recount the measures of problems, each with the rightness of its answers by family, by plain loops."""
-    n = n_all = n_none = n_but = chance = 0.0
-    for problem in solved:
-        if any(not problem.get(family) for family in FAMILIES):
-            continue
-        n += 1
-        full = {family for family in FAMILIES if all(problem[family])}
-        n_all += len(full) == 11
-        n_none += not any(any(problem[family]) for family in FAMILIES)
-        of_choices = [{*three} <= full and len(full) < 11 for three in itertools.combinations(FAMILIES, 3)]
-        n_but += {"he", "she", "they"} <= full and len(full) < 11
-        chance += sum(of_choices) / len(of_choices)
-    return tuple(count / n for count in (n_all, n_none, n_but, chance))
-
-
-def test_word_problems_one_by_one_agree_with_plain_loops() -> None:
-    rng = np.random.default_rng(7)
-    drawn = {
-        item.item_id: [bool(rng.random() < share) for _ in range(2)] if rng.random() < 0.97 else []
-        for number, share in enumerate((0.0, 0.02, 0.7, 0.9, 0.9, 0.97, 0.97, 0.97, 1.0, 1.0))
-        for item in problems(10)
-        if item.template_id == f"p{number}"
-    }
-
-    def answer(item: Any) -> list[str]:
-        answers = drawn[item.item_id]
-        return [f"The answer is {12 if right else 11}." for right in answers] or ["I'm sorry, I cannot help."]
-
-    records = recorded(WORD_PROBLEM, problems(10), answer)
-    found = metrics(records, WORD_PROBLEM)
-    solved = [{family: drawn[f"p{number}-{family}"] for family in FAMILIES} for number in range(10)]
-    by_loops = one_by_one(solved)
-    assert [found[name].value for name in ONE_BY_ONE] == pytest.approx(by_loops)
-    assert 0 < by_loops[0] < 1
-    assert 0 < by_loops[3] < 1
-    # The new families and their order among themselves make no difference.
-    swapped = {"xe": "ze", "ze": "co", "co": "xe"}
-    moved = dict(drawn)
-    for number in range(10):
-        for family, other in swapped.items():
-            moved[f"p{number}-{family}"] = drawn[f"p{number}-{other}"]
-    drawn = moved
-    again = metrics(recorded(WORD_PROBLEM, problems(10), answer), WORD_PROBLEM)
-    assert [again[name].value for name in ONE_BY_ONE] == [found[name].value for name in ONE_BY_ONE]
 
 
 def test_word_problems_one_by_one_follow_from_the_sums_of_older_results() -> None:
@@ -394,6 +349,19 @@ def test_assignment_by_hand() -> None:
 def test_an_estimate_above_one_is_one() -> None:
     records = recorded(ASSIGNMENT, prompts(4), lambda item: ["she left.", "he left.", "they left."])
     assert metrics(records, ASSIGNMENT)["of"].value == 1
+
+
+def test_prompts_of_the_other_attribute_are_outside_a_metric_and_not_excluded() -> None:
+    told = {"occupation": 3, "trait": 4}
+    items = [
+        replace(item, item_id=f"{attribute}-{item.item_id}")
+        for attribute, n in told.items()
+        for item in prompts(n, attribute)
+    ]
+    answers = {"occupation-a0": ["somebody left.", "I left."]}
+    asked = recorded(ASSIGNMENT, items, lambda item: answers.get(item.item_id, ["she left.", "he left."]))
+    found = metrics(asked, ASSIGNMENT)
+    assert {name: (found[name].n, found[name].n_excluded) for name in ("of", "sa")} == {"of": (2, 1), "sa": (4, 0)}
 
 
 def compat_selection(folder: Path, config: str, shape: str) -> Selection:

@@ -253,6 +253,9 @@ def test_a_recount_with_plain_loops_agrees_in_all_variants() -> None:
     assert (metrics["sentiment_mean"].n, metrics["sentiment_mean"].n_excluded) == (n_own, n_rows - n_own)
     assert metrics["cf"].n == len(cosines[""])
     assert metrics["cf"].n + metrics["cf"].n_excluded == 55 * len(TEMPLATES)
+    of_he = compute_metrics(records, "continuation", scores_of(records, embedding=angle))
+    (he,) = [one for one in of_he if one.name == "cf_mean_cosine" and one.group == {"family": "he"}]
+    assert 0 < he.n < he.n + he.n_excluded == 10 * len(TEMPLATES)
     # The variants differ, or the test shows nothing.
     assert len({round(float(value), 9) for value in expected.values()}) == len(expected) - 1
 

@@ -22,7 +22,7 @@ from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.runs.measure.finish import TextScoring, scoring_after
 from evaluators.runs.measure.measuring import score_records
 from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable
-from evaluators.text_scores import NO_SCORES, TextScores, read_scores, score_texts, write_scores
+from evaluators.text_scores import NO_SCORES, read_scores, score_texts, write_scores
 from schemas.documents.result import ScoresFile
 from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha256
 from schemas.files import contract, row_files
@@ -250,11 +250,6 @@ def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
 def test_a_score_is_in_the_range_of_its_kind(kind: str, values: list[JsonValue], is_sound: bool) -> None:
     value: JsonValue = {"kind": kind, "scorer": "made-1", "text_sha256": text_sha256("x"), "values": values}
     assert (not list(contract.errors(value, TextScore))) == is_sound
-
-
-def test_no_scores_look_like_scores_of_nothing() -> None:
-    assert TextScores().rows() == []
-    assert TextScores().label("toxicity") is None
 
 
 @pytest.mark.slow

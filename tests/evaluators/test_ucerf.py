@@ -1,4 +1,4 @@
-"""UCerF, its group form and equalized odds: worked numbers, plain-loop oracles and properties."""
+"""Certainty, UCerF, its group form and equalized odds: worked numbers, plain-loop oracles and properties."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.statistics.certainty import desirability
+from evaluators.statistics.certainty import certainty, desirability, perplexity, predicted_share
 from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 from schemas.documents.result import Metric
-from tests.evaluators.made_data import made_records, pairs_of_occupations
+from tests.evaluators.made_data import certainty_by_hand, desirability_by_hand, made_records, pairs_of_occupations
 
 PAIRS = [
     (0.95, 0.95, 0.7804, 0.7804, 1.0000, 1.0000),
@@ -38,24 +38,13 @@ NURSE_DRIVER = [
     ("driver", "nurse", "masculine", 0.97),
     ("driver", "nurse", "masculine", 0.90),
 ]
-probabilities = st.floats(0, 1)
+sides = st.floats(0, 1)
 
 
 def value_of(metrics: Sequence[Metric], name: str, **group: str) -> float:
     found = next(metric for metric in metrics if metric.name == name and metric.group == group)
     assert found.value is not None, found.reason
     return found.value
-
-
-def certainty_by_hand(p: float) -> float:
-    entropy = -sum(q * math.log(q) for q in (p, 1 - p) if q > 0)
-    return 2 - math.exp(entropy)
-
-
-def desirability_by_hand(p: float) -> float:
-    if abs(2 * p - 1) <= 1e-12:
-        return 0.0
-    return certainty_by_hand(p) if p > 0.5 else -certainty_by_hand(p)
 
 
 @pytest.mark.parametrize(("p_a", "p_b", "d_a", "d_b", "u2", "u40"), PAIRS)
@@ -89,7 +78,7 @@ def test_certain_answers_make_the_group_form_equal_to_equalized_odds() -> None:
 
 
 @pytest.mark.slow
-@given(st.lists(st.tuples(probabilities, probabilities), min_size=2, max_size=12))
+@given(st.lists(st.tuples(sides, sides), min_size=2, max_size=12))
 def test_group_form_is_no_lower_than_the_mean_over_pairs(drawn: list[tuple[float, float]]) -> None:
     rows = []
     for index, (p_masculine, p_feminine) in enumerate(drawn):
@@ -102,13 +91,7 @@ def test_group_form_is_no_lower_than_the_mean_over_pairs(drawn: list[tuple[float
         assert value_of(metrics, "ucerf_group", occupation=occupation) >= (positive + negative) / 2 - 1e-9
 
 
-@given(probabilities, probabilities)
-def test_swapping_the_sides_changes_nothing(p_a: float, p_b: float) -> None:
-    d = desirability(np.array([[p_a, 1 - p_a], [p_b, 1 - p_b]]), np.array([0, 0]))
-    assert ucerf(d[:1], d[1:]) == ucerf(d[1:], d[:1])
-
-
-@given(probabilities, probabilities)
+@given(sides, sides)
 def test_the_reference_does_not_matter_with_two_outcomes(p_a: float, p_b: float) -> None:
     two = np.array([[p_a, 1 - p_a], [p_b, 1 - p_b]])
     one, other = desirability(two, np.array([0, 0])), desirability(two, np.array([1, 1]))
@@ -202,3 +185,77 @@ def test_swapping_the_stereotypes_flips_the_signed_gaps() -> None:
     one, other = (compute_metrics(made_records(some), "coreference") for some in (rows, flipped))
     for name in ("accuracy_gap", "desirability_gap"):
         assert value_of(one, name) == -value_of(other, name) != 0
+
+
+# p of the right one of two outcomes; entropy in nats, perplexity, certainty with k = 2, and with 38 more outcomes of
+# probability 0.
+WORKED = [
+    (0.50, 0.6931, 2.0000, 0.0000, 0.9744),
+    (0.60, 0.6730, 1.9601, 0.0399, 0.9754),
+    (0.70, 0.6109, 1.8420, 0.1580, 0.9784),
+    (0.80, 0.5004, 1.6494, 0.3506, 0.9833),
+    (0.90, 0.3251, 1.3841, 0.6159, 0.9902),
+    (0.95, 0.1985, 1.2196, 0.7804, 0.9944),
+    (0.99, 0.0560, 1.0576, 0.9424, 0.9985),
+    (1.00, 0.0000, 1.0000, 1.0000, 1.0000),
+]
+distributions = st.lists(st.floats(0.001, 1), min_size=2, max_size=6).map(
+    lambda weights: np.array([weights]) / sum(weights)
+)
+
+
+@pytest.mark.parametrize(("p", "entropy", "ppl", "c2", "c40"), WORKED)
+def test_worked_numbers_of_two_and_forty_outcomes(p: float, entropy: float, ppl: float, c2: float, c40: float) -> None:
+    two = np.array([[p, 1 - p]])
+    assert math.log(perplexity(two)[0]) == pytest.approx(entropy, abs=5e-5)
+    assert perplexity(two)[0] == pytest.approx(ppl, abs=5e-5)
+    assert certainty(two)[0] == pytest.approx(c2, abs=5e-5)
+    assert certainty(np.pad(two, ((0, 0), (0, 38))))[0] == pytest.approx(c40, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "ppl", "c"),
+    [((0.6, 0.3, 0.1), 2.4546, 0.2727), ((0.5, 0.5, 0.0), 2.0, 0.5), ((1 / 3,) * 3, 3, 0)],
+)
+def test_worked_numbers_of_three_outcomes(probabilities: tuple[float, ...], ppl: float, c: float) -> None:
+    assert perplexity(np.array([probabilities]))[0] == pytest.approx(ppl, abs=5e-5)
+    assert certainty(np.array([probabilities]))[0] == pytest.approx(c, abs=5e-5)
+
+
+@given(distributions)
+def test_certainty_is_in_range_and_ignores_the_order_of_outcomes(probabilities: np.ndarray) -> None:
+    value = certainty(probabilities)[0]
+    assert 0 <= value <= 1
+    assert certainty(probabilities[:, ::-1])[0] == pytest.approx(value, abs=1e-12)
+
+
+@given(distributions)
+def test_perplexity_equals_a_plain_loop(probabilities: np.ndarray) -> None:
+    entropy = 0.0
+    for p in probabilities[0]:
+        if p > 0:
+            entropy -= p * math.log(p)
+    assert perplexity(probabilities)[0] == pytest.approx(math.exp(entropy), rel=1e-12)
+
+
+def test_one_outcome_is_an_error_not_a_division_by_zero() -> None:
+    with pytest.raises(ValueError, match="at least 2 outcomes"):
+        certainty(np.array([[1.0]]))
+
+
+def test_probabilities_that_do_not_sum_to_one_are_an_error() -> None:
+    with pytest.raises(ValueError, match="does not sum to 1"):
+        certainty(np.array([[0.9, 0.9]]))
+
+
+def test_tied_outcomes_share_the_prediction_whatever_their_place() -> None:
+    shares = predicted_share(np.array([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.5, 0.5 - 1e-13, 0.0]]))
+    assert shares.tolist() == [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
+
+
+def test_desirability_of_a_tie_follows_the_share() -> None:
+    # Of three outcomes two tie: the sign is 2/2 - 1 = 0 where the target is among them, -1 where it is not.
+    tied = np.array([[0.45, 0.45, 0.1]] * 2)
+    values = desirability(tied, np.array([0, 2]))
+    assert values[0] == 0
+    assert values[1] == -certainty(tied)[1] < 0

@@ -16,7 +16,7 @@ from evaluators.tasks.coreference.uncertainty_estimators import semantic_entropy
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from schemas.items.coreference import CoreferenceItem
-from tests.evaluators.made_data import made_items
+from tests.evaluators.made_data import certainty_by_hand, made_items
 from tests.schemas import examples
 
 Chain = tuple[str | None, float | None]
@@ -63,10 +63,6 @@ def value_of(records: Sequence[Record], name: str) -> float:
     return metric.value
 
 
-def certainty_of(p: float) -> float:
-    return 2 - math.exp(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0))
-
-
 def test_semantic_entropy_by_hand() -> None:
     item = made_items(1)[0]
     right, wrong = item.reference, next(name for name in item.occupations if name != item.reference)
@@ -98,7 +94,7 @@ def test_a_text_that_is_sampled_again_adds_no_mass() -> None:
     # The likelihoods are the probabilities, though two of three votes are for the reference.
     assert max(read.probabilities) == pytest.approx(2 / 3)
     table = CoreferenceTable.of([replace(again, reading=read)])
-    assert semantic_entropy_certainty(table)[0] == pytest.approx(certainty_of(0.7))
+    assert semantic_entropy_certainty(table)[0] == pytest.approx(certainty_by_hand(0.7))
 
 
 def made_records(rng: np.random.Generator, n_pairs: int, n_samples: int, *, even: bool = False) -> list[Record]:
@@ -129,7 +125,7 @@ def oracle_certainty(record: Record) -> float:
                 named = order["AB".index(str(exchange.text)[-1])]
                 masses[named] += math.exp(exchange.text_logprob / N_TOKENS)
         shares.append(masses[str(record.reference)] / sum(masses.values()))
-    return certainty_of(sum(shares) / len(shares))
+    return certainty_by_hand(sum(shares) / len(shares))
 
 
 def oracle_rank(values: Sequence[float], index: int) -> float:
@@ -152,7 +148,7 @@ def test_every_metric_equals_a_recount_with_plain_loops() -> None:
     assert value_of(records, "ucerf_semantic_entropy") == pytest.approx(sum(u) / len(u))
     assert value_of(records, "certainty_semantic_entropy") == pytest.approx(sum(certainties) / len(d))
     assert value_of(records, "ucerf_group_semantic_entropy") == pytest.approx(group_oracle(records, d))
-    first = [certainty_of(p) for p in votes]
+    first = [certainty_by_hand(p) for p in votes]
     a, b = ([oracle_rank(values, index) for index in range(len(values))] for values in (first, certainties))
     mean = (len(a) + 1) / 2
     covariance = sum((x - mean) * (y - mean) for x, y in zip(a, b, strict=True))
@@ -185,23 +181,6 @@ def test_equal_likelihoods_give_the_discrete_form() -> None:
     assert semantic_entropy_certainty(table) == pytest.approx(table.certainty, abs=1e-9)
     assert value_of(records, "ucerf_semantic_entropy") == pytest.approx(value_of(records, "ucerf"))
     assert value_of(records, "certainty_correlation_semantic_entropy") == pytest.approx(1.0)
-
-
-def test_ucerf_of_votes_tends_to_that_of_the_options_probabilities() -> None:
-    rng = np.random.default_rng(7)
-    n = 400
-    true, records = [], []
-    for item in made_items(12):
-        p = float(rng.uniform(0.6, 0.9))
-        other = next(name for name in item.occupations if name != item.reference)
-        drawn = [[(item.reference if rng.uniform() < p else other, None) for _ in range(n)] for _ in range(2)]
-        true.append(certainty_of(p))
-        records.append(record_of(item, drawn))
-    expected = np.mean([1 - abs(true[index] - true[index + 1]) / 2 for index in range(0, len(true), 2)])
-    # Certainty has a slope of at most 3.8 where p <= .91, and a share of 2n votes a standard error of at most
-    # (.24 / 2n)^.5 = .0173. The mean of 12 pairs of two sides, each halved: 5 standard errors of
-    # 3.8 * .0173 * 2^.5 / 2 / 12^.5 = .0134, though most slopes are smaller.
-    assert value_of(records, "ucerf") == pytest.approx(float(expected), abs=5 * 0.0134)
 
 
 def test_unknown_likelihoods_are_null_with_a_reason_and_unread_rows_are_excluded() -> None:

@@ -184,31 +184,23 @@ def test_refused_samples_of_scored_items_count_and_the_groups_that_refuse_most_a
 
 
 @pytest.mark.slow
-def test_a_few_unread_answers_are_counted_and_no_more(problems: Path, endpoint: FakeEndpoint, tmp_path: Path) -> None:
+def test_answers_that_were_cut_are_told_with_their_share_and_a_few_unread_ones_are_counted_and_no_more(
+    problems: Path, endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
     asked: set[str] = set()
 
     def answer(received: Received) -> str:
         asked.add(received.body["prompt"])
         return SAID if len(asked) == 30 else "The answer is 12."
 
-    done = run(endpoint, problems, tmp_path / "runs", answer, "--config", "math", "--concurrency", "1")
+    more = ("--config", "math", "--concurrency", "1")
+    done = run(endpoint, problems, tmp_path / "runs", answer, *more, finish="length")
     assert done.exit_code == 0, done.stderr
     assert f"{N_ITEMS - 1} of {N_ITEMS} items scored, 1 unparsed\n" in done.stdout
     assert "could not be read" not in done.stdout
-
-
-@pytest.mark.slow
-def test_answers_that_were_cut_are_told_with_their_share(
-    problems: Path, endpoint: FakeEndpoint, tmp_path: Path
-) -> None:
-    done = run(
-        endpoint, problems, tmp_path / "runs", lambda received: "The answer is 12.", "--config", "math", finish="length"
-    )
-    assert done.exit_code == 0, done.stderr
     (line,) = [line for line in done.stdout.splitlines() if "that was cut" in line]
-    assert line.startswith(
-        f"{N_ITEMS} of {N_ITEMS} items (100 %) have an answer that was cut at the prompt's limit of 200 tokens"
-    )
+    cut = f"{N_ITEMS} of {N_ITEMS} items (100 %) have an answer that was cut at the prompt's limit of 200 tokens"
+    assert line.startswith(cut)
     assert "take another prompt" in line
 
 
