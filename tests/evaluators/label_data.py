@@ -27,20 +27,8 @@ from tests.evaluators.made_draft import made_draft
 from tests.schemas import examples
 
 WORDS = (
-    "ash",
-    "birch",
-    "cedar",
-    "élan",
-    "fir",
-    "gum",
-    "hazel",
-    "larch",
-    "maple",
-    "oak",
-    "pine",
-    "rowan",
-    "teak",
-    "yew",
+    *("ash", "birch", "cedar", "élan", "fir", "gum", "hazel"),
+    *("larch", "maple", "oak", "pine", "rowan", "teak", "yew"),
 )
 PLACEHOLDERS = ("N/A", "", "[MASK]")
 N_RANDOM_WORDS = 5

@@ -86,23 +86,6 @@ def test_it_is_fitted_on_what_the_model_has_not_seen_of_pool_and_bias() -> None:
     assert not np.array_equal(weights(with_other_answers(records, fitted), trained), before)
 
 
-@pytest.mark.slow
-def test_the_mean_class_accuracy_never_falls_on_the_fitted_items(records: list[Record]) -> None:
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        answers = answers_of(records)
-        drawn = rng.dirichlet(np.ones(3), len(records)) * np.array([3.0, 1.0, 0.2])
-        answers = answers._replace(probabilities=drawn / drawn.sum(axis=1, keepdims=True))
-        rows = CALIBRATION.fitted_items(answers)
-        found = CALIBRATION.fit(answers)
-        assert isinstance(found, Correction)
-        means = []
-        for shares in (answers.probabilities, found.apply(answers)):
-            right = shares[rows].argmax(axis=1) == answers.targets[rows]
-            means.append(np.mean([right[answers.targets[rows] == label].mean() for label in range(3)]))
-        assert means[1] >= means[0]
-
-
 def test_a_label_that_is_preferred_gets_a_smaller_weight_and_the_test_profits() -> None:
     """The model adds to label a in each distribution: half of the b are called a until a weight undoes it."""
     made = []
@@ -151,6 +134,7 @@ def test_without_stored_weights_there_is_no_value_where_nothing_may_be_fitted(re
         ({"version": "0.9"}, "no correction gini 1.0 of config three is stored, though others are"),
         ({"config": "two"}, "no correction gini 1.0 of config three is stored, though others are"),
         ({"n_items": 7}, "says that it is fitted on 7 items, and there are 32"),
+        ({"labels": ("one", "other", "third")}, "gini of config three is for labels one, other, third, and the items "),
         ({"reason": "I say so", "labels": (), "weights": ()}, "'I say so', and weights can be fitted"),
     ],
 )
@@ -185,13 +169,6 @@ def accuracies(shares: FloatArray, targets: IntArray) -> list[float]:
     """The accuracy of each of two labels, with ties shared."""
     credits = predicted_share(shares)[np.arange(len(targets)), targets]
     return [float(credits[targets == label].mean()) for label in (0, 1)]
-
-
-def test_stored_weights_of_other_labels_are_refused(records: list[Record]) -> None:
-    _, (told,) = stored(records, NO_INPUTS)
-    strange = replace(told, labels=("one", "other", "third"))
-    with pytest.raises(DataError, match=r"gini of config three is for labels one, other, third, and the items offer "):
-        stored(records, MetricInputs(corrections=(strange,), may_fit=False))
 
 
 def test_with_one_label_beside_the_test_there_is_a_reason() -> None:
