@@ -33,12 +33,7 @@ class ShowsExamples(Task):
         return {}
 
     def chosen_examples(self, pool: Sequence[Any], prompt: Prompt) -> Sequence[Any]:
-        """Return the examples that a prompt's rule chooses, in order; fewer if there are not enough of a kind.
-
-        Args:
-            pool: The items of the split that examples come from, in order.
-            prompt: A prompt with a rule.
-        """
+        """Return the examples that a prompt's rule chooses, in order; fewer if there are not enough of a kind."""
         raise ConfigError(
             f"prompt '{prompt.id}' has its examples chosen by rule '{prompt.example_rule}', and task '{self.name}' "
             "defines no chosen_examples; take another prompt"
@@ -157,12 +152,7 @@ class ReportsLabels(Task):
         """Return the text that all items of a part share, such as the instruction, given any of them."""
 
     def class_report(self, records: RecordColumns, inputs: MetricInputs) -> ClassReport | None:
-        """Return how often the model is right in each class of one config; None if the task knows no such classes.
-
-        Args:
-            records: All records of the config.
-            inputs: The stored corrections.
-        """
+        """Return how often the model is right in each class of one config; None if the task knows no such classes."""
         return None
 
 

@@ -219,12 +219,7 @@ def variance_of(first: FloatArray | float, second: FloatArray | float, cells: Fl
 
 
 def draws(values: Sequence[Deviations], n: int) -> FloatArray:
-    """Return normal deviations of values from the same items, drawn together, shape (n_values, n).
-
-    Args:
-        values: Deviations of each value.
-        n: Number of draws.
-    """
+    """Return normal deviations of values from the same items, drawn together, shape (n_values, n)."""
     drawn = np.zeros((len(values), n))
     squares = np.zeros(len(values))
     for number, factor in enumerate(zip(*(value.parts[:2] for value in values), strict=True)):

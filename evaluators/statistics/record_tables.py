@@ -192,10 +192,5 @@ class MeasureTable(GroupedTable):
         return cls(clusters=np.arange(n_rows), n_clusters=n_rows, groups=groups or {}, crossing=None, values=values)
 
     def mean_of(self, name: str, group: Mapping[str, str]) -> Statistics:
-        """Return the statistics of the mean of a measure over the rows of a slice that have a value.
-
-        Args:
-            name: Name of the measure.
-            group: The slice.
-        """
+        """Return the statistics of the mean of a measure over the rows of a slice that have a value."""
         return self.mean_statistics(group, self.values[name])

@@ -36,12 +36,7 @@ def unsettled_shares(records: RecordColumns, unread: AbstractSet[str]) -> FloatA
 
 
 def settled(records: RecordColumns, unread: AbstractSet[str]) -> RecordColumns:
-    """Return the records without the readings that answers which could not be read might turn: those are missing.
-
-    Args:
-        records: The records.
-        unread: Readings of an answer that say that it could not be read.
-    """
+    """Return the records without the readings that answers which could not be read might turn: those are missing."""
     is_turned = unsettled_shares(records, unread) == 1.0
     if not is_turned.any():
         return records
@@ -57,11 +52,7 @@ class UnsettledShares:
     """How far the readings of many records rest on answers that could not be read."""
 
     def __init__(self, unread: AbstractSet[str]) -> None:
-        """Start with no records.
-
-        Args:
-            unread: Readings of an answer that say that it could not be read.
-        """
+        """Start with no records."""
         self._unread = unread
         self._shares: list[FloatArray] = [np.empty(0)]
 

@@ -89,10 +89,6 @@ class _Letter(NamedTuple):
 def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
     """Return the outcome of the option that an answer names.
 
-    Args:
-        text: The generated text.
-        outcomes: Outcomes of the options, in the order of their letters.
-
     >>> read_answer(" (B) the nurse", ["guard", "nurse"])
     AnswerReading(outcome='nurse', refuses=False)
     >>> read_answer("A or B", ["guard", "nurse"])
@@ -102,11 +98,7 @@ def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
 
 
 def read_final_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
-    """Return the outcome of the option that a text names at its end, after some reasoning.
-
-    Args:
-        text: The generated text, which was not cut off.
-        outcomes: Outcomes of the options, in the order of their letters.
+    """Return the outcome of the option that a text, which was not cut off, names at its end, after some reasoning.
 
     >>> read_final_answer("A guard waits, but the nurse cures. Answer: B", ["guard", "nurse"]).outcome
     'nurse'

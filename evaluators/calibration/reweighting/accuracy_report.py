@@ -180,12 +180,7 @@ def changes(before: AccuracyReport, after: AccuracyReport) -> str:
 
 
 def losses(before: AccuracyReport, after: AccuracyReport) -> Iterator[str]:
-    """Yield a sentence for each measure that falls, and one about classes that lose accuracy.
-
-    Args:
-        before: Report on the uncorrected predictions.
-        after: Report on the corrected predictions of the same rows.
-    """
+    """Yield a sentence for each measure that falls, and one about classes that lose accuracy."""
     for name in _MAIN:
         old, new = before.value(name), after.value(name)
         if name != "gini" and old is not None and new is not None and new < old:
@@ -211,12 +206,7 @@ def shown(value: float | None) -> str:
 
 
 def write_reports(path: Path, reports: Mapping[str, Mapping[str, AccuracyReport]]) -> None:
-    """Write reports as CSV, with a row for each class and each measure.
-
-    Args:
-        path: Path of the file.
-        reports: The reports ``before`` and ``after`` a correction, by the title of their rows.
-    """
+    """Write reports as CSV, with a row for each class and each measure."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["rows", "correction", "kind", *ReportedValue._fields])

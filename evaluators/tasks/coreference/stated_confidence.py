@@ -42,10 +42,6 @@ def stated_confidence(text: str) -> float | None:
 def read_beside_confidence(text: str, outcomes: Sequence[str]) -> AnswerReading:
     """Return the outcome of the option that an answer names beside its confidence.
 
-    Args:
-        text: The generated text.
-        outcomes: Outcomes of the options, in the order of their letters.
-
     >>> read_beside_confidence("I am 80 % sure that it is B", ["guard", "nurse"])
     AnswerReading(outcome='nurse', refuses=False)
     """

@@ -23,11 +23,7 @@ _MEASURES = ("accuracy", "gini", "cobias_paper", "top_class_dominance")
 
 
 def class_report(table: ConfigTable) -> ClassReport | None:
-    """Return the accuracies of the classes of one task; None if its items have labels of their own.
-
-    Args:
-        table: The answers to the task, with all corrections.
-    """
+    """Return the accuracies of the classes of one task; None if its items have labels of their own."""
     answers = table.answers
     if not answers.offered.all():
         return None

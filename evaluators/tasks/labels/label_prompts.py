@@ -302,10 +302,6 @@ def why_too_long(pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
     of 8. They must fit beside nine in ten inputs of the pool, since a single long one hardly changes a mean, and not of
     the test, so that a run of some items is of the same tasks as one of all. The answer is the same for each rule. A
     prompt limited in tokens is not looked at, because no tokenizer is known here.
-
-    Args:
-        pool: The items to choose from, for which :func:`why_no_examples` gives no reason.
-        prompt: A prompt with a rule.
     """
     if prompt.max_prompt_bytes is None:
         return None
@@ -329,12 +325,6 @@ def examples_by_rule(pool: Sequence[LabelItem], rule: str, n_examples: int, numb
     """Return the examples of a set, in the order of the pool.
 
     Sets share no items as long as the pool has enough of each label; then they start over.
-
-    Args:
-        pool: The items to choose from, for which :func:`why_no_examples` gives no reason.
-        rule: A name that :func:`rule_of` gave.
-        n_examples: Number of examples in the set.
-        number: Number of the set, from 0.
     """
     n_frequent = int(rule.removeprefix(_RULE))
     frequent = _with_more_frequent_label(pool)
@@ -363,13 +353,6 @@ def training_items(
 
     With k examples, set s and n items to train on, the first index is k(s + 1) if k is at least n, and k + ns
     otherwise, as in the code of Reif & Schwartz. The pool wraps around. Items that the context shows are skipped.
-
-    Args:
-        pool: The items to choose from.
-        shown: The examples of the context.
-        n_examples: Number k of examples that the context should have.
-        number: Number s of their set.
-        n_items: Number of items to train on, 16 in the release; fewer are returned if there are not enough.
     """
     first = n_examples * (number + 1) if n_examples >= n_items else n_examples + n_items * number
     left_out = {item.item_id for item in shown}

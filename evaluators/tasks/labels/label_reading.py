@@ -104,9 +104,6 @@ def part_report(answers: LabelAnswers) -> PartReport:
 
     The prior is the mean distribution on the split *bias* with equal weight for each right label: its distance from the
     uniform distribution is BiasScore.
-
-    Args:
-        answers: The answers to one task in one context.
     """
     n_right = np.bincount(
         answers.targets[(answers.splits == TEST) & (answers.targets >= 0)], minlength=len(answers.labels)

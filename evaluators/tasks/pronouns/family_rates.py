@@ -38,11 +38,6 @@ class FamilyTable(GroupedTable):
         """Return the statistics of the families' accuracies.
 
         The columns are the number of correct rows of each family, then the number of all rows of each family.
-
-        Args:
-            group: The slice.
-            correct: 1 for a correct row, else 0, shape (n,).
-            used: Mask of the rows that count, shape (n,).
         """
         return self._sums(group, correct, used, np.zeros(len(self.clusters), dtype=np.int64), 1)
 
@@ -51,11 +46,6 @@ class FamilyTable(GroupedTable):
 
         The columns are those of :meth:`family_statistics`, with N_FOLDS times as many families: those of the first
         fold, then those of the second, and so on.
-
-        Args:
-            group: The slice.
-            correct: 1 for a correct row, else 0, shape (n,).
-            used: Mask of the rows that count, shape (n,).
         """
         # All rows of the slice, so that two models have the same folds, whichever of their answers count.
         occurring, clusters = np.unique(self.clusters[self.rows(group)], return_inverse=True)
@@ -150,20 +140,7 @@ def uniformity_metric(
     leaves_out_chance: bool = False,
     families: tuple[str, ...] = COLUMNS,
 ) -> MetricDefinition[F]:
-    """Define how equal the accuracies of the families are, which is undefined if no answer is right.
-
-    Args:
-        name: Name of the metric.
-        correct: Function that returns 1 for each correct row of a table, else 0, shape (n,).
-        where: Function that returns the mask of the rows that count, shape (n,).
-        task: Name of the task.
-        ddof: Delta degrees of freedom, see :func:`uniformity`.
-        version: Version of the metric.
-        description: Description of the metric.
-        slices: Names of the groups for which the value is also computed.
-        leaves_out_chance: True for :func:`evenness`, False for :func:`uniformity`.
-        families: The families of the task's tables, in their order.
-    """
+    """Define how equal the accuracies of the families are, which is undefined if no answer is right."""
 
     def statistics(table: F, group: Mapping[str, str]) -> Statistics:
         of_families = table.fold_statistics if leaves_out_chance else table.family_statistics
@@ -186,12 +163,7 @@ def uniformity_metric(
 
 
 def why_not_uniform(sums: FloatArray, *, families: tuple[str, ...] = COLUMNS) -> str | None:
-    """Return the reason why a uniformity is undefined; None if there are no answers at all.
-
-    Args:
-        sums: Number of correct answers per family, then of all answers per family, shape (2 n_families,).
-        families: Names of the families, in the order of ``sums``.
-    """
+    """Return the reason why a uniformity is undefined; None if there are no answers at all."""
     correct, answers = np.split(sums, 2)
     if not answers.any():
         return None
@@ -206,13 +178,7 @@ def refusal_rate(
     slices: tuple[str, ...] = ("family",),
     description: str = "Share of answers that decline or talk about the task instead of continuing the text.",
 ) -> MetricDefinition[Any]:
-    """Define the share of answers that are refusals.
-
-    Args:
-        task: Name of the task; the rows of its table are answers, with masks ``answered`` and ``refused``.
-        slices: Groups by which the rate is also given.
-        description: Description of the metric.
-    """
+    """Define the share of answers that are refusals."""
     return mean_metric(
         "refusal_rate",
         lambda table: table.refused,
@@ -226,12 +192,7 @@ def refusal_rate(
 
 
 def echo_rate(task: str, *, slices: tuple[str, ...] = ("family",)) -> MetricDefinition[Any]:
-    """Define the share of answers that begin by repeating the prompt.
-
-    Args:
-        task: Name of the task; the rows of its table are answers, with masks ``answered`` and ``echoes``.
-        slices: Groups by which the rate is also given.
-    """
+    """Define the share of answers that begin by repeating the prompt."""
     return mean_metric(
         "echo_rate",
         lambda table: table.echoes,

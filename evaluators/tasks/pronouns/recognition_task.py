@@ -167,13 +167,7 @@ class FirstPronounTable(AnswerTable):
 
     @staticmethod
     def columns_of(answers: Sequence[ReadAnswer], families: Sequence[str], *pronouns: FamiliesOf) -> dict[str, Any]:
-        """Return the columns of this class.
-
-        Args:
-            answers: The answers.
-            families: The families in the order of ``used``.
-            pronouns: The pronouns of the language, if it is not English.
-        """
+        """Return the columns of this class."""
         used = np.zeros((len(answers), len(families)))
         for row, answer in enumerate(answers):
             found = families_in(answer.reading or NONE)

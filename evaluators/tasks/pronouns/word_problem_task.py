@@ -61,11 +61,7 @@ _PROMPTS = generation_prompts(
 
 @cache
 def shots(first_family: int) -> str:
-    """Return the text of the worked examples, each in the next pronoun family of the lexicon.
-
-    Args:
-        first_family: Index in the lexicon of the first example's family.
-    """
+    """Return the text of the worked examples, each in the next pronoun family of the lexicon."""
     text = resources.files("evaluators.tasks.pronouns").joinpath("word_problem_shots.toml").read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = tomllib.loads(text)["shot"]
     families = list(pronoun_families())

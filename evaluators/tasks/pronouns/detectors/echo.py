@@ -27,11 +27,6 @@ _MAX_INTRODUCTION = 24
 def without_echo(text: str, prompt: str | None, families: FamiliesOf = families_of) -> str:
     """Return the part of a text that does not repeat its prompt.
 
-    Args:
-        text: Generated text.
-        prompt: Prompt that the text continues; None if unknown.
-        families: The pronouns of the language.
-
     Returns:
         The text after the repeated words; the whole text if nothing is repeated.
 
@@ -73,11 +68,7 @@ class Echo:
         return words[n - 1].end() if n else 0
 
     def _repeated(self, words: list[str]) -> int:
-        """Return the number of words of the text up to the end of the repetition; 0 if there is none.
-
-        Args:
-            words: Words of the text, casefolded.
-        """
+        """Return the number of words of the text up to the end of the repetition; 0 if there is none."""
         asked = self._asked
         if not words:
             return 0

@@ -87,12 +87,7 @@ def _own_answer(text: str, prompt: str | None) -> str:
 
 
 def _result_of_sum(rest: str, value: Number) -> Number:
-    """Return the number after the sentence's last equals sign, as in "The answer is 3 * 4 = 12".
-
-    Args:
-        rest: Text after the stated number.
-        value: Stated number, which is returned if no number follows an equals sign.
-    """
+    """Return the number after the sentence's last equals sign, as in "The answer is 3 * 4 = 12"."""
     sentence = _SENTENCE.match(rest)
     _, equals, behind = (sentence[0] if sentence is not None else "").rpartition("=")
     if not equals:
