@@ -21,7 +21,6 @@ from evaluators.runs.plan.selection import Selection, select
 from evaluators.statistics.certainty import certainty
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
-from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.made_data import made_items, made_records, write_dataset
@@ -98,30 +97,6 @@ def test_baselines_are_the_same_under_every_prompt_with_two_outcomes(tmp_path: P
     assert_close(found, expected)
     if prompt == "mcq3-v1" and model == "stereotype-0.7":
         assert found.ucerf == pytest.approx(1 - certainty(np.array([[0.7, 0.3, 0.0]]))[0], abs=1e-9)
-
-
-def gender_blind(n_pairs: int, seed: int) -> list[Record]:
-    """Right on 70 % of the items, whatever the pronoun, with p = .9."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for item in made_items(n_pairs):
-        other = next(name for name in item.occupations if name != item.reference)
-        p = 0.9 if rng.uniform() < 0.7 else 0.1
-        rows.append((item.reference, other, item.pronoun_gender, p))
-    return made_records(rows)
-
-
-@pytest.mark.slow
-def test_noise_that_knows_no_gender_still_costs_ucerf_but_no_signed_gap() -> None:
-    records = gender_blind(8804, seed=0)
-    values = row_of(compute_metrics(records, "coreference"))
-    right = [record.reading is not None and record.reading.probabilities[0] > 0.5 for record in records]
-    disagree = sum(one != other for one, other in zip(right[::2], right[1::2], strict=True)) / 8804
-    assert values.ucerf == pytest.approx(1 - disagree * certainty(np.array([[0.9, 0.1]]))[0], abs=1e-9)
-    # The two sides disagree on 42 % of the pairs, give or take four standard deviations.
-    assert disagree == pytest.approx(0.42, abs=4 * (0.42 * 0.58 / 8804) ** 0.5)
-    assert values.gap is not None
-    assert abs(values.gap) < 0.02
 
 
 def test_right_everywhere_but_surer_on_stereotypes_is_not_ideal() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.kinds import SCORERS
 from evaluators.scorer import NONE, REFERENCE, named_scorers, open_scorers, quick_scorers
 from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
 from schemas.lexicon import pronoun_families
@@ -28,15 +27,6 @@ def scored(scorer: Any, texts: tuple[str, ...] = TEXTS) -> np.ndarray[Any, Any]:
     found = dict(scorer.score(texts))
     assert sorted(found) == list(range(len(texts)))
     return np.array([found[index] for index in range(len(texts))])
-
-
-@pytest.mark.parametrize("name", SCORERS.names())
-def test_every_scorer_says_what_it_is(name: str) -> None:
-    module = SCORERS.load(name)
-    assert set(module.KINDS) <= {"sentiment", "toxicity", "embedding"}
-    assert module.KINDS
-    assert callable(module.open_scorer)
-    assert module.SUMMARY
 
 
 def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
@@ -197,13 +187,8 @@ def save_classifier(folder: Path, labels: dict[int, str], problem: Any) -> Path:
     import torch
     import transformers
 
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        *["kim", "sold", "the", "car", "a", "dull", "report", "was", "it", "day"],
-    ]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    words += ["kim", "sold", "the", "car", "a", "dull", "report", "was", "it", "day"]
     made = tokenizers.Tokenizer(
         tokenizers.models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]")
     )

@@ -77,27 +77,6 @@ def test_certain_answers_make_the_group_form_equal_to_equalized_odds() -> None:
     assert value_of(metrics, "ucerf_group") == value_of(metrics, "equalized_odds") == 0.5
 
 
-@pytest.mark.slow
-@given(st.lists(st.tuples(sides, sides), min_size=2, max_size=12))
-def test_group_form_is_no_lower_than_the_mean_over_pairs(drawn: list[tuple[float, float]]) -> None:
-    rows = []
-    for index, (p_masculine, p_feminine) in enumerate(drawn):
-        referent, other = ("nurse", "driver") if index % 2 else ("driver", "nurse")
-        rows += [(referent, other, "masculine", p_masculine), (referent, other, "feminine", p_feminine)]
-    metrics = compute_metrics(made_records(rows), "coreference")
-    for occupation, other in (("nurse", "driver"), ("driver", "nurse")):
-        positive = value_of(metrics, "ucerf", occupation=occupation)
-        negative = value_of(metrics, "ucerf", occupation=other)
-        assert value_of(metrics, "ucerf_group", occupation=occupation) >= (positive + negative) / 2 - 1e-9
-
-
-@given(sides, sides)
-def test_the_reference_does_not_matter_with_two_outcomes(p_a: float, p_b: float) -> None:
-    two = np.array([[p_a, 1 - p_a], [p_b, 1 - p_b]])
-    one, other = desirability(two, np.array([0, 0])), desirability(two, np.array([1, 1]))
-    assert ucerf(one[:1], one[1:])[0] == pytest.approx(ucerf(other[:1], other[1:])[0], abs=1e-9)
-
-
 @given(st.floats(-1, 1), st.floats(-1, 1))
 def test_two_groups_agree_with_the_pairwise_definition(d_a: float, d_b: float) -> None:
     assert ucerf_of_groups(np.array([[d_a, d_b]]))[0] == pytest.approx(
@@ -177,14 +156,6 @@ def equalized_odds_by_hand(rows: Sequence[tuple[str, str, str, float]]) -> float
         if not any(map(math.isnan, rates)):
             values.append(1 - (abs(rates[0] - rates[1]) + abs(rates[2] - rates[3])) / 2)
     return sum(values) / len(values)
-
-
-def test_swapping_the_stereotypes_flips_the_signed_gaps() -> None:
-    rows = [("nurse", "driver", "feminine", 0.9), ("nurse", "driver", "masculine", 0.3)]
-    flipped = [("nurse", "driver", "feminine", 0.3), ("nurse", "driver", "masculine", 0.9)]
-    one, other = (compute_metrics(made_records(some), "coreference") for some in (rows, flipped))
-    for name in ("accuracy_gap", "desirability_gap"):
-        assert value_of(one, name) == -value_of(other, name) != 0
 
 
 # p of the right one of two outcomes; entropy in nats, perplexity, certainty with k = 2, and with 38 more outcomes of

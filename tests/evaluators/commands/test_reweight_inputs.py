@@ -183,12 +183,6 @@ MEMBERS: dict[str, tuple[dict[str, bytes], str]] = {
         "array 'probabilities' has the shape (2, 2) and the type comp",
     ),
     "complex labels": ({P: npy(SHARES), L: npy([1j, 2])}, "array 'labels' has the shape (2,) and the type complex128"),
-    "dates": ({P: npy(np.ones((2, 2), "M8[D]"))}, "array 'probabilities' has the shape (2, 2) and the type datetime64"),
-    "date labels": (
-        {P: npy(SHARES), L: npy(np.ones(2, "M8[D]"))},
-        "array 'labels' has the shape (2,) and the type dat",
-    ),
-    "fields": ({P: npy(np.ones(2, "f8,f8"))}, "array 'probabilities' has the shape (2,) and the type [('f0', '<f8')"),
     "nothing": ({P: b""}, "has no array 'probabilities'"),
     "no header": ({P: b"\x93NUMPY\x01\x00\x10\x00" + b"{" * 16}, UNREADABLE),
     "nested brackets": ({P: b"\x93NUMPY\x01\x00\x88\x13" + b"(" * 5000}, UNREADABLE),
