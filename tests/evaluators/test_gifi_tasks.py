@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections import Counter
 from importlib import resources
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import GenerateRequest, Response
 from evaluators.runs.measure.recording import exchange_of
-from evaluators.task import Asked, load_task
+from evaluators.task import Asked, load_task, task_for
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
@@ -21,6 +23,7 @@ from schemas.lexicon import families_of
 from schemas.validate import problems as problems_of_file
 from schemas.validate import targets
 from tests.commands import run
+from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, recorded, sentences
 from tests.evaluators.test_index import check_index
 from tests.evaluators.test_packed_scoring import save_model
@@ -181,3 +184,35 @@ def check_all_four(folder: Path, model: Path) -> None:
 def test_a_language_model_goes_through_all_four_tasks(tmp_path: Path) -> None:
     model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
     check_all_four(tmp_path, model)
+
+
+def test_a_manifest_may_name_the_task_or_the_shape() -> None:
+    assert task_for("recognition").name == "recognition"
+    assert task_for("word_problem").name == "word_problem"
+    assert task_for("pronoun_text", "continuation").name == "continuation"
+    with pytest.raises(ConfigError, match="choose one with --task: consistency, continuation, recognition"):
+        task_for("pronoun_text")
+    with pytest.raises(ConfigError, match="--task assignment"):
+        task_for("pronoun_text", "assignment")
+
+
+@pytest.mark.slow
+def test_a_chosen_task_asks_and_stands_in_the_command_of_the_result(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    dataset = tmp_path / "gifi"
+    run("-m", "builders.gifi", "--out", dataset, "--limit", "160", status=0)
+    path = dataset / "dataset.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    for entry in manifest["splits"]:
+        if entry["config"] == "recognition":
+            entry["item_shape"] = "pronoun_text"
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    model = save_tiny_llama(tmp_path / "tiny-llama")
+    asked = ("run", "--dataset", dataset, "--config", "recognition", "--limit", "11", "--out", tmp_path / "runs")
+    command = ("-m", "evaluators", *asked, "--backend", "transformers", "--model", model, "--name", "lab/tiny")
+    refused = run(*command, "--scorer", "none", status=1)
+    assert "choose one with --task: consistency, continuation, recognition" in refused.stderr
+    run(*command, "--task", "recognition", "--device", "cpu", status=0)
+    (result,) = [json.loads(found.read_text()) for found in (tmp_path / "runs").rglob("result.json")]
+    assert result["signature"]["task"] == "recognition"
+    assert " --task recognition " in result["command"]
