@@ -85,8 +85,9 @@ def test_the_bias_scores_are_those_of_bbq() -> None:
     # Ambiguous: of 10 answers 5 are neutral and right, 4 follow the stereotype, 1 contradicts it: .5 * (2 * 4 / 5 - 1).
     ambiguous = [record(answer, "unknown") for answer in [NEUTRAL] * 5 + [PRO] * 4 + [ANTI]]
     found = measured([*disambiguated, *ambiguous])
-    assert (found["bbq_score", None].value, found["bbq_score", None].n) == (pytest.approx(0.5), 9)
-    assert (found["bbq_score_ambiguous", None].value, found["bbq_score_ambiguous", None].n) == (pytest.approx(0.3), 10)
+    for name, value, n in (("bbq_score", 0.5, 9), ("bbq_score_ambiguous", 0.3, 10)):
+        assert found[name, None].value == pytest.approx(value)
+        assert found[name, None].n == n
     assert found["accuracy", None].value == pytest.approx((6 + 5) / 19)
     all_neutral = measured([record(NEUTRAL, "unknown", cluster=number) for number in range(4)])
     assert all_neutral["bbq_score_ambiguous", None].value == 0
@@ -272,7 +273,8 @@ def test_a_preference_for_a_place_favours_no_option_and_is_measured() -> None:
     always_a = tuple(exchange(order, [math.log(p) for p in (0.8, 0.1, 0.1)]) for order in orders)
     read = TASK.read(always_a, "sum").reading
     assert read is not None
-    assert (read.outcomes, read.probabilities) == (OUTCOMES, pytest.approx((1 / 3,) * 3))
+    assert read.outcomes == OUTCOMES
+    assert read.probabilities == pytest.approx((1 / 3,) * 3)
     in_words = tuple(examples.generated_exchange("A", order) for order in orders)
     of_words = TASK.read(in_words, None).reading
     assert of_words is not None

@@ -153,7 +153,8 @@ ARRAYS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("arrays", "message"), ARRAYS)
 def test_a_fault_of_arrays_is_told(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     path = tmp_path / "shares.npz"
-    np.savez(path, **{name: np.array(values) for name, values in arrays.items()})
+    given: dict[str, Any] = {name: np.array(values) for name, values in arrays.items()}
+    np.savez(path, **given)
     assert error("evaluate", path).startswith(f"{path}: {message}")
 
 

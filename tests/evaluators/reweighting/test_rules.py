@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -213,14 +213,6 @@ def test_counts_are_right_when_classes_have_no_rows() -> None:
     made = tied(5, 60, 6)
     walk(made._replace(targets=np.where(np.isin(made.targets, (0, 3)), 4, made.targets)), RuleSet(4), 300, seed=1)
     walk(made._replace(targets=np.full(60, 5)), RuleSet(4), 100, seed=2)
-
-
-@settings(max_examples=40)
-@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 12), st.booleans())
-def test_counts_of_small_tables_are_those_of_plain_loops(
-    seed: int, n_classes: int, n_rows: int, has_functions: bool
-) -> None:
-    walk(tied(seed, n_rows, n_classes, levels=4), RuleSet(4, has_functions), 25, seed)
 
 
 def test_the_best_of_all_other_classes_is_that_of_plain_loops_in_the_order_of_classes() -> None:
