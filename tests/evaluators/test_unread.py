@@ -196,7 +196,7 @@ def test_answers_that_were_cut_are_told_with_their_share_and_a_few_unread_ones_a
     more = ("--config", "math", "--concurrency", "1")
     done = run(endpoint, problems, tmp_path / "runs", answer, *more, finish="length")
     assert done.exit_code == 0, done.stderr
-    assert f"{N_ITEMS - 1} of {N_ITEMS} items scored, 1 unparsed\n" in done.stdout
+    assert f"{N_ITEMS - 1} of {N_ITEMS} items scored, 1 unparsed" in done.stdout
     assert "could not be read" not in done.stdout
     (line,) = [line for line in done.stdout.splitlines() if "that was cut" in line]
     cut = f"{N_ITEMS} of {N_ITEMS} items (100 %) have an answer that was cut at the prompt's limit of 200 tokens"
