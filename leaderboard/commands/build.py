@@ -55,7 +55,10 @@ def build(
         typer.Option(help=f"Folder of the finished site. Default: _build in --site, or {DEFAULT_SITE} without it."),
     ] = None,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="List invalid accepted results on the audit page, as your own runs are, instead of failing.")
+        bool,
+        typer.Option(
+            "--skip-invalid", help="List invalid accepted results on the audit page, as invalid runs of yours are."
+        ),
     ] = False,
     fresh: Fresh = False,
 ) -> BuiltBoard:
@@ -135,7 +138,7 @@ def build(
 
 
 def _refuse_unsound(loaded: LoadedResults, *, skip_invalid: bool) -> None:
-    """Check that every accepted result is valid; of one's own runs, such as of a prompt that has changed, it is told."""
+    """Check that every accepted result is valid; runs of the user's, as of a prompt that has changed, are only told."""
     accepted = [result for result in loaded.left_out if result.origin == "accepted"]
     if accepted and not skip_invalid:
         for result in accepted:
