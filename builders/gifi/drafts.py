@@ -232,10 +232,7 @@ def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | N
 def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[Item]:
     """Build a draft from the published templates of GIFI, with all four configs.
 
-    Args:
-        folder: Folder that holds the four published files.
-        compat: True to keep the published strings and flag their faults; False to repair them.
-        limit: Maximum number of items; None for all.
+    ``compat`` keeps the published strings and flags their faults; otherwise they are repaired.
 
     Raises:
         DataError: a file is missing, cannot be read, or is not the published one.
@@ -319,23 +316,7 @@ def draft_of(
     reject_rules: tuple[Rule, ...] = (),
     flag_rules: tuple[Rule, ...] = FLAG_RULES,
 ) -> Draft[Item]:
-    """Return a draft: the given values of the source, and everything that all sources share.
-
-    Args:
-        source: Name of the source, as ``--source`` selects it.
-        splits: Items by config.
-        title: Title of the card.
-        sources: Sources with their hashes and licences.
-        limit: Maximum number of items that the user asked for; None for all.
-        how_built: Text of the card, like the next ones.
-        licence_terms: Terms of the sources.
-        citation: Sources to cite in addition to the paper.
-        version: Version of the dataset.
-        known_limits: Limits of this source only.
-        rejects: Candidates that were dropped.
-        reject_rules: Rules by which candidates were dropped.
-        flag_rules: Rules by which items were flagged.
-    """
+    """Return a draft: the given values of the source, and everything that all sources share."""
     described = BUILDER.source(source)
     return Draft(
         name=described.dataset,

@@ -46,13 +46,6 @@ class DrawnImages(NamedTuple):
 def draw(checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> DrawnImages:
     """Draw the images of each split. The split of an image depends only on the seed and the images of its own label.
 
-    Args:
-        checked: The images that can be used.
-        labels: All labels.
-        sizes: Numbers of images.
-        seed: Seed of the build.
-        where: Name of the source in errors.
-
     Raises:
         ConfigError: the limit leaves no image for each label.
         DataError: a label has too few images.
@@ -118,14 +111,7 @@ def items_of(images: Sequence[Sound], labels: tuple[str, ...]) -> list[ImageItem
 
 
 def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: str, seed: int) -> list[ImageItem]:
-    """Return images of one colour and of noise, of the most frequent size of the evaluated images.
-
-    Args:
-        test: Images that are evaluated.
-        labels: All labels.
-        config: Name of the config.
-        seed: Seed of the build.
-    """
+    """Return images of one colour and of noise, of the most frequent size of the evaluated images."""
     counts = Counter((image.width, image.height) for image in test)
     width, height = (min(side, _MOST_SIDE) for side in min(counts, key=lambda size: (-counts[size], size)))
     rng = rng_for(seed, "noise")

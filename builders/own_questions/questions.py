@@ -127,13 +127,6 @@ def draft(
 ) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
 
-    Args:
-        tables: The files.
-        source: Name of their kind.
-        name: Name of the dataset.
-        licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
-        mapped: Headings that the user named, which are recorded.
-
     Raises:
         ConfigError: no row is an item.
     """
@@ -174,9 +167,7 @@ def draft(
 def check(tables: Sequence[OwnTable], given: Mapping[str, str] | None = None) -> tuple[list[OwnQuestion], list[Reject]]:
     """Return the items of some files and the rows that are none, each in the order of the files.
 
-    Args:
-        tables: The files.
-        given: Values of columns that they do not have.
+    ``given`` has the values of columns that the files do not have.
     """
     items: list[OwnQuestion] = []
     rejects = [reject for table in tables for reject in table.rejects]

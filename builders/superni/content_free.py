@@ -46,10 +46,7 @@ _OPTION = re.compile(r"\([A-Za-z0-9]{1,2}\)|(?<![\w(])[A-Za-z0-9]{1,2}[).](?=\s)
 def random_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iterator[str]:
     """Yield inputs of random words in the frame of a task.
 
-    Args:
-        texts: Test inputs of the task, from which the words are drawn.
-        n: Number of inputs.
-        rng: Source of randomness.
+    The words are drawn from ``texts``, the test inputs of the task.
     """
     frame, words, lengths = _words_of_parts(texts)
     # Without replacement, as Reif and Schwartz draw, unlike Fei et al. There are always enough words: a mean length is
@@ -67,11 +64,6 @@ def english_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Ite
     """Yield inputs of English words, each part with as many as in :func:`random_texts`.
 
     Words are drawn with replacement, as Fei et al. draw: a part may have more than there are.
-
-    Args:
-        texts: Test inputs of the task, which determine the frame and the numbers of words.
-        n: Number of inputs.
-        rng: Source of randomness.
     """
     frame, _, lengths = _words_of_parts(texts)
     english = [word for group in packaged_words(*_WORD_LIST).values() for word in group]

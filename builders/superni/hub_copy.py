@@ -38,10 +38,7 @@ class HubFolder(NamedTuple):
 def hub_folder(source: Path, revision: str | None, names: Iterable[str] | None) -> HubFolder:
     """Return the folder that ``--input`` refers to, and download it from the Hub if necessary.
 
-    Args:
-        source: Path of a folder, or the Hub id.
-        revision: Commit on the Hub; None for the newest one, and for a local folder.
-        names: Tasks to download; None for all.
+    ``names`` are the tasks to download; None for all.
 
     Raises:
         DataError: there is no such folder, it cannot be downloaded, or a revision is given for a local folder.
@@ -69,9 +66,7 @@ def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
 def source_tasks(folder: Path, categories: Mapping[str, str]) -> dict[str, SourceTask]:
     """Return the tasks of a folder by name, sorted; no file is opened.
 
-    Args:
-        folder: Folder that holds train/ and test/.
-        categories: Category of each task that is not in the table of the publication, by name.
+    ``categories`` has those of tasks that are not in the table of the publication.
 
     Raises:
         DataError: the folder holds no task file, or two for the same task.
@@ -95,11 +90,6 @@ def source_tasks(folder: Path, categories: Mapping[str, str]) -> dict[str, Sourc
 
 def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskContent:
     """Read the file of one task, and join the rows of each instance.
-
-    Args:
-        path: The file.
-        name: Name of the task.
-        categories: Category of each task that is not in the table of the publication, by name.
 
     Raises:
         DataError: the file is too large, is not JSON Lines, lacks a field or holds another task; or the category is

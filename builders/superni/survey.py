@@ -58,11 +58,6 @@ class Survey(NamedTuple):
 def survey(chosen: Chosen, *, limit: int, report: Report) -> Survey:
     """Read each chosen task, and drop the unusable ones.
 
-    Args:
-        chosen: Chosen tasks.
-        limit: Maximum number of evaluation items per task.
-        report: Called with the progress before each task is read.
-
     Raises:
         DataError: the file of a task cannot be read, or no task can be used.
         ConfigError: a task that was named cannot be used.

@@ -72,13 +72,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> None:
-    """Write rows to a file; the same rows always give the same bytes.
-
-    Args:
-        path: Path of the file.
-        values: Fields of each row by name.
-        row_type: Dataclass of the rows.
-    """
+    """Write rows to a file; the same rows always give the same bytes."""
     write_table(path, pa.Table.from_pylist(values, schema=arrow_schema(row_type)))
 
 
@@ -220,9 +214,7 @@ def read_row_groups(path: Path, row_type: type) -> Iterator[pa.Table]:
 def foreign_schema(path: Path, content: bytes | None = None) -> pa.Schema:
     """Return the names and types of the columns of a file that another program wrote, and its metadata.
 
-    Args:
-        path: Path of the file.
-        content: Its content, if it was read already.
+    ``content`` is that of the file, if it was read already.
 
     Raises:
         DataError: the file is missing or is not a readable parquet file.
@@ -233,11 +225,6 @@ def foreign_schema(path: Path, content: bytes | None = None) -> pa.Schema:
 
 def foreign_rows(path: Path, names: Sequence[str], content: bytes | None = None) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a file that another program wrote, as objects of Python.
-
-    Args:
-        path: Path of the file.
-        names: Columns to read, of any types.
-        content: Content of the file, if it was read already.
 
     Raises:
         DataError: the file is missing, truncated or too large, or holds a value that Python has not.
@@ -256,10 +243,6 @@ def foreign_rows(path: Path, names: Sequence[str], content: bytes | None = None)
 
 def foreign_table(path: Path, names: Sequence[str]) -> pa.Table:
     """Return columns of a file that another program wrote.
-
-    Args:
-        path: Path of the file.
-        names: Columns to read, of any types.
 
     Raises:
         DataError: the file is missing, truncated or too large, or lacks a column.
@@ -404,10 +387,6 @@ def check_texts(path: Path, table: pa.Table) -> None:
 
 def values_of(table: pa.Table, *, where: str) -> list[dict[str, Any]]:
     """Return the fields of each row of a table by name.
-
-    Args:
-        table: The rows.
-        where: The file that they were read from, for the error message.
 
     Raises:
         DataError: a text is not UTF-8, or a map has a key twice.
