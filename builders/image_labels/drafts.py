@@ -19,7 +19,6 @@ from builders.image_labels.items import SPLITS, DrawnImages, Sizes, content_free
 from schemas.documents.item_shape import Item
 from schemas.files.pictures import CHANGES
 
-_BUILDER_VERSION = "1.0"
 _CIFAR_REFUSAL = (
     "the authors of CIFAR-100 give no licence for its images, which were collected from the web; publish scores and "
     "hashes in place of the images"
@@ -135,10 +134,8 @@ def _built(
     draft: Draft[Item] = Draft(
         name=described.dataset if source == "hub" else f"{described.dataset}-{content.name}",
         benchmark=BUILDER.name,
-        version="1.0.0",
         title=texts.title,
         builder=f"builders.{BUILDER.name} ({source})",
-        builder_version=_BUILDER_VERSION,
         parameters={
             "source": source,
             "limit": options.sizes.limit,
@@ -150,10 +147,8 @@ def _built(
         },
         seed=options.seed,
         sources=content.sources,
-        generator_model=None,
         licence=licence,
         publish_refusal=publish_refusal,
-        human_validated=False,
         splits=tuple(
             DraftSplit(
                 config=content.name,
@@ -165,7 +160,6 @@ def _built(
         ),
         rejects=checked.rejects,
         reject_rules=RULES,
-        flag_rules=(),
         card=_card(drawn, labels, texts),
     )
     return BuiltImages(draft, drawn, labels, tuple(_warnings(content, drawn, labels)))

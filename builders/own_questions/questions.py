@@ -145,21 +145,15 @@ def draft(
     return Draft(
         name=name,
         benchmark="own_questions",
-        version="1.0.0",
         title=f"Own questions, {name}",
         builder="builders.own_questions",
-        builder_version="1.0",
         parameters={"source": source, "map": ", ".join(mapped) or None, "licence": licence},
-        seed=None,
         sources=tuple(table.source(licence) for table in tables),
-        generator_model=None,
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
-        human_validated=False,
         splits=(DraftSplit(config="questions", split="test", item_shape="own_question", items=items),),
         rejects=tuple(rejects),
         reject_rules=(*KINDS[source].rules, *RULES),
-        flag_rules=(),
         card=_card(tables, items, licence, KINDS[source].citation),
     )
 

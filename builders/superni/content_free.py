@@ -140,15 +140,17 @@ def find_frame(texts: Sequence[str]) -> InputMarkers:
         return InputMarkers(())
     names = max(orders.items(), key=lambda entry: (entry[1], entry[0]))[0]
     bare = InputMarkers(tuple(Marker("", name, "") for name in names))
-    fitting = [(text, parts) for text in texts if (parts := bare.parts(text)) is not None]
+    fitting = [parts for text in texts if (parts := bare.parts(text)) is not None]
     if not names or len(fitting) < _LEAST_SHARE * len(texts):
         return InputMarkers(())
     return InputMarkers(
         tuple(
             Marker(
-                _commonest(_spaces_behind(parts[number]) for _, parts in fitting),
+                _commonest(parts[number][len(parts[number].rstrip()) :] for parts in fitting),
                 name,
-                _commonest(_spaces_before(parts[number + 1]) for _, parts in fitting),
+                _commonest(
+                    after[: len(after) - len(after.lstrip())] for after in (parts[number + 1] for parts in fitting)
+                ),
             )
             for number, name in enumerate(names)
         )
@@ -178,11 +180,3 @@ def _order(text: str, frequent: set[str]) -> tuple[str, ...]:
 def _commonest(values: Iterator[str]) -> str:
     counts = Counter(values)
     return max(counts.items(), key=lambda entry: (entry[1], entry[0]))[0]
-
-
-def _spaces_behind(text: str) -> str:
-    return text[len(text.rstrip()) :]
-
-
-def _spaces_before(text: str) -> str:
-    return text[: len(text) - len(text.lstrip())]

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
@@ -27,30 +26,18 @@ _FIELDS = ("task_name", "id", "definition", "inputs", "targets")
 _SUFFIX = re.compile(r"_(?:train|test)$")
 
 
-class HubFolder(NamedTuple):
-    """A folder in the layout of the Hub's dataset."""
-
-    path: Path
-    revision: str | None
-    """Commit on the Hub; None for a local folder."""
-
-
-def hub_folder(source: Path, revision: str | None, names: Iterable[str] | None) -> HubFolder:
-    """Return the folder that ``--input`` refers to, and download it from the Hub if necessary.
+def hub_folder(source: Path, revision: str | None, names: Iterable[str] | None) -> tuple[Path, str | None]:
+    """Return the folder that ``--input`` refers to, downloaded if need be, and its commit, None for a local one.
 
     ``names`` are the tasks to download; None for all.
 
     Raises:
         DataError: there is no such folder, it cannot be downloaded, or a revision is given for a local folder.
     """
-    if is_on_hub(source, HUB_ID):
-        return _fetched(revision, names)
-    check_folder(source, f"a folder with train/ and test/, or {HUB_ID} for the Hub")
-    check_no_revision(revision, source, "folder")
-    return HubFolder(source, None)
-
-
-def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
+    if not is_on_hub(source, HUB_ID):
+        check_folder(source, f"a folder with train/ and test/, or {HUB_ID} for the Hub")
+        check_no_revision(revision, source, "folder")
+        return source, None
     wanted = ["*"] if names is None else [f"{name}*" for name in names]
     patterns = ["README.md", *(f"{folder}/{name}.jsonl" for folder in FOLDERS for name in wanted)]
     with downloading(HUB_ID, revision or "main", ["README.md"], revision=revision, kind="folder"):
@@ -60,7 +47,7 @@ def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
             HUB_ID, repo_type="dataset", revision=revision, allow_patterns=patterns
         )
     # The Hub cache stores each commit in a folder snapshots/<commit>.
-    return HubFolder(Path(path), Path(path).name)
+    return Path(path), Path(path).name
 
 
 def source_tasks(folder: Path, categories: Mapping[str, str]) -> dict[str, SourceTask]:

@@ -72,14 +72,10 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> None:
-    """Write rows to a file; the same rows always give the same bytes."""
-    write_table(path, pa.Table.from_pylist(values, schema=arrow_schema(row_type)))
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table to a file as one row group; the same rows always give the same bytes."""
-    with writing_tables(path, table.schema) as add:
-        add(table)
+    """Write rows to a file as one row group; the same rows always give the same bytes."""
+    schema = arrow_schema(row_type)
+    with writing_tables(path, schema) as add:
+        add(pa.Table.from_pylist(values, schema=schema))
 
 
 @contextmanager
@@ -139,8 +135,7 @@ def n_rows(path: Path) -> int:
     Raises:
         DataError: the file is missing or is not a readable parquet file.
     """
-    with _opened(path) as file:
-        return int(file.metadata.num_rows)
+    return int(metadata(path).num_rows)
 
 
 def metadata(path: Path) -> pq.FileMetaData:
@@ -262,8 +257,7 @@ def _foreign_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of columns of any types; each floating-point number counts as so many bytes."""
     groups, wanted = range(file.metadata.num_row_groups), {*names}
-    at_a_time = _check_size(path, file, groups)
-    n_bytes = 0
+    at_a_time, n_bytes = _check_size(path, file, groups), 0
     for at in range(file.metadata.num_columns):
         column = file.metadata.schema.column(at)
         if column.path in wanted or column.path.partition(".")[0] in wanted:
@@ -271,11 +265,7 @@ def _foreign_batches(
             n_bytes += n_values * (of_number if column.physical_type in ("FLOAT", "DOUBLE") else _BYTES_OF_OBJECT)
     if n_bytes > MOST_BYTES:
         raise too_large(path)
-    for batch in file.iter_batches(at_a_time, columns=list(names)):
-        n_bytes += sum(map(_decoded_size, batch.columns))
-        if n_bytes > MOST_BYTES:
-            raise too_large(path)
-        yield batch
+    yield from _read_batches(path, file, groups, names, at_a_time, n_bytes)
 
 
 def is_nested(kind: pa.DataType) -> bool:
@@ -343,23 +333,20 @@ def _added_fields(row_type: type, name: str) -> frozenset[str]:
 
 def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_type: type) -> pa.Table:
     expected = arrow_schema(row_type)
-    batches = _read_batches(path, file, groups, expected.names)
+    batches = [*_read_batches(path, file, groups, expected.names, _check_size(path, file, groups))]
     table = pa.Table.from_batches(batches, schema=batches[0].schema if batches else expected).select(expected.names)
     return table.cast(pa.schema([table.schema.field(field.name).with_type(field.type) for field in expected]))
 
 
 def _read_batches(
-    path: Path, file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str]
-) -> list[pa.RecordBatch]:
-    n_bytes = 0
-    batches = []
-    at_a_time = _check_size(path, file, groups)
+    path: Path, file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str], at_a_time: int, n_bytes: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows, so many at a time, until they and the bytes that are counted already are too large."""
     for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=list(names)):
         n_bytes += sum(map(_decoded_size, batch.columns))
         if n_bytes > MOST_BYTES:
             raise too_large(path)
-        batches.append(batch)
-    return batches
+        yield batch
 
 
 def _decoded_size(column: pa.Array) -> int:
