@@ -145,18 +145,11 @@ class FakeHub:
         return {"files": answers}
 
     def lfs_batch(self, told: dict[str, Any]) -> Any:
-        return {
-            "transfer": "basic",
-            "objects": [
-                {"oid": one["oid"], "size": one["size"]}
-                | (
-                    {}
-                    if one["oid"] in self.large
-                    else {"actions": {"upload": {"href": f"{self.address}/lfs/{one['oid']}"}}}
-                )
-                for one in told["objects"]
-            ],
-        }
+        objects = []
+        for one in told["objects"]:
+            upload = {"actions": {"upload": {"href": f"{self.address}/lfs/{one['oid']}"}}}
+            objects.append({"oid": one["oid"], "size": one["size"]} | ({} if one["oid"] in self.large else upload))
+        return {"transfer": "basic", "objects": objects}
 
     def commit(self, name: str, revision: str, lines: list[Any], *, pull_request: bool) -> Any:
         repository = self.repositories[name]
@@ -190,18 +183,13 @@ class FakeHub:
 
     def discussions(self, name: str, statuses: list[str]) -> Any:
         repository = self.repositories[name]
+        of_all = {"createdAt": _DAY, "isPullRequest": True, "repo": {"name": name, "type": "dataset"}}
         found = [
-            {
-                "title": repository.commits[oid].title,
-                "num": number,
-                "createdAt": _DAY,
-                "status": "closed" if number in repository.closed else "open",
-                "isPullRequest": True,
-                "repo": {"name": name, "type": "dataset"},
-            }
+            {**of_all, "num": number, "title": repository.commits[oid].title, "status": status}
             for number, oid in repository.pull_requests.items()
+            for status in ["closed" if number in repository.closed else "open"]
+            if not statuses or status in statuses
         ]
-        found = [one for one in found if not statuses or one["status"] in statuses]
         return {"discussions": found, "count": len(found), "start": 0}
 
 
@@ -230,19 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing."""
 
-    def do_HEAD(self) -> None:
-        self._serve()
-
     def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_PUT(self) -> None:
-        self._serve()
-
-    def _serve(self) -> None:
         split = urlsplit(self.path)
         parts = [unquote(part) for part in split.path.strip("/").split("/")]
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -271,6 +247,8 @@ class _Handler(BaseHTTPRequestHandler):
             oid = hashlib.sha1(answer, usedforsecurity=False).hexdigest()
             return self._send(200, answer, {"ETag": f'"{oid}"', "X-Repo-Commit": parts[4]})
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
+
+    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
 
     def _kind(self, parts: list[str]) -> str:
         if parts[:2] == ["api", "datasets"]:
@@ -315,10 +293,8 @@ class _Handler(BaseHTTPRequestHandler):
                 files = [{"rfilename": path} for path in sorted(commit.files)]
                 return {"id": name, "sha": commit.oid, "private": repository.private, "siblings": files}
             case "refs":
-                tags = [
-                    {"name": tag, "ref": f"refs/tags/{tag}", "targetCommit": oid}
-                    for tag, oid in repository.tags.items()
-                ]
+                named = repository.tags.items()
+                tags = [{"name": tag, "ref": f"refs/tags/{tag}", "targetCommit": oid} for tag, oid in named]
                 return {"branches": [], "converts": [], "tags": tags}
             case "tree":
                 return [tree_entry(*file) for file in sorted(hub.commit_at(repository, revision).files.items())]
