@@ -36,8 +36,7 @@ class Fault(NamedTuple):
     """Called before the request is carried out."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit with the content of its whole tree."""
 
     oid: str
@@ -62,10 +61,9 @@ class Repository:
     def add(self, title: str, files: dict[str, bytes], *, on: str | None = None) -> str:
         """Make a commit of a whole tree on the main branch, or on another commit for a pull request."""
         parent = self.head if on is None else on
-        hashes = [[name, _git_sha1(content)] for name, content in sorted(files.items())]
-        told = json.dumps([len(self.commits), parent, title, hashes])
-        oid = hashlib.sha1(told.encode(), usedforsecurity=False).hexdigest()
-        self.commits[oid] = Commit(oid=oid, parent=parent or None, title=title, files=files)
+        told = [len(self.commits), parent, title, [[name, _git_sha1(files[name])] for name in sorted(files)]]
+        oid = _git_sha1(json.dumps(told).encode())
+        self.commits[oid] = Commit(oid, parent or None, title, files)
         if on is None:
             self.head = oid
         return oid
@@ -79,11 +77,8 @@ class Repository:
         return found
 
     def resolve(self, revision: str) -> Commit | None:
-        number = revision.removeprefix("refs/pr/")
-        oid = self.head if revision == "main" else self.tags.get(revision, revision)
-        if number != revision:
-            oid = self.pull_requests[int(number)]
-        return self.commits.get(oid)
+        named = {"main": self.head, **self.tags, **{f"refs/pr/{n}": oid for n, oid in self.pull_requests.items()}}
+        return self.commits.get(named.get(revision, revision))
 
 
 class HubError(Exception):
@@ -113,7 +108,6 @@ class FakeHub:
         return repository
 
     def repository(self, name: str, token: str | None) -> Repository:
-        """Return a repository if it exists and the token may see it."""
         found = self.repositories.get(name)
         if token not in (None, WRITER, READER):
             raise HubError(401, "Invalid credentials in Authorization header")
@@ -244,8 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
             headers = {"X-Error-Message": str(error)} | ({"X-Error-Code": error.code} if error.code else {})
             return self._send(error.status, content, headers)
         if isinstance(answer, bytes):
-            oid = hashlib.sha1(answer, usedforsecurity=False).hexdigest()
-            return self._send(200, answer, {"ETag": f'"{oid}"', "X-Repo-Commit": parts[4]})
+            return self._send(200, answer, {"ETag": f'"{_git_sha1(answer)}"', "X-Repo-Commit": parts[4]})
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
 
     do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
@@ -261,13 +254,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, kind: str, parts: list[str], query: dict[str, list[str]], body: bytes, token: str | None) -> Any:
         hub = self.hub
-        if kind == "":
-            return {}
-        if kind == "validate-yaml":
-            return {"errors": [], "warnings": []}
         if kind == "upload":
             hub.large[parts[1]] = body
-            return {}
+        if kind in ("", "validate-yaml", "upload"):
+            return {"errors": [], "warnings": []}
         if self.command == "POST":
             if token not in (WRITER, READER):
                 raise HubError(401, "Invalid username or password.")
@@ -330,7 +320,6 @@ def serving() -> Iterator[FakeHub]:
     hub = FakeHub()
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
     hub.address = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

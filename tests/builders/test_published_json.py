@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
 from builders.own_questions.published_json import read_bbq, read_stereoset
-from builders.own_questions.questions import KINDS, check
+from builders.own_questions.questions import check
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.tasks.own_questions.own_question_task import TASK
 from schemas.documents.record import Reading
@@ -271,18 +271,6 @@ def test_the_numbers_of_stereoset_come_out_of_its_file(tmp_path: Path) -> None:
     assert found["bbq_score", None].reason == "no item has a right answer"
     ideal = measured(items[:2], {"intrasentence-1": (0.5, 0.1, 0.4), "intrasentence-2": (0.4, 0.1, 0.5)})
     assert ideal["stereoset_icat", None].value == pytest.approx(1)
-
-
-def test_the_number_of_crows_pairs_comes_out_of_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "crows_pairs_anonymized.csv"
-    rows = [f"{number},Cook {number} is late.,Tailor {number} is late.,stereo,profession,[]" for number in range(4)]
-    path.write_text("\n".join([",sent_more,sent_less,stereo_antistereo,bias_type,annotations", *rows]))
-    kind = KINDS["crows-pairs"]
-    items, rejects = check(kind.read([path], []), kind.given)
-    assert rejects == []
-    given = [(0.6, 0.4), (0.51, 0.49), (0.9, 0.1), (0.3, 0.7)]
-    found = measured(items, {item.item_id: row for item, row in zip(items, given, strict=True)})
-    assert found["stereotype_rate", None].value == found["stereotype_rate", "profession"].value == 3 / 4
 
 
 def test_published_files_become_datasets(tmp_path: Path) -> None:

@@ -225,15 +225,3 @@ def test_the_filter_meets_the_numbers_of_the_release(shared_data: Path) -> None:
     assert refusals == {"not_english": 662 - 528, "excluded_task": 528 - 500}
     passed = {info.name for info in candidates if info_refusal(info) is None}
     assert set(published_tasks()) <= passed
-
-
-def test_the_real_files_are_read_as_a_plain_count_has_them(shared_data: Path) -> None:
-    found = natural_instructions.source_tasks(shared_data / "superni")
-    assert len(found) == 5
-    for name, task in found.items():
-        raw = json.loads((shared_data / "superni" / "tasks" / f"{name}.json").read_text(encoding="utf-8"))
-        counted = Counter(row["output"][0] for row in raw["Instances"])
-        content = task.read()
-        assert Counter(instance.label for instance in content.instances) == counted
-        assert labels_of(content) == tuple(sorted(counted))
-        assert [instance.text for instance in content.instances] == [row["input"] for row in raw["Instances"]]

@@ -44,25 +44,46 @@ def test_every_schema_file_belongs_to_a_document_and_describes_each_field_by_the
 
 
 FACTS: dict[str, JsonValue] = {
-    "id": "acme/small-1b", "short_name": "Small 1B", "family": "Small", "maker": "Acme", "parameters": 10**9,
-    "open_weights": True, "kind": "base", "licence": "MIT", "address": "https://models.example/small-1b",
+    "id": "acme/small-1b",
+    "short_name": "Small 1B",
+    "family": "Small",
+    "maker": "Acme",
+    "parameters": 10**9,
+    "open_weights": True,
+    "kind": "base",
+    "licence": "MIT",
+    "address": "https://models.example/small-1b",
     "unknown": {"released": "no page says so"},
     "sources": [
         {
             "facts": ["parameters", "open_weights", "kind", "licence"],
-            "address": "https://models.example/small-1b", "looked_at": "2026-01-31",
+            "address": "https://models.example/small-1b",
+            "looked_at": "2026-01-31",
         }
     ],
 }
 TABLE: dict[str, JsonValue] = {
-    "benchmark": "synthbias", "title": "Scores of two models", "paper": "A paper", "place": "Table 2", "page": 7,
-    "address": "https://papers.example/1", "measured": ["All items were asked."],
+    "benchmark": "synthbias",
+    "title": "Scores of two models",
+    "paper": "A paper",
+    "place": "Table 2",
+    "page": 7,
+    "address": "https://papers.example/1",
+    "measured": ["All items were asked."],
     "columns": [{"key": "accuracy", "label": "Accuracy", "text": "1 is best"}],
     "rows": [{"label": "Small", "model": "acme/small-1b", "values": {"accuracy": 0.5}}],
 }
 SUMS: dict[str, JsonValue] = {
-    "metric": "accuracy", "version": "1.0", "baseline": None, "group": {}, "reason": None, "ideal": 1.0,
-    "n": 2, "n_excluded": 0, "n_columns": 1, "sums": [1.0, 2.0],
+    "metric": "accuracy",
+    "version": "1.0",
+    "baseline": None,
+    "group": {},
+    "reason": None,
+    "ideal": 1.0,
+    "n": 2,
+    "n_excluded": 0,
+    "n_columns": 1,
+    "sums": [1.0, 2.0],
 }
 DOCUMENTS: tuple[Document, ...] = (
     examples.manifest(examples.items(), [examples.reject()]),
