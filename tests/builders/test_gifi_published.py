@@ -39,9 +39,7 @@ Items = list[PronounTextItem] | list[WordProblemItem]
 def forms(family: str) -> Mapping[str, str]:
     entry = pronoun_families()[family]
     nominative = entry.gifi_repo.get("nominative", entry.forms["nominative"])
-    return {letter: entry.forms[case] for letter, case in (("A", "accusative"), ("P", "possessive_dependent"))} | {
-        "N": nominative
-    }
+    return {"N": nominative, "A": entry.forms["accusative"], "P": entry.forms["possessive_dependent"]}
 
 
 def made_row(text: str) -> VariantRows:
@@ -240,7 +238,7 @@ def test_faults_and_prompts_are_those_of_the_specification(shared_data: Path) ->
     folder = shared_data / "gifi" / "template"
     draft = drafts.from_published(folder, compat=True, limit=None)
     assert [split.config for split in draft.splits] == [*FILES]
-    items = {split.config: split.items for split in draft.splits}
+    items: dict[str, Any] = {split.config: split.items for split in draft.splits}
     flagged: dict[str, set[int]] = {}
     for item in items["math"]:
         for flag in item.flags:
@@ -253,9 +251,7 @@ def test_faults_and_prompts_are_those_of_the_specification(shared_data: Path) ->
     # The ten templates of objects and groups, and one about somebody's mother.
     assert flagged["other_referent"] == {7, 15, 21, 46, 53, 71, 78, 83, 87, 89, 79}
     rows = rows_of_csv((folder / FILES["assignment"]).read_bytes())
-    found = [
-        (str(index_of(one)), one.text, {"colour": "color"}.get(of := one.attribute, of)) for one in items["assignment"]
-    ]  # type: ignore[attr-defined]
+    found = [(str(index_of(one)), one.text, one.attribute.replace("colour", "color")) for one in items["assignment"]]
     assert dict.fromkeys(found, 11) == Counter((row["index"], row["template"], row["state"]) for row in rows)
     assert len(found) == 200
 

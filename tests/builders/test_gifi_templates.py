@@ -60,7 +60,7 @@ def test_flags_tell_equal_variants_and_texts_that_end_in_the_pronoun() -> None:
 
 EMBEDDED = embedded_items()
 GENDERED = ("masculine_name", "feminine_name")
-WITH_PRONOUNS = [*EMBEDDED.recognition, *EMBEDDED.continuation, *EMBEDDED.math]
+WITH_PRONOUNS: list[Any] = [*EMBEDDED.recognition, *EMBEDDED.continuation, *EMBEDDED.math]
 OTHER_THIRD_PERSON = re.compile(
     r"\b(?:he|him|his|himself|she|hers?|herself|they|them|theirs?|themselves|themself)\b", re.IGNORECASE
 )

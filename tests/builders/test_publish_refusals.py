@@ -56,7 +56,7 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def of_sources(**fields: object) -> Callable[[dict[str, Any]], None]:
-    return lambda told: [source.update(fields) for source in told["sources"]] and None
+    return lambda told: told.update(sources=[source | fields for source in told["sources"]])
 
 
 def hide_builder(told: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import datasets
 import pytest
@@ -28,8 +28,8 @@ PUBLISHED = ("task050_multirc_answerability", "task056_multirc_classify_correct_
 OF_TASKS = "out/datasets/superni-natural-instructions"
 
 
-def run(folder: Path, *arguments: str, **environment: str | Path) -> subprocess.CompletedProcess[str]:
-    return commands.run("-m", "builders.superni", *arguments, cwd=folder, **environment)  # type: ignore[arg-type]
+def run(folder: Path, *arguments: str, **environment: Any) -> subprocess.CompletedProcess[str]:
+    return commands.run("-m", "builders.superni", *arguments, cwd=folder, **environment)
 
 
 def from_folder(folder: Path, *arguments: str, status: int = 0) -> str:

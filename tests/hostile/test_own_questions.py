@@ -53,6 +53,15 @@ NO_QUESTIONS: dict[str, Make] = {
     "JSON for CSV": holding(json.dumps(AMBIGUOUS) + "\n"),
     "100,000 rows that are none": holding(HEADER + "Who?,x,,A,,,,\n" * 100_000),
 }
+CHANGES: dict[str, tuple[JsonValue, ...]] = {
+    "label": (10**299, "0", True, 0.5, None),
+    "ans1": ("The baker", "  ", ["The clerk"], "x" * 200_000),
+    "context_condition": ("\x1b[31mambig", 1),
+    "question": ("Who?\u202e",),
+    "answer_info": ({f"ans{place}": ["x", "unknown"] for place in range(3)},),
+    "additional_metadata": ({"stereotyped_groups": "grey"}, {"stereotyped_groups": []}),
+    "question_polarity": ("negative",),
+}
 BAD_BBQ: dict[str, Make] = (
     {
         f"BBQ without {name}": holding(json.dumps(without(AMBIGUOUS, name)) + "\n")
@@ -60,15 +69,7 @@ BAD_BBQ: dict[str, Make] = (
     }
     | {
         f"BBQ with {name}: {value!a}"[:80]: holding(json.dumps({**AMBIGUOUS, name: value}) + "\n")
-        for name, values in {
-            "label": (10**299, "0", True, 0.5, None),
-            "ans1": ("The baker", "  ", ["The clerk"], "x" * 200_000),
-            "context_condition": ("\x1b[31mambig", 1),
-            "question": ("Who?\u202e",),
-            "answer_info": ({f"ans{place}": ["x", "unknown"] for place in range(3)},),
-            "additional_metadata": ({"stereotyped_groups": "grey"}, {"stereotyped_groups": []}),
-            "question_polarity": ("negative",),
-        }.items()
+        for name, values in CHANGES.items()
         for value in values
     }
     | {
