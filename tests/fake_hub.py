@@ -47,14 +47,11 @@ class Commit(NamedTuple):
 
 @dataclass
 class Repository:
-    """A dataset repository."""
-
     private: bool = False
     commits: dict[str, Commit] = field(default_factory=dict)
     head: str = ""
     tags: dict[str, str] = field(default_factory=dict)
     pull_requests: dict[int, str] = field(default_factory=dict)
-    """Commit of each pull request."""
     closed: set[int] = field(default_factory=set)
     """Pull requests that are not open any more."""
 
@@ -69,7 +66,6 @@ class Repository:
         return oid
 
     def log(self) -> list[Commit]:
-        """The commits of the main branch, the latest first."""
         found, oid = [], self.head or None
         while oid is not None:
             found.append(self.commits[oid])
@@ -82,8 +78,6 @@ class Repository:
 
 
 class HubError(Exception):
-    """An answer that is no success."""
-
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.status, self.code = status, code
@@ -102,7 +96,6 @@ class FakeHub:
         self.lock = threading.RLock()
 
     def new(self, name: str, files: dict[str, bytes] | None = None, *, private: bool = False) -> Repository:
-        """Make a repository as the Hub does, with its first commit."""
         repository = self.repositories[name] = Repository(private=private)
         repository.add("initial commit", {".gitattributes": b"*.parquet filter=lfs\n", **(files or {})})
         return repository
@@ -316,7 +309,6 @@ def variables(hub: FakeHub, home: Path, token: str | None = WRITER) -> dict[str,
 
 @contextmanager
 def serving() -> Iterator[FakeHub]:
-    """Serve a Hub that is empty."""
     hub = FakeHub()
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

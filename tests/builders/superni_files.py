@@ -11,7 +11,6 @@ WORDS = ("ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak"
 
 
 def text_of(number: int) -> str:
-    """An input of its own for each number."""
     return f"Sentence 1: the {WORDS[number % 12]} has {number} leaves\nSentence 2: it is {WORDS[number // 12 % 12]}"
 
 
@@ -26,7 +25,6 @@ def instances(n: int, labels: Sequence[str], *, task: str = "task1") -> list[dic
 def write_task(
     folder: Path, name: str, rows: Sequence[dict[str, Any]], *, instruction: str = "Answer yes or no.", **fields: Any
 ) -> Path:
-    """Write a task file of the present schema."""
     value = {
         "Contributors": ["somebody"],
         "Source": ["made"],

@@ -49,17 +49,14 @@ def item(pronoun: str = "he", *, pair: str = "pair-1") -> CoreferenceItem:
 
 
 def items() -> list[CoreferenceItem]:
-    """Two minimal pairs."""
     return [item("he"), item("she"), item("he", pair="pair-2"), item("she", pair="pair-2")]
 
 
 def reject() -> Reject:
-    """A candidate that was dropped."""
     return Reject(candidate="The nurse left.", source_row="1", rule="one-occupation", reason="has one occupation")
 
 
 def split_entry(split_items: Sequence[CoreferenceItem], config: str = "type2") -> SplitEntry:
-    """What a manifest says of the split ``test`` of a config."""
     return SplitEntry(
         config=config,
         split="test",
@@ -71,7 +68,6 @@ def split_entry(split_items: Sequence[CoreferenceItem], config: str = "type2") -
 
 
 def manifest(split_items: Sequence[CoreferenceItem], rejects: Sequence[Reject] = ()) -> Manifest:
-    """The manifest of one config with one split."""
     entry = split_entry(split_items)
     of_tests = {"name": "tests", "address": "tests", "revision": "1", "licence": "Apache-2.0"}
     return Manifest(
@@ -140,7 +136,6 @@ def exchange() -> Exchange:
 
 
 def generated_exchange(text: str | None = "She left.", outcomes: tuple[str, ...] = ()) -> Exchange:
-    """A text that the model wrote."""
     no_options: Any = dict.fromkeys((f"option{name}" for name in ("s", *_PER_ANSWER, "_byte_counts")), ())
     return dataclasses.replace(
         exchange(),
@@ -155,7 +150,6 @@ def generated_exchange(text: str | None = "She left.", outcomes: tuple[str, ...]
 
 
 def record(item_id: str = "pair-1-he") -> Record:
-    """A scored record."""
     return Record(
         item_id=item_id,
         config="type2",
@@ -174,7 +168,6 @@ def record(item_id: str = "pair-1-he") -> Record:
 
 
 def failed_record(item_id: str = "pair-1-she") -> Record:
-    """A record whose request failed."""
     no_answers: Any = dict.fromkeys((f"option{name}" for name in _PER_ANSWER), ())
     lost = dataclasses.replace(exchange(), **no_answers, n_moved_tokens=None, status="failed", error="connection reset")
     return dataclasses.replace(
@@ -183,7 +176,6 @@ def failed_record(item_id: str = "pair-1-she") -> Record:
 
 
 def signature(n_items: int = 2) -> Signature:
-    """What the example's result is comparable with."""
     return Signature(
         benchmark="synthbias",
         dataset="example",
@@ -203,7 +195,6 @@ def signature(n_items: int = 2) -> Signature:
 
 
 def metric() -> Metric:
-    """A metric with an interval."""
     return Metric(
         name="accuracy",
         version="1.0",
@@ -222,14 +213,12 @@ def metric() -> Metric:
 
 
 def undefined_metric() -> Metric:
-    """A metric that has no value on this data."""
     return dataclasses.replace(
         metric(), name="eo", value=None, reason="no negatives", interval=None, interval_reason="no value"
     )
 
 
 def result(records: RecordsFile | None = None) -> Result:
-    """One scored and one failed item."""
     return Result(
         schema_version=SCHEMA_VERSION,
         model=Model(
