@@ -35,16 +35,12 @@ class Sizes(NamedTuple):
     """Largest number of images in the split test; None for all."""
 
 
-class DrawnImages(NamedTuple):
-    """The images of each split."""
+def draw(
+    checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str
+) -> dict[str, list[Sound]]:
+    """Draw the images of test, bias and pool.
 
-    test: Sequence[Sound]
-    bias: Sequence[Sound]
-    pool: Sequence[Sound]
-
-
-def draw(checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> DrawnImages:
-    """Draw the images of each split. The split of an image depends only on the seed and the images of its own label.
+    The split of an image depends only on the seed and the images of its own label.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
@@ -68,7 +64,7 @@ def draw(checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: in
         parts["bias"] += support[:n_bias]
         parts["pool"] += support[n_bias:]
         parts["test"] += test[:per_label]
-    return DrawnImages(**{name: _permuted(images, seed, name) for name, images in parts.items()})
+    return {name: _permuted(images, seed, name) for name, images in parts.items()}
 
 
 def _check_label(label: str, test: Sequence[Sound], support: Sequence[Sound], *, is_parted: bool, where: str) -> None:

@@ -167,8 +167,8 @@ def test_rows_that_cannot_be_used_are_rejects_with_a_rule() -> None:
         SourceRow("row 7", None, "text", "no"): ("text-1", "text", ("no",)),
         SourceRow("row 8", None, "text", ("no", "never")): ("text-2", "text", ("no", "never")),
     }
-    found = sort_rows([*rows], lambda text, n: f"{text}-{n}")
-    usable = [(one.item_id, one.text, one.outputs) for one in found.instances]
+    instances, rejects = sort_rows([*rows], lambda text, n: f"{text}-{n}")
+    usable = [(one.item_id, one.text, one.outputs) for one in instances]
     assert usable == [told for told in rows.values() if isinstance(told, tuple)]
-    rejects = [(row.location, told) for row, told in rows.items() if isinstance(told, str)]
-    assert [(reject.source_row, reject.rule) for reject in found.rejects] == rejects
+    told_rejects = [(row.location, told) for row, told in rows.items() if isinstance(told, str)]
+    assert [(reject.source_row, reject.rule) for reject in rejects] == told_rejects
