@@ -220,18 +220,7 @@ def test_each_published_row_comes_back_and_is_repaired(files: Mapping[str, bytes
         # Pronouns of objects and groups stay.
         group = re.compile(r"\b(?:they|them|their)\b")
         counts = {index_of(item): len(group.findall(item.text)) for item in repaired if item.family == "xe"}
-        assert {number: n for number, n in counts.items() if n} == {
-            7: 1,
-            15: 1,
-            21: 2,
-            46: 2,
-            53: 1,
-            71: 1,
-            78: 5,
-            83: 1,
-            87: 2,
-            89: 1,
-        }
+        assert [*Counter(counts).elements()] == [7, 15, 21, 21, 46, 46, 53, 71, *[78] * 5, 83, 87, 87, 89]
 
 
 def test_faults_and_prompts_are_those_of_the_specification(shared_data: Path) -> None:
@@ -243,10 +232,7 @@ def test_faults_and_prompts_are_those_of_the_specification(shared_data: Path) ->
     for item in items["math"]:
         for flag in item.flags:
             flagged.setdefault(flag, set()).add(index_of(item))
-    assert {flag: len(found) for flag, found in flagged.items() if flag in ("wrong_case", "wrong_answer")} == {
-        "wrong_case": 27,
-        "wrong_answer": 1,
-    }
+    assert (len(flagged["wrong_case"]), len(flagged["wrong_answer"])) == (27, 1)
     assert abs(len(flagged["no_agreement"]) - 69) <= 1
     # The ten templates of objects and groups, and one about somebody's mother.
     assert flagged["other_referent"] == {7, 15, 21, 46, 53, 71, 78, 83, 87, 89, 79}

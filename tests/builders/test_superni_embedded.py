@@ -79,36 +79,11 @@ def test_the_odd_one_is_the_only_word_of_another_kind() -> None:
         assert [one for one, kind in kinds.items() if [*kinds.values()].count(kind) == 1] == [instance.label]
 
 
-UNITS = {
-    "kilometres": 1000.0,
-    "metres": 1.0,
-    "centimetres": 0.01,
-    "millimetres": 0.001,
-    "feet": 0.3048,
-    "inches": 0.0254,
-    "yards": 0.9144,
-    "tonnes": 1e6,
-    "kilograms": 1000.0,
-    "grams": 1.0,
-    "milligrams": 0.001,
-    "litres": 1.0,
-    "millilitres": 0.001,
-    "centilitres": 0.01,
-    "seconds": 1.0,
-    "minutes": 60.0,
-    "hours": 3600.0,
-    "days": 86400.0,
-    "weeks": 604800.0,
-    "months": 1 / 12,
-    "years": 1.0,
-    "decades": 10.0,
-    "centuries": 100.0,
-    "dozen eggs": 12.0,
-    "eggs": 1.0,
-    "dozen pencils": 12.0,
-    "pencils": 1.0,
-    "quarters of an hour": 900.0,
-}
+SIZES = """kilometres 1000, metres 1, centimetres .01, millimetres .001, feet .3048, inches .0254, yards .9144,
+tonnes 1e6, kilograms 1000, grams 1, milligrams .001, litres 1, millilitres .001, centilitres .01, seconds 1,
+minutes 60, quarters of an hour 900, hours 3600, days 86400, weeks 604800, months .08333333, years 1, decades 10,
+centuries 100, dozen eggs 12, eggs 1, dozen pencils 12, pencils 1"""
+UNITS = {unit: float(size) for unit, _, size in (entry.strip().rpartition(" ") for entry in SIZES.split(","))}
 
 
 def test_conversions_are_true_where_arithmetic_says_so() -> None:

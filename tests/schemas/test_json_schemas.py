@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from schemas.documents.model_facts import ModelFacts
 from schemas.documents.reported_table import ReportedTable
 from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import contract
+from schemas.files.contract import D
 from schemas.json_schemas import json_schema
 from tests.schemas import examples
 
@@ -43,36 +45,11 @@ def test_every_schema_file_belongs_to_a_document_and_describes_each_field_by_the
     assert properties["reason"]["description"] == "Reason why the record has no reading; None if it is scored."
 
 
-FACTS: dict[str, JsonValue] = {
-    "id": "acme/small-1b",
-    "short_name": "Small 1B",
-    "family": "Small",
-    "maker": "Acme",
-    "parameters": 10**9,
-    "open_weights": True,
-    "kind": "base",
-    "licence": "MIT",
-    "address": "https://models.example/small-1b",
-    "unknown": {"released": "no page says so"},
-    "sources": [
-        {
-            "facts": ["parameters", "open_weights", "kind", "licence"],
-            "address": "https://models.example/small-1b",
-            "looked_at": "2026-01-31",
-        }
-    ],
-}
-TABLE: dict[str, JsonValue] = {
-    "benchmark": "synthbias",
-    "title": "Scores of two models",
-    "paper": "A paper",
-    "place": "Table 2",
-    "page": 7,
-    "address": "https://papers.example/1",
-    "measured": ["All items were asked."],
-    "columns": [{"key": "accuracy", "label": "Accuracy", "text": "1 is best"}],
-    "rows": [{"label": "Small", "model": "acme/small-1b", "values": {"accuracy": 0.5}}],
-}
+def of_board(name: str, document_type: type[D]) -> D:
+    text = (Path(__file__).parents[2] / "leaderboard" / name).read_text(encoding="utf-8")
+    return contract.load(json.loads(json.dumps(tomllib.loads(text), default=str)), document_type, where=name)
+
+
 SUMS: dict[str, JsonValue] = {
     "metric": "accuracy",
     "version": "1.0",
@@ -92,8 +69,8 @@ DOCUMENTS: tuple[Document, ...] = (
     examples.record(),
     examples.failed_record(),
     examples.result(),
-    contract.load(FACTS, ModelFacts, where="facts"),
-    contract.load(TABLE, ReportedTable, where="table"),
+    of_board("models/HuggingFaceTB__SmolLM2-135M-Instruct.toml", ModelFacts),
+    of_board("reported/gifi-pronouns.toml", ReportedTable),
     TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
     contract.load(SUMS, ClusterSums, where="sums"),
 )
