@@ -70,10 +70,7 @@ def dataset_name(name: str) -> str:
 def own_name(name: str | None, path: Path, otherwise: str) -> str:
     """Return the name of a dataset from a user's files: the value of ``--name``, or one by the name of a file.
 
-    Args:
-        name: Value of ``--name``; None if it is not given.
-        path: The file.
-        otherwise: What stands for a name of the file without letters and digits.
+    ``otherwise`` stands for a name of the file without letters and digits.
 
     Raises:
         ConfigError: the name is none of a folder and a dataset of the Hub.
@@ -89,11 +86,6 @@ def own_name(name: str | None, path: Path, otherwise: str) -> str:
 def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:
     """Return the folder to write a dataset to, after a check that it may be written to.
 
-    Args:
-        out: Folder that the user names; None for the default.
-        default: Folder if the user names none.
-        overwrite: True if a dataset that is already in the folder may be replaced.
-
     Raises:
         ConfigError: the folder must not be written to.
     """
@@ -105,11 +97,7 @@ def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:
 
 
 def build_app(make: Callable[[], Draft[Item]]) -> typer.Typer:
-    """Return the command line of a builder that makes one dataset from nothing but itself.
-
-    Args:
-        make: Function that makes the dataset.
-    """
+    """Return the command line of a builder that makes one dataset from nothing but itself."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     @app.command(epilog=EXIT_STATUS)
@@ -128,10 +116,7 @@ def build_app(make: Callable[[], Draft[Item]]) -> typer.Typer:
 def check_input(source: BuilderSource, path: Path | None, others: Mapping[str, object] | None = None) -> None:
     """Check that a source is given the files that it reads, and no others.
 
-    Args:
-        source: The source.
-        path: Value of ``--input``; None if it is not given.
-        others: Value of each other option about files, by option name; None if it is not given.
+    ``others`` has the value of each other option about files.
 
     Raises:
         ConfigError: the source reads no files and an option names some, or it lacks ``--input``.

@@ -85,10 +85,6 @@ class PublishableDataset(Publication):
 def read_dataset(folder: Path, *, report: Report = silent) -> PublishableDataset:
     """Read a dataset folder and check that it may be published.
 
-    Args:
-        folder: The dataset folder.
-        report: Called with the progress.
-
     Raises:
         DataError: the folder is not a valid dataset, its licence forbids publishing it, or it holds protected texts or
             files that do not belong to the dataset.

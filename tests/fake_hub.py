@@ -36,8 +36,7 @@ class Fault(NamedTuple):
     """Called before the request is carried out."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit with the content of its whole tree."""
 
     oid: str
@@ -48,30 +47,25 @@ class Commit:
 
 @dataclass
 class Repository:
-    """A dataset repository."""
-
     private: bool = False
     commits: dict[str, Commit] = field(default_factory=dict)
     head: str = ""
     tags: dict[str, str] = field(default_factory=dict)
     pull_requests: dict[int, str] = field(default_factory=dict)
-    """Commit of each pull request."""
     closed: set[int] = field(default_factory=set)
     """Pull requests that are not open any more."""
 
     def add(self, title: str, files: dict[str, bytes], *, on: str | None = None) -> str:
         """Make a commit of a whole tree on the main branch, or on another commit for a pull request."""
         parent = self.head if on is None else on
-        hashes = [[name, _git_sha1(content)] for name, content in sorted(files.items())]
-        told = json.dumps([len(self.commits), parent, title, hashes])
-        oid = hashlib.sha1(told.encode(), usedforsecurity=False).hexdigest()
-        self.commits[oid] = Commit(oid=oid, parent=parent or None, title=title, files=files)
+        told = [len(self.commits), parent, title, [[name, _git_sha1(files[name])] for name in sorted(files)]]
+        oid = _git_sha1(json.dumps(told).encode())
+        self.commits[oid] = Commit(oid, parent or None, title, files)
         if on is None:
             self.head = oid
         return oid
 
     def log(self) -> list[Commit]:
-        """The commits of the main branch, the latest first."""
         found, oid = [], self.head or None
         while oid is not None:
             found.append(self.commits[oid])
@@ -79,16 +73,11 @@ class Repository:
         return found
 
     def resolve(self, revision: str) -> Commit | None:
-        number = revision.removeprefix("refs/pr/")
-        oid = self.head if revision == "main" else self.tags.get(revision, revision)
-        if number != revision:
-            oid = self.pull_requests[int(number)]
-        return self.commits.get(oid)
+        named = {"main": self.head, **self.tags, **{f"refs/pr/{n}": oid for n, oid in self.pull_requests.items()}}
+        return self.commits.get(named.get(revision, revision))
 
 
 class HubError(Exception):
-    """An answer that is no success."""
-
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.status, self.code = status, code
@@ -107,13 +96,11 @@ class FakeHub:
         self.lock = threading.RLock()
 
     def new(self, name: str, files: dict[str, bytes] | None = None, *, private: bool = False) -> Repository:
-        """Make a repository as the Hub does, with its first commit."""
         repository = self.repositories[name] = Repository(private=private)
         repository.add("initial commit", {".gitattributes": b"*.parquet filter=lfs\n", **(files or {})})
         return repository
 
     def repository(self, name: str, token: str | None) -> Repository:
-        """Return a repository if it exists and the token may see it."""
         found = self.repositories.get(name)
         if token not in (None, WRITER, READER):
             raise HubError(401, "Invalid credentials in Authorization header")
@@ -145,18 +132,11 @@ class FakeHub:
         return {"files": answers}
 
     def lfs_batch(self, told: dict[str, Any]) -> Any:
-        return {
-            "transfer": "basic",
-            "objects": [
-                {"oid": one["oid"], "size": one["size"]}
-                | (
-                    {}
-                    if one["oid"] in self.large
-                    else {"actions": {"upload": {"href": f"{self.address}/lfs/{one['oid']}"}}}
-                )
-                for one in told["objects"]
-            ],
-        }
+        objects = []
+        for one in told["objects"]:
+            upload = {"actions": {"upload": {"href": f"{self.address}/lfs/{one['oid']}"}}}
+            objects.append({"oid": one["oid"], "size": one["size"]} | ({} if one["oid"] in self.large else upload))
+        return {"transfer": "basic", "objects": objects}
 
     def commit(self, name: str, revision: str, lines: list[Any], *, pull_request: bool) -> Any:
         repository = self.repositories[name]
@@ -190,18 +170,13 @@ class FakeHub:
 
     def discussions(self, name: str, statuses: list[str]) -> Any:
         repository = self.repositories[name]
+        of_all = {"createdAt": _DAY, "isPullRequest": True, "repo": {"name": name, "type": "dataset"}}
         found = [
-            {
-                "title": repository.commits[oid].title,
-                "num": number,
-                "createdAt": _DAY,
-                "status": "closed" if number in repository.closed else "open",
-                "isPullRequest": True,
-                "repo": {"name": name, "type": "dataset"},
-            }
+            {**of_all, "num": number, "title": repository.commits[oid].title, "status": status}
             for number, oid in repository.pull_requests.items()
+            for status in ["closed" if number in repository.closed else "open"]
+            if not statuses or status in statuses
         ]
-        found = [one for one in found if not statuses or one["status"] in statuses]
         return {"discussions": found, "count": len(found), "start": 0}
 
 
@@ -230,19 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing."""
 
-    def do_HEAD(self) -> None:
-        self._serve()
-
     def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_PUT(self) -> None:
-        self._serve()
-
-    def _serve(self) -> None:
         split = urlsplit(self.path)
         parts = [unquote(part) for part in split.path.strip("/").split("/")]
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -268,9 +231,10 @@ class _Handler(BaseHTTPRequestHandler):
             headers = {"X-Error-Message": str(error)} | ({"X-Error-Code": error.code} if error.code else {})
             return self._send(error.status, content, headers)
         if isinstance(answer, bytes):
-            oid = hashlib.sha1(answer, usedforsecurity=False).hexdigest()
-            return self._send(200, answer, {"ETag": f'"{oid}"', "X-Repo-Commit": parts[4]})
+            return self._send(200, answer, {"ETag": f'"{_git_sha1(answer)}"', "X-Repo-Commit": parts[4]})
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
+
+    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
 
     def _kind(self, parts: list[str]) -> str:
         if parts[:2] == ["api", "datasets"]:
@@ -283,13 +247,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, kind: str, parts: list[str], query: dict[str, list[str]], body: bytes, token: str | None) -> Any:
         hub = self.hub
-        if kind == "":
-            return {}
-        if kind == "validate-yaml":
-            return {"errors": [], "warnings": []}
         if kind == "upload":
             hub.large[parts[1]] = body
-            return {}
+        if kind in ("", "validate-yaml", "upload"):
+            return {"errors": [], "warnings": []}
         if self.command == "POST":
             if token not in (WRITER, READER):
                 raise HubError(401, "Invalid username or password.")
@@ -315,10 +276,8 @@ class _Handler(BaseHTTPRequestHandler):
                 files = [{"rfilename": path} for path in sorted(commit.files)]
                 return {"id": name, "sha": commit.oid, "private": repository.private, "siblings": files}
             case "refs":
-                tags = [
-                    {"name": tag, "ref": f"refs/tags/{tag}", "targetCommit": oid}
-                    for tag, oid in repository.tags.items()
-                ]
+                named = repository.tags.items()
+                tags = [{"name": tag, "ref": f"refs/tags/{tag}", "targetCommit": oid} for tag, oid in named]
                 return {"branches": [], "converts": [], "tags": tags}
             case "tree":
                 return [tree_entry(*file) for file in sorted(hub.commit_at(repository, revision).files.items())]
@@ -350,11 +309,9 @@ def variables(hub: FakeHub, home: Path, token: str | None = WRITER) -> dict[str,
 
 @contextmanager
 def serving() -> Iterator[FakeHub]:
-    """Serve a Hub that is empty."""
     hub = FakeHub()
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
     hub.address = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

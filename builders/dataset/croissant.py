@@ -46,13 +46,7 @@ _DATA_TYPES = {"string": "sc:Text", "int64": "sc:Integer", "double": "sc:Float",
 
 
 def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
-    """Return the croissant.json of a dataset.
-
-    Args:
-        card: Texts of the card.
-        manifest: Manifest of the dataset.
-        folder: Folder with the parquet files that the manifest lists.
-    """
+    """Return the croissant.json of a dataset."""
     content: dict[str, JsonValue] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",

@@ -18,11 +18,7 @@ from biasboard.ground.plain_text import one_line
 def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) -> dict[str, bytes]:
     """Return the content of files in a folder, by name.
 
-    Args:
-        folder: Folder that holds all files.
-        names: Names of the files.
-        what: Description of the right folder, used in the error message.
-        remedy: Advice on which files to use, added to the error message.
+    ``what`` describes the right folder, and ``remedy`` says which files to use, for error messages.
 
     Raises:
         DataError: the folder or a file is missing.
@@ -37,10 +33,6 @@ def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) ->
 
 def check_folder(folder: Path, what: str) -> None:
     """Check that ``--input`` names a folder.
-
-    Args:
-        folder: Its value.
-        what: Description of the right folder, used in the error message.
 
     Raises:
         DataError: it is a file, or there is no such folder.
@@ -63,11 +55,7 @@ def read_file(path: Path) -> bytes:
 def csv_rows(raw: bytes, name: str, columns: Sequence[str], *, remedy: str) -> list[tuple[int, dict[str, str]]]:
     """Return the rows of a CSV file, each with the number of its last line.
 
-    Args:
-        raw: Content of the file.
-        name: Name of the file, for error messages.
-        columns: Required columns; others are kept too.
-        remedy: Advice on which file to use, added to the error message.
+    Columns beside the required ones are kept too.
 
     Raises:
         DataError: the file is not UTF-8, is not CSV, lacks a column, has no rows, or has a row of another length.
@@ -97,11 +85,6 @@ def csv_rows(raw: bytes, name: str, columns: Sequence[str], *, remedy: str) -> l
 def check_hashes(files: Mapping[str, bytes], published: Mapping[str, str], *, remedy: str) -> None:
     """Check that files are the published ones, byte for byte.
 
-    Args:
-        files: Content of each file by name.
-        published: SHA-256 of each published file by name.
-        remedy: Advice on which files to use, added to the error message.
-
     Raises:
         DataError: the SHA-256 of a file differs.
     """
@@ -119,10 +102,7 @@ def is_on_hub(path: Path, hub_id: str) -> bool:
 def check_no_revision(revision: str | None, path: Path, kind: str) -> None:
     """Check that ``--revision`` is not given for a local copy.
 
-    Args:
-        revision: Value of ``--revision``; None if it is not given.
-        path: Path of the copy.
-        kind: ``file`` or ``folder``.
+    ``kind`` is ``file`` or ``folder``.
 
     Raises:
         DataError: it is given.

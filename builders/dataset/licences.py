@@ -33,12 +33,7 @@ def checked_licence(licence: str | None) -> str | None:
 
 
 def licence_terms(licence: str | None, what: str) -> str:
-    """Return what a card says of the licence that the user states; None if it is not known.
-
-    Args:
-        licence: Its SPDX identifier.
-        what: Noun in the plural for the data.
-    """
+    """Return what a card says of the licence that the user states; None if it is not known."""
     if licence is None:
         return f"The licence of the {what} is not known: whoever built this dataset did not state it."
     return f"Whoever built this dataset states that the {what} are licensed under {licence}."
@@ -47,9 +42,7 @@ def licence_terms(licence: str | None, what: str) -> str:
 def publish_refusal(licence: str | None, what: str) -> str | None:
     """Return the reason why data must not be published; None if its licence allows sharing converted copies.
 
-    Args:
-        licence: SPDX identifier, as the user states it; None if it is not known.
-        what: Noun in the plural for the data, such as ``images``.
+    ``what`` is a noun in the plural for the data, such as ``images``.
     """
     if licence is None:
         return f"the licence of the {what} is not known; build with --licence if it allows sharing copies"

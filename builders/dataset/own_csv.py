@@ -83,10 +83,7 @@ class OwnTable(NamedTuple):
 def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
     """Read files.
 
-    Args:
-        form: Their columns.
-        paths: Files, no two of one name, since items name their file.
-        mapped: Headings that the user names, each as ``COLUMN=HEADING``.
+    No two of them have one name, since items name their file. Each of ``mapped`` is ``COLUMN=HEADING``.
 
     Raises:
         ConfigError: a mapping is no such text, or no file has its heading.
@@ -103,10 +100,6 @@ def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> lis
 
 def read_inputs(paths: Sequence[Path], what: str) -> Iterator[tuple[Path, bytes]]:
     """Yield each file of a user's rows with its content.
-
-    Args:
-        paths: Files, no two of one name, since items name their file.
-        what: Description of the right file, used in error messages.
 
     Raises:
         ConfigError: two files have one name.

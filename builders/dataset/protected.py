@@ -69,10 +69,6 @@ def holds_protected(text: str, digests: frozenset[bytes]) -> bool:
     """Return True if a text is protected, or quotes a protected one.
 
     A quotation is enclosed by borders such as line breaks, or is stored in pieces in a JSON object.
-
-    Args:
-        text: Text to check.
-        digests: Digests of the protected texts.
     """
     return any(digest(part) in digests for part in _parts(text))
 

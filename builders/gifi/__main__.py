@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -22,12 +21,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal[
     "embedded", "markers", "german", "spanish", "french", "tango", "realtoxicityprompts", "gsm8k", "gifi"
 ]
-
-
-class Compat(StrEnum):
-    """The values of ``--compat``."""
-
-    GIFI_REPO = drafts.COMPAT
+Compat: TypeAlias = Literal["gifi-repo"]
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -77,7 +71,7 @@ def build(
 def _check(source: SourceName, path: Path | None, revision: str | None, compat: Compat | None) -> None:
     check_input(BUILDER.source(source), path)
     if compat is not None and source != "gifi":
-        raise ConfigError(f"--compat {compat.value}: only --source gifi has published strings; leave it out")
+        raise ConfigError(f"--compat {compat}: only --source gifi has published strings; leave it out")
     if revision is not None and source not in ("realtoxicityprompts", "gsm8k"):
         raise ConfigError(f"--revision {revision}: --source {source} is not read from the Hub; leave it out")
 

@@ -19,7 +19,6 @@ from schemas.documents.dataset import Reject, Source
 from schemas.documents.item_shape import Item
 from schemas.lexicon.languages import LANGUAGE_CODES, Language
 
-_BUILDER_VERSION = "1.0"
 EMBEDDED_VERSION = "2.0.0"
 """Version of the dataset of the embedded texts; raise it whenever a text changes."""
 _OTHER_VERSION = "1.0.0"
@@ -59,16 +58,7 @@ def embedded(*, limit: int | None) -> Draft[Item]:
         "embedded",
         splits,
         title="GIFI, embedded texts",
-        sources=(
-            Source(
-                name="embedded texts",
-                address="builders/gifi/texts",
-                revision=EMBEDDED_VERSION,
-                sha256=None,
-                licence="Apache-2.0",
-                redistributable=True,
-            ),
-        ),
+        sources=(_source("embedded texts", "builders/gifi/texts", EMBEDDED_VERSION, None, "Apache-2.0"),),
         limit=limit,
         version=EMBEDDED_VERSION,
         how_built=how_built(),
@@ -83,16 +73,7 @@ def marked(*, limit: int | None) -> Draft[Item]:
         "markers",
         take_units([split_of("marked", marked_items())], limit),
         title="GIFI, recognition with demographic markers",
-        sources=(
-            Source(
-                name="embedded texts",
-                address="builders/gifi/texts",
-                revision=_OTHER_VERSION,
-                sha256=None,
-                licence="Apache-2.0",
-                redistributable=True,
-            ),
-        ),
+        sources=(_source("embedded texts", "builders/gifi/texts", _OTHER_VERSION, None, "Apache-2.0"),),
         limit=limit,
         how_built=(
             "Each sentence was written once with a slot for one adjective and slots for pronouns. It stands without an "
@@ -121,14 +102,7 @@ def in_language(language: Language, *, limit: int | None) -> Draft[Item]:
         take_units([split_of(language, items)], limit),
         title=f"GIFI, recognition in {language.capitalize()}",
         sources=(
-            Source(
-                name="embedded texts",
-                address=f"builders/gifi/texts/{language}.toml",
-                revision=_OTHER_VERSION,
-                sha256=None,
-                licence="Apache-2.0",
-                redistributable=True,
-            ),
+            _source("embedded texts", f"builders/gifi/texts/{language}.toml", _OTHER_VERSION, None, "Apache-2.0"),
         ),
         limit=limit,
         how_built=languages.how_built(language),
@@ -232,10 +206,7 @@ def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | N
 def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[Item]:
     """Build a draft from the published templates of GIFI, with all four configs.
 
-    Args:
-        folder: Folder that holds the four published files.
-        compat: True to keep the published strings and flag their faults; False to repair them.
-        limit: Maximum number of items; None for all.
+    ``compat`` keeps the published strings and flags their faults; otherwise they are repaired.
 
     Raises:
         DataError: a file is missing, cannot be read, or is not the published one.
@@ -294,7 +265,7 @@ def split_of(config: str, items: Sequence[Item]) -> DraftSplit[Item]:
     return DraftSplit(config=config, split="test", item_shape=_SHAPES[config], items=items)
 
 
-def _source(name: str, address: str, revision: str | None, sha256: str, licence: str) -> Source:
+def _source(name: str, address: str, revision: str | None, sha256: str | None, licence: str) -> Source:
     return Source(name=name, address=address, revision=revision, sha256=sha256, licence=licence, redistributable=True)
 
 
@@ -319,23 +290,7 @@ def draft_of(
     reject_rules: tuple[Rule, ...] = (),
     flag_rules: tuple[Rule, ...] = FLAG_RULES,
 ) -> Draft[Item]:
-    """Return a draft: the given values of the source, and everything that all sources share.
-
-    Args:
-        source: Name of the source, as ``--source`` selects it.
-        splits: Items by config.
-        title: Title of the card.
-        sources: Sources with their hashes and licences.
-        limit: Maximum number of items that the user asked for; None for all.
-        how_built: Text of the card, like the next ones.
-        licence_terms: Terms of the sources.
-        citation: Sources to cite in addition to the paper.
-        version: Version of the dataset.
-        known_limits: Limits of this source only.
-        rejects: Candidates that were dropped.
-        reject_rules: Rules by which candidates were dropped.
-        flag_rules: Rules by which items were flagged.
-    """
+    """Return a draft: the given values of the source, and everything that all sources share."""
     described = BUILDER.source(source)
     return Draft(
         name=described.dataset,
@@ -343,14 +298,9 @@ def draft_of(
         version=version,
         title=title,
         builder=f"builders.gifi ({source})",
-        builder_version=_BUILDER_VERSION,
         parameters={"source": source, "limit": limit},
-        seed=None,
         sources=sources,
-        generator_model=None,
         licence=described.licence,
-        publish_refusal=None,
-        human_validated=False,
         splits=tuple(splits),
         rejects=tuple(rejects),
         reject_rules=reject_rules,

@@ -23,7 +23,7 @@ from schemas.documents.dataset import Reject
 from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem
-from schemas.lexicon import PronounCase, PronounFamilyName, pronoun_families
+from schemas.lexicon import PronounCase, pronoun_families
 from schemas.lexicon.pronoun_template import CASE_TAGS, Part, Slot, Template, Verb
 
 ADDRESS = "https://github.com/ZhengyangShan/GIFI/tree/main/data/template"
@@ -310,41 +310,24 @@ def compat_items(
     for row in rows:
         published = published_template(row, config)
         faults = _faults(published, repaired_template(row, config, tags[row.number]), tags[row.number])
-        for name in pronoun_families():
-            family = cast(PronounFamilyName, name)
-            template_id = _template_id(config, row.number)
-            text = published.fill(family, as_published=True)
+        for family in pronoun_families():
             flags = tuple(flag for flag, families in faults.items() if family in families)
-            source = f"{FILES[config]}, template {row.number}"
+            template_id = _template_id(config, row.number)
+            values: dict[str, Any] = {
+                "item_id": f"{template_id}-{family}",
+                "template_id": template_id,
+                "text": published.fill(family, as_published=True),
+                "family": family,
+                "cases": published.cases,
+                "source_row": f"{FILES[config]}, template {row.number}",
+            }
             if config == "math":
                 answer = cast(str, row.answer)
                 wrong = (WRONG_ANSWER.name,) if _ANSWERS.get(row.number, answer) != answer else ()
-                problems.append(
-                    WordProblemItem(
-                        item_id=f"{template_id}-{family}",
-                        template_id=template_id,
-                        text=text,
-                        family=family,
-                        cases=published.cases,
-                        answer=answer,
-                        source_row=source,
-                        flags=flags + wrong,
-                    )
-                )
+                problems.append(WordProblemItem(**values, answer=answer, flags=flags + wrong))
             else:
-                texts.append(
-                    PronounTextItem(
-                        item_id=f"{template_id}-{family}",
-                        template_id=template_id,
-                        text=text,
-                        family=family,
-                        cases=published.cases,
-                        antecedent=_antecedent(config, row.number),
-                        topic=None,
-                        source_row=source,
-                        flags=flags,
-                    )
-                )
+                antecedent = _antecedent(config, row.number)
+                texts.append(PronounTextItem(**values, antecedent=antecedent, topic=None, flags=flags))
     return problems or texts
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem
-from schemas.lexicon import PronounFamilyName, pronoun_families
+from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import Template
 
 SAME_TEXT = Rule(
@@ -45,45 +45,32 @@ class FramesAndRejects(NamedTuple):
 def text_items(frames: Iterable[VariantFrame]) -> list[PronounTextItem]:
     """Return all variants of every frame as items of shape recognition or continuation."""
     return [
-        PronounTextItem(
-            item_id=f"{frame.template_id}-{family}",
-            template_id=frame.template_id,
-            text=text,
-            family=family,
-            cases=frame.template.cases,
-            antecedent=frame.antecedent,
-            topic=frame.topic,
-            source_row=frame.source_row,
-            flags=flags,
-        )
+        PronounTextItem(**values, antecedent=frame.antecedent, topic=frame.topic)
         for frame in frames
-        for family, text, flags in _variants(frame)
+        for values in _variants(frame)
     ]
 
 
 def problem_items(frames: Iterable[VariantFrame]) -> list[WordProblemItem]:
     """Return all variants of every frame as items of shape word_problem. Each frame must have an answer."""
     return [
-        WordProblemItem(
-            item_id=f"{frame.template_id}-{family}",
-            template_id=frame.template_id,
-            text=text,
-            family=family,
-            cases=frame.template.cases,
-            answer=cast(str, frame.answer),
-            source_row=frame.source_row,
-            flags=flags,
-        )
-        for frame in frames
-        for family, text, flags in _variants(frame)
+        WordProblemItem(**values, answer=cast(str, frame.answer)) for frame in frames for values in _variants(frame)
     ]
 
 
-def _variants(frame: VariantFrame) -> Iterator[tuple[PronounFamilyName, str, tuple[str, ...]]]:
-    """Yield the family, the text and the flags of each variant."""
+def _variants(frame: VariantFrame) -> Iterator[dict[str, Any]]:
+    """Yield what items of both shapes have of each variant."""
     texts = {family: frame.template.fill(family) for family in pronoun_families()}
     n_same = Counter(texts.values())
     ends_in_pronoun = (ENDS_IN_PRONOUN.name,) if frame.template.ends_in_slot else ()
     for family, text in texts.items():
         same_text = (SAME_TEXT.name,) if n_same[text] > 1 else ()
-        yield cast(PronounFamilyName, family), text, same_text + ends_in_pronoun
+        yield {
+            "item_id": f"{frame.template_id}-{family}",
+            "template_id": frame.template_id,
+            "text": text,
+            "family": family,
+            "cases": frame.template.cases,
+            "source_row": frame.source_row,
+            "flags": same_text + ends_in_pronoun,
+        }

@@ -85,7 +85,7 @@ def _checked_input(source: SourceName, path: Path | None, revision: str | None, 
 
 def _summary(built: BuiltImages, manifest: Manifest, folder: Path) -> Iterator[str]:
     n_items = {entry.split: entry.n_items for entry in manifest.splits}
-    counts = Counter(image.candidate.label for image in built.drawn.test)
+    counts = Counter(image.candidate.label for image in built.drawn["test"])
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
     yield (
         f"  {manifest.configs[0]}: {len(built.labels)} labels with {min(counts.values())} to {max(counts.values())} "

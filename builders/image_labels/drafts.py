@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +16,10 @@ from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
 from builders.image_labels.folder import read_folder
 from builders.image_labels.images import RULES, Content, Sound, check_images
-from builders.image_labels.items import SPLITS, DrawnImages, Sizes, content_free_items, draw, items_of
+from builders.image_labels.items import SPLITS, Sizes, content_free_items, draw, items_of
 from schemas.documents.item_shape import Item
 from schemas.files.pictures import CHANGES
 
-_BUILDER_VERSION = "1.0"
 _CIFAR_REFUSAL = (
     "the authors of CIFAR-100 give no licence for its images, which were collected from the web; publish scores and "
     "hashes in place of the images"
@@ -72,18 +72,14 @@ class BuiltImages(NamedTuple):
     """The draft of a dataset, and the lines to print when it is written."""
 
     draft: Draft[Item]
-    drawn: DrawnImages
+    drawn: Mapping[str, Sequence[Sound]]
+    """Images of test, bias and pool."""
     labels: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
 def from_folder(folder: Path, options: ImageOptions, *, licence: str | None) -> BuiltImages:
     """Return the draft of a dataset of the images of a folder.
-
-    Args:
-        folder: Folder with one folder for each label, or train/ and test/ that each hold such folders.
-        options: Options of the build.
-        licence: SPDX identifier of the licence of the images as the user states it; None if it is not known.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
@@ -102,11 +98,6 @@ def from_folder(folder: Path, options: ImageOptions, *, licence: str | None) -> 
 
 def from_hub(path: Path, options: ImageOptions, *, revision: str | None) -> BuiltImages:
     """Return the draft of a dataset of CIFAR-100.
-
-    Args:
-        path: Folder with its files, or its id on the Hub.
-        options: Options of the build.
-        revision: Commit on the Hub; None for the default one, and for a folder.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
@@ -140,15 +131,12 @@ def _built(
     checked = check_images(content, options.report)
     labels = content.labels
     drawn = draw(checked, labels, options.sizes, seed=options.seed, where=content.where)
-    images = {"test": drawn.test, "bias": drawn.bias, "pool": drawn.pool}
-    content_free = content_free_items(drawn.test, labels, content.name, options.seed)
+    content_free = content_free_items(drawn["test"], labels, content.name, options.seed)
     draft: Draft[Item] = Draft(
         name=described.dataset if source == "hub" else f"{described.dataset}-{content.name}",
         benchmark=BUILDER.name,
-        version="1.0.0",
         title=texts.title,
         builder=f"builders.{BUILDER.name} ({source})",
-        builder_version=_BUILDER_VERSION,
         parameters={
             "source": source,
             "limit": options.sizes.limit,
@@ -160,25 +148,22 @@ def _built(
         },
         seed=options.seed,
         sources=content.sources,
-        generator_model=None,
         licence=licence,
         publish_refusal=publish_refusal,
-        human_validated=False,
         splits=tuple(
             DraftSplit(
                 config=content.name,
                 split=split,
                 item_shape="image",
-                items=items_of(images[split], labels) if split in images else content_free,
+                items=items_of(drawn[split], labels) if split in drawn else content_free,
             )
             for split in SPLITS
         ),
         rejects=checked.rejects,
         reject_rules=RULES,
-        flag_rules=(),
         card=_card(drawn, labels, texts),
     )
-    return BuiltImages(draft, drawn, labels, tuple(_warnings(content, drawn, labels)))
+    return BuiltImages(draft, drawn, labels, tuple(_warnings(content, drawn["pool"], labels)))
 
 
 def _changed(images: Sequence[Sound]) -> str:
@@ -188,32 +173,31 @@ def _changed(images: Sequence[Sound]) -> str:
     return f" Of {len(images)} images: {told}." if told else ""
 
 
-def _card(drawn: DrawnImages, labels: Sequence[str], texts: SourceTexts) -> Card:
+def _card(drawn: Mapping[str, Sequence[Sound]], labels: Sequence[str], texts: SourceTexts) -> Card:
     """Return the card: the given texts of the source, and those that all sources share."""
-    parts = {"test": drawn.test, "bias": drawn.bias, "pool": drawn.pool}
-    counts = [Counter(image.candidate.label for image in images) for images in parts.values()]
+    counts = [Counter(image.candidate.label for image in images) for images in drawn.values()]
     rows = tuple((label, *(str(of_split[label]) for of_split in counts)) for label in labels)
     return Card(
         data_statement=_DATA_STATEMENT,
-        how_built=f"{texts.how_built}\n\n{_HOW_BUILT}{_changed([*drawn.test, *drawn.bias, *drawn.pool])}",
+        how_built=f"{texts.how_built}\n\n{_HOW_BUILT}{_changed([*chain(*drawn.values())])}",
         annotation=_ANNOTATION,
         biases=_BIASES,
         licence_terms=texts.licence_terms,
         intended_use=_INTENDED_USE,
         out_of_scope_use=_OUT_OF_SCOPE_USE,
         known_limits=texts.known_limits,
-        balance=CardTable(header=("label", *parts), rows=rows),
+        balance=CardTable(header=("label", *drawn), rows=rows),
         citation=f"Cite this project with the dataset version, {texts.citation}.",
         task_categories=("zero-shot-image-classification",),
         tags=("label-bias", "calibration", "bias-evaluation"),
     )
 
 
-def _warnings(content: Content, drawn: DrawnImages, labels: tuple[str, ...]) -> list[str]:
+def _warnings(content: Content, pool: Sequence[Sound], labels: tuple[str, ...]) -> list[str]:
     warnings = []
     if content.is_published is False:
         warnings.append("the files are not those of the published commit, by their sha256")
-    least = min(sum(image.candidate.label == label for image in drawn.pool) for label in labels)
+    least = min(sum(image.candidate.label == label for image in pool) for label in labels)
     if least < _FEW:
         warnings.append(
             f"the pool has {least} images of some label, and calibrations that are fitted on fewer than {_FEW} may "

@@ -64,10 +64,6 @@ class Content(NamedTuple):
 def label_words(name: str, where: str) -> str:
     """Return the words of a label: its name with spaces in place of underscores.
 
-    Args:
-        name: Name of the label in the source.
-        where: Name of the source in errors.
-
     Raises:
         DataError: the name has no letter or digit, or a control character.
 
@@ -85,10 +81,6 @@ def label_words(name: str, where: str) -> str:
 
 def check_labels(names: Iterable[str], where: str) -> tuple[str, ...]:
     """Return the words of the labels, sorted, after a check that a model can tell them apart.
-
-    Args:
-        names: Names of the labels in the source.
-        where: Name of the source in errors.
 
     Raises:
         DataError: there are fewer than two labels or too many, or two of them read alike.
@@ -132,12 +124,7 @@ class UsableImages(NamedTuple):
 
 
 def check_images(content: Content, report: Report) -> UsableImages:
-    """Open all images of a source, and reject unreadable and duplicate ones.
-
-    Args:
-        content: The images.
-        report: Called with the progress before each image is opened.
-    """
+    """Open all images of a source, and reject unreadable and duplicate ones."""
     parts = {"test": content.test or (), "train": content.train}
     n_in_all = sum(map(len, parts.values()))
     rejects = list(content.rejects)

@@ -35,23 +35,12 @@ class Sizes(NamedTuple):
     """Largest number of images in the split test; None for all."""
 
 
-class DrawnImages(NamedTuple):
-    """The images of each split."""
+def draw(
+    checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str
+) -> dict[str, list[Sound]]:
+    """Draw the images of test, bias and pool.
 
-    test: Sequence[Sound]
-    bias: Sequence[Sound]
-    pool: Sequence[Sound]
-
-
-def draw(checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> DrawnImages:
-    """Draw the images of each split. The split of an image depends only on the seed and the images of its own label.
-
-    Args:
-        checked: The images that can be used.
-        labels: All labels.
-        sizes: Numbers of images.
-        seed: Seed of the build.
-        where: Name of the source in errors.
+    The split of an image depends only on the seed and the images of its own label.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
@@ -75,7 +64,7 @@ def draw(checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: in
         parts["bias"] += support[:n_bias]
         parts["pool"] += support[n_bias:]
         parts["test"] += test[:per_label]
-    return DrawnImages(**{name: _permuted(images, seed, name) for name, images in parts.items()})
+    return {name: _permuted(images, seed, name) for name, images in parts.items()}
 
 
 def _check_label(label: str, test: Sequence[Sound], support: Sequence[Sound], *, is_parted: bool, where: str) -> None:
@@ -118,14 +107,7 @@ def items_of(images: Sequence[Sound], labels: tuple[str, ...]) -> list[ImageItem
 
 
 def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: str, seed: int) -> list[ImageItem]:
-    """Return images of one colour and of noise, of the most frequent size of the evaluated images.
-
-    Args:
-        test: Images that are evaluated.
-        labels: All labels.
-        config: Name of the config.
-        seed: Seed of the build.
-    """
+    """Return images of one colour and of noise, of the most frequent size of the evaluated images."""
     counts = Counter((image.width, image.height) for image in test)
     width, height = (min(side, _MOST_SIDE) for side in min(counts, key=lambda size: (-counts[size], size)))
     rng = rng_for(seed, "noise")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import invisible_sign, listed, printable
 from builders.dataset.card import Annotation, Card, CardTable
-from builders.dataset.licences import OPEN_LICENCES, UNKNOWN, licence_terms, publish_refusal
+from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, rng_for
 from builders.dataset.own_csv import OwnTable
 from builders.labelled_text import BUILDER
@@ -17,7 +18,6 @@ from builders.labelled_text.rows import MOST_LABELS, RULES, Found, Texts
 from builders.superni.content import TaskContent
 from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_BIAS, N_POOL, N_TEST, SPLITS, items_at
-from schemas.documents.dataset import Source
 from schemas.documents.item_shape import offered_fault
 from schemas.items.label import LabelItem
 
@@ -53,15 +53,6 @@ def draft(
 ) -> Draft[LabelItem]:
     """Build a draft of labelled texts.
 
-    Args:
-        tables: The files.
-        texts: Their usable rows.
-        found: Where the files are from.
-        options: The build options.
-        name: Name of the dataset.
-        licence: SPDX identifier of the licence of the texts, as the user states it; None if not known.
-        stated: Other options as the user gave them, which are recorded.
-
     Raises:
         ConfigError: the rows have fewer than two labels or too many, or there are too few of them.
     """
@@ -82,9 +73,11 @@ def draft(
         rejects=texts.rejects,
     )
     splits = _splits(content, texts, options)
-    of_files = [table.source(licence) for table in tables]
+    sources = [table.source(licence) for table in tables]
     if found.address is not None:
-        of_files = [_on_hub(found, table, licence) for table in tables]
+        sources = [
+            replace(source, address=f"{found.address}, {source.name}", revision=found.revision) for source in sources
+        ]
     return Draft(
         name=name,
         benchmark=BUILDER.name,
@@ -100,11 +93,9 @@ def draft(
             **stated,
         },
         seed=options.seed,
-        sources=(*of_files, english_words_source()),
-        generator_model=None,
+        sources=(*sources, english_words_source()),
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "texts"),
-        human_validated=False,
         splits=tuple(
             DraftSplit(config=CONFIG, split=split, item_shape="label", items=splits[split]) for split in SPLITS
         ),
@@ -112,17 +103,6 @@ def draft(
         reject_rules=RULES,
         flag_rules=FLAG_RULES,
         card=_card(tables, splits, labels, licence),
-    )
-
-
-def _on_hub(found: Found, table: OwnTable, licence: str | None) -> Source:
-    return Source(
-        name=table.name,
-        address=f"{found.address}, {table.name}",
-        revision=found.revision,
-        sha256=table.sha256,
-        licence=licence or UNKNOWN,
-        redistributable=licence in OPEN_LICENCES,
     )
 
 

@@ -53,10 +53,6 @@ class RejectedError(Exception):
 def read_bbq(paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
     """Read JSONL files of BBQ.
 
-    Args:
-        paths: Files, no two of one name.
-        mapped: Headings that the user names, of which there must be none.
-
     Raises:
         ConfigError: there are some, or two files have one name.
         DataError: a file is missing or holds nothing.
@@ -212,10 +208,7 @@ def _stereotyped_groups(entry: JsonValue) -> dict[str, str]:
 def _target(people: Mapping[str, tuple[str, str]], groups: Mapping[str, str], *, is_crossed: bool) -> tuple[str, str]:
     """Return the option of the person that the stereotype is about, and the group.
 
-    Args:
-        people: Text and group of each person, by option.
-        groups: Groups that the stereotype is about, by key.
-        is_crossed: True if a group names more than one thing, such as sex and race.
+    ``is_crossed`` is True if a group names more than one thing, such as sex and race.
     """
     parts = {option: {_group_key(part) for part in re.split("[-_]", group)} for option, (_, group) in people.items()}
     names = ", ".join(groups.values()) or "none"

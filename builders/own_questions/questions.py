@@ -127,13 +127,6 @@ def draft(
 ) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
 
-    Args:
-        tables: The files.
-        source: Name of their kind.
-        name: Name of the dataset.
-        licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
-        mapped: Headings that the user named, which are recorded.
-
     Raises:
         ConfigError: no row is an item.
     """
@@ -152,21 +145,15 @@ def draft(
     return Draft(
         name=name,
         benchmark="own_questions",
-        version="1.0.0",
         title=f"Own questions, {name}",
         builder="builders.own_questions",
-        builder_version="1.0",
         parameters={"source": source, "map": ", ".join(mapped) or None, "licence": licence},
-        seed=None,
         sources=tuple(table.source(licence) for table in tables),
-        generator_model=None,
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
-        human_validated=False,
         splits=(DraftSplit(config="questions", split="test", item_shape="own_question", items=items),),
         rejects=tuple(rejects),
         reject_rules=(*KINDS[source].rules, *RULES),
-        flag_rules=(),
         card=_card(tables, items, licence, KINDS[source].citation),
     )
 
@@ -174,9 +161,7 @@ def draft(
 def check(tables: Sequence[OwnTable], given: Mapping[str, str] | None = None) -> tuple[list[OwnQuestion], list[Reject]]:
     """Return the items of some files and the rows that are none, each in the order of the files.
 
-    Args:
-        tables: The files.
-        given: Values of columns that they do not have.
+    ``given`` has the values of columns that the files do not have.
     """
     items: list[OwnQuestion] = []
     rejects = [reject for table in tables for reject in table.rejects]

@@ -65,13 +65,6 @@ class SourceTask:
     """Reads the task; may raise DataError. Each call reads the file again, so that nothing stays in memory."""
 
 
-class Sorted(NamedTuple):
-    """The rows of a task, sorted into usable instances and rejects."""
-
-    instances: tuple[Instance, ...]
-    rejects: tuple[Reject, ...]
-
-
 class SourceRow(NamedTuple):
     """One row of a source, not checked yet."""
 
@@ -82,7 +75,9 @@ class SourceRow(NamedTuple):
     outputs: object
 
 
-def sort_rows(rows: list[SourceRow], make_id: Callable[[str, int], str]) -> Sorted:
+def sort_rows(
+    rows: list[SourceRow], make_id: Callable[[str, int], str]
+) -> tuple[tuple[Instance, ...], tuple[Reject, ...]]:
     """Sort rows into usable instances and rejects, keeping their order.
 
     Args:
@@ -112,7 +107,7 @@ def sort_rows(rows: list[SourceRow], make_id: Callable[[str, int], str]) -> Sort
             rule, reason = REPEATED_ID, f"the id '{item_id}' stands in the task before"
         # No candidate text, since the licences of most tasks forbid showing it.
         rejects.append(Reject(candidate="", source_row=row.location, rule=rule.name, reason=reason))
-    return Sorted(tuple(instances), tuple(rejects))
+    return tuple(instances), tuple(rejects)
 
 
 def check_labels(instances: Iterable[Instance]) -> None:

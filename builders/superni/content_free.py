@@ -46,10 +46,7 @@ _OPTION = re.compile(r"\([A-Za-z0-9]{1,2}\)|(?<![\w(])[A-Za-z0-9]{1,2}[).](?=\s)
 def random_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iterator[str]:
     """Yield inputs of random words in the frame of a task.
 
-    Args:
-        texts: Test inputs of the task, from which the words are drawn.
-        n: Number of inputs.
-        rng: Source of randomness.
+    The words are drawn from ``texts``, the test inputs of the task.
     """
     frame, words, lengths = _words_of_parts(texts)
     # Without replacement, as Reif and Schwartz draw, unlike Fei et al. There are always enough words: a mean length is
@@ -67,11 +64,6 @@ def english_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Ite
     """Yield inputs of English words, each part with as many as in :func:`random_texts`.
 
     Words are drawn with replacement, as Fei et al. draw: a part may have more than there are.
-
-    Args:
-        texts: Test inputs of the task, which determine the frame and the numbers of words.
-        n: Number of inputs.
-        rng: Source of randomness.
     """
     frame, _, lengths = _words_of_parts(texts)
     english = [word for group in packaged_words(*_WORD_LIST).values() for word in group]
@@ -148,15 +140,17 @@ def find_frame(texts: Sequence[str]) -> InputMarkers:
         return InputMarkers(())
     names = max(orders.items(), key=lambda entry: (entry[1], entry[0]))[0]
     bare = InputMarkers(tuple(Marker("", name, "") for name in names))
-    fitting = [(text, parts) for text in texts if (parts := bare.parts(text)) is not None]
+    fitting = [parts for text in texts if (parts := bare.parts(text)) is not None]
     if not names or len(fitting) < _LEAST_SHARE * len(texts):
         return InputMarkers(())
     return InputMarkers(
         tuple(
             Marker(
-                _commonest(_spaces_behind(parts[number]) for _, parts in fitting),
+                _commonest(parts[number][len(parts[number].rstrip()) :] for parts in fitting),
                 name,
-                _commonest(_spaces_before(parts[number + 1]) for _, parts in fitting),
+                _commonest(
+                    after[: len(after) - len(after.lstrip())] for after in (parts[number + 1] for parts in fitting)
+                ),
             )
             for number, name in enumerate(names)
         )
@@ -186,11 +180,3 @@ def _order(text: str, frequent: set[str]) -> tuple[str, ...]:
 def _commonest(values: Iterator[str]) -> str:
     counts = Counter(values)
     return max(counts.items(), key=lambda entry: (entry[1], entry[0]))[0]
-
-
-def _spaces_behind(text: str) -> str:
-    return text[len(text.rstrip()) :]
-
-
-def _spaces_before(text: str) -> str:
-    return text[: len(text) - len(text.lstrip())]

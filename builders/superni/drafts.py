@@ -16,7 +16,7 @@ from builders.superni.cards import PAPER, SUPERNI, superni_card
 from builders.superni.content import ITEM_RULES, SourceTask
 from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_TEST
-from builders.superni.survey import Survey, TaskSummary, draft_splits, survey
+from builders.superni.survey import TaskSummary, draft_splits, survey
 from builders.superni.task_choice import (
     ALWAYS_RULES,
     FILTER,
@@ -113,11 +113,7 @@ def from_natural_instructions(
 ) -> BuiltTasks:
     """Build a draft from task files of the repository natural-instructions.
 
-    Args:
-        root: Folder of the task files, or of the repository.
-        options: Options of the build.
-        revision: Commit of the repository, only recorded and not checked; None if it is unknown.
-        task_info: List of all tasks, for ``--tasks filter``.
+    The revision is only recorded, and not checked.
 
     Raises:
         DataError: there is no such folder, it has none of the tasks, or a file cannot be read.
@@ -147,12 +143,10 @@ def from_hub(source: Path, options: TaskOptions, *, revision: str | None, task_i
         ConfigError: a named task does not exist or cannot be used, or the list of all tasks is missing.
     """
     is_published = (options.tasks or (PUBLISHED,)) == (PUBLISHED,)
-    folder = hub_copy.hub_folder(source, revision, published_tasks() if is_published else None)
-    infos = read_task_info(task_info, folder.path) if task_info is not None else {}
-    available = hub_copy.source_tasks(
-        folder.path, {name: info.category for name, info in infos.items() if info.category}
-    )
-    chosen = _chosen(options, available, task_info, folder.path)
+    folder, commit = hub_copy.hub_folder(source, revision, published_tasks() if is_published else None)
+    infos = read_task_info(task_info, folder) if task_info is not None else {}
+    available = hub_copy.source_tasks(folder, {name: info.category for name, info in infos.items() if info.category})
+    chosen = _chosen(options, available, task_info, folder)
     texts = SourceTexts(
         title="SuperNI label bias, tasks of Super-NaturalInstructions from the Hub",
         how_built=(
@@ -166,7 +160,7 @@ def from_hub(source: Path, options: TaskOptions, *, revision: str | None, task_i
         known_limits=_LIMITS,
         citation=f"{PAPER} and {SUPERNI}",
     )
-    return _built("hub", chosen, options, _info_sources(task_info), texts, folder.revision)
+    return _built("hub", chosen, options, _info_sources(task_info), texts, commit)
 
 
 def _chosen(options: TaskOptions, available: Mapping[str, SourceTask], task_info: Path | None, folder: Path) -> Chosen:
@@ -208,9 +202,9 @@ def _built(
 ) -> BuiltTasks:
     described = BUILDER.source(source)
     limit = N_TEST if options.limit is None else options.limit
-    surveyed = survey(chosen, limit=limit, report=options.report)
+    tasks, rejects = survey(chosen, limit=limit, report=options.report)
     if not described.redistributable:
-        sources = (*sources, *(_task_source(task, source, revision) for task in surveyed.tasks))
+        sources = (*sources, *(_task_source(task, source, revision) for task in tasks))
     draft = Draft(
         name=described.dataset,
         benchmark=BUILDER.name,
@@ -218,33 +212,29 @@ def _built(
         title=texts.title,
         builder=f"builders.{BUILDER.name} ({source})",
         builder_version=_BUILDER_VERSION,
-        parameters=_parameters(source, chosen, surveyed, options, limit),
+        parameters=_parameters(source, chosen, tasks, limit),
         seed=options.seed,
         sources=(*sources, english_words_source()),
-        generator_model=None,
         licence=described.licence,
         publish_refusal=None if described.redistributable else _REFUSAL,
-        human_validated=False,
-        splits=tuple(draft_splits(surveyed.tasks, seed=options.seed, limit=limit)),
-        rejects=surveyed.rejects,
+        splits=tuple(draft_splits(tasks, seed=options.seed, limit=limit)),
+        rejects=rejects,
         reject_rules=(*ITEM_RULES, *ALWAYS_RULES, *(FILTER_RULES if chosen.mode == FILTER else ())),
         flag_rules=FLAG_RULES,
-        card=superni_card(surveyed.tasks, **{name: text for name, text in texts._asdict().items() if name != "title"}),
-        suites=(Suite(name=SUITE, configs=tuple(task.source.name for task in surveyed.tasks)),),
+        card=superni_card(tasks, **{name: text for name, text in texts._asdict().items() if name != "title"}),
+        suites=(Suite(name=SUITE, configs=tuple(task.source.name for task in tasks)),),
     )
-    return BuiltTasks(draft, chosen, surveyed.tasks)
+    return BuiltTasks(draft, chosen, tasks)
 
 
-def _parameters(
-    source: str, chosen: Chosen, surveyed: Survey, options: TaskOptions, limit: int
-) -> dict[str, Parameter]:
-    differences = [difference for task in surveyed.tasks if (difference := task.difference) is not None]
+def _parameters(source: str, chosen: Chosen, tasks: Sequence[TaskSummary], limit: int) -> dict[str, Parameter]:
+    differences = [difference for task in tasks if (difference := task.difference) is not None]
     return {
         "source": source,
         "tasks": ", ".join(task.name for task in chosen.tasks) if chosen.mode == "named" else chosen.mode,
         "limit": limit,
         "n_wanted_tasks": len(chosen.tasks) + len(chosen.missing),
-        "n_tasks": len(surveyed.tasks),
+        "n_tasks": len(tasks),
         "missing_tasks": ", ".join(chosen.missing) or None,
         "other_counts": "; ".join(differences) or None,
     }

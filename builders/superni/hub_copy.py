@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
@@ -27,33 +26,18 @@ _FIELDS = ("task_name", "id", "definition", "inputs", "targets")
 _SUFFIX = re.compile(r"_(?:train|test)$")
 
 
-class HubFolder(NamedTuple):
-    """A folder in the layout of the Hub's dataset."""
+def hub_folder(source: Path, revision: str | None, names: Iterable[str] | None) -> tuple[Path, str | None]:
+    """Return the folder that ``--input`` refers to, downloaded if need be, and its commit, None for a local one.
 
-    path: Path
-    revision: str | None
-    """Commit on the Hub; None for a local folder."""
-
-
-def hub_folder(source: Path, revision: str | None, names: Iterable[str] | None) -> HubFolder:
-    """Return the folder that ``--input`` refers to, and download it from the Hub if necessary.
-
-    Args:
-        source: Path of a folder, or the Hub id.
-        revision: Commit on the Hub; None for the newest one, and for a local folder.
-        names: Tasks to download; None for all.
+    ``names`` are the tasks to download; None for all.
 
     Raises:
         DataError: there is no such folder, it cannot be downloaded, or a revision is given for a local folder.
     """
-    if is_on_hub(source, HUB_ID):
-        return _fetched(revision, names)
-    check_folder(source, f"a folder with train/ and test/, or {HUB_ID} for the Hub")
-    check_no_revision(revision, source, "folder")
-    return HubFolder(source, None)
-
-
-def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
+    if not is_on_hub(source, HUB_ID):
+        check_folder(source, f"a folder with train/ and test/, or {HUB_ID} for the Hub")
+        check_no_revision(revision, source, "folder")
+        return source, None
     wanted = ["*"] if names is None else [f"{name}*" for name in names]
     patterns = ["README.md", *(f"{folder}/{name}.jsonl" for folder in FOLDERS for name in wanted)]
     with downloading(HUB_ID, revision or "main", ["README.md"], revision=revision, kind="folder"):
@@ -63,15 +47,13 @@ def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
             HUB_ID, repo_type="dataset", revision=revision, allow_patterns=patterns
         )
     # The Hub cache stores each commit in a folder snapshots/<commit>.
-    return HubFolder(Path(path), Path(path).name)
+    return Path(path), Path(path).name
 
 
 def source_tasks(folder: Path, categories: Mapping[str, str]) -> dict[str, SourceTask]:
     """Return the tasks of a folder by name, sorted; no file is opened.
 
-    Args:
-        folder: Folder that holds train/ and test/.
-        categories: Category of each task that is not in the table of the publication, by name.
+    ``categories`` has those of tasks that are not in the table of the publication.
 
     Raises:
         DataError: the folder holds no task file, or two for the same task.
@@ -95,11 +77,6 @@ def source_tasks(folder: Path, categories: Mapping[str, str]) -> dict[str, Sourc
 
 def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskContent:
     """Read the file of one task, and join the rows of each instance.
-
-    Args:
-        path: The file.
-        name: Name of the task.
-        categories: Category of each task that is not in the table of the publication, by name.
 
     Raises:
         DataError: the file is too large, is not JSON Lines, lacks a field or holds another task; or the category is

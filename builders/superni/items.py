@@ -64,10 +64,7 @@ def split_items(content: TaskContent, *, seed: int, limit: int = N_TEST) -> Mapp
     A random permutation p of the items gives bias = p[0:32], pool = p[32:96] and test = p[96:], up to the limit. All
     splits are in the order of the permutation, so that the first k items of the pool are k demonstrations.
 
-    Args:
-        content: Task with at least 97 items.
-        seed: Seed of the build.
-        limit: Maximum number of evaluation items.
+    The task has at least 97 items.
     """
     # One generator per task. The publication drew all tasks from one stream, in which a change of one file changed the
     # examples of every later task.
@@ -205,11 +202,6 @@ def instance_flags(instances: Sequence[Instance], unnamed: frozenset[str]) -> li
 
 def offered(text: str, labels: Sequence[str], target: str) -> tuple[str, ...] | None:
     """Return the labels that an input offers, in the order of the task.
-
-    Args:
-        text: Input.
-        labels: Labels of the task: letters or numbers.
-        target: Right label.
 
     Returns:
         The labels whose marker is in the input; None if there are fewer than two, or the right one is not among them.

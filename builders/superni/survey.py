@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, overload
+from typing import overload
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed
@@ -48,20 +48,8 @@ class TaskSummary:
         return f"{self.source.name}: {', '.join(parts)}" if parts else None
 
 
-class Survey(NamedTuple):
-    """The tasks to build, and what was dropped."""
-
-    tasks: tuple[TaskSummary, ...]
-    rejects: tuple[Reject, ...]
-
-
-def survey(chosen: Chosen, *, limit: int, report: Report) -> Survey:
-    """Read each chosen task, and drop the unusable ones.
-
-    Args:
-        chosen: Chosen tasks.
-        limit: Maximum number of evaluation items per task.
-        report: Called with the progress before each task is read.
+def survey(chosen: Chosen, *, limit: int, report: Report) -> tuple[tuple[TaskSummary, ...], tuple[Reject, ...]]:
+    """Read each chosen task, and return the usable ones and what was dropped.
 
     Raises:
         DataError: the file of a task cannot be read, or no task can be used.
@@ -86,7 +74,7 @@ def survey(chosen: Chosen, *, limit: int, report: Report) -> Survey:
     if not tasks:
         names = listed([task.name for task in chosen.tasks], most=MOST_NAMES)
         raise DataError(f"none of the {len(chosen.tasks)} tasks can be used ({names}); name others with --tasks")
-    return Survey(tuple(tasks), tuple(rejects))
+    return tuple(tasks), tuple(rejects)
 
 
 def _summary(source: SourceTask, content: TaskContent, labels: Sequence[str], limit: int) -> TaskSummary:

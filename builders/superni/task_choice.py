@@ -115,9 +115,7 @@ class Chosen(NamedTuple):
 def choose_named(words: Sequence[str], available: Mapping[str, SourceTask]) -> Chosen:
     """Choose tasks by name or number.
 
-    Args:
-        words: Full names, or numbers such as ``73`` or ``task073``.
-        available: Tasks of the source, by name.
+    A number is such as ``73`` or ``task073``.
 
     Raises:
         ConfigError: the source has no such task, or several with that number.
@@ -203,9 +201,7 @@ class TaskRefusal(NamedTuple):
 def read_task_info(csv_path: Path | None, folder: Path) -> Mapping[str, TaskInfo]:
     """Return the list of all tasks by name.
 
-    Args:
-        csv_path: The CSV file; None to read the README.md in the folder of the tasks.
-        folder: Folder of the tasks.
+    Without a CSV file it is in the README.md of the folder.
 
     Raises:
         ConfigError: there is no such file, or the README.md has no table with the needed columns.
@@ -270,10 +266,7 @@ def info_refusal(info: TaskInfo) -> TaskRefusal | None:
 def content_refusal(content: TaskContent, labels: Sequence[str], *, is_filter: bool) -> TaskRefusal | None:
     """Return why a task is dropped, judging by its content; None if it is not.
 
-    Args:
-        content: Task.
-        labels: Labels of the task.
-        is_filter: True to apply the publication's filter too.
+    With ``is_filter``, the publication's filter is applied too.
     """
     n = len(content.instances)
     if n <= N_SUPPORT:

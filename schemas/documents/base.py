@@ -154,9 +154,7 @@ def as_row(document: Document) -> dict[str, Any]:
 def from_values(values: Any, document_type: type[D]) -> D:
     """Return a document, without checking the rules that join several fields.
 
-    Args:
-        values: Nested dictionaries and sequences, such as a row of a parquet file or a value of the machine's memory.
-        document_type: Document to make.
+    Values are nested dictionaries and sequences: a row of a parquet file, or a value of the machine's memory.
 
     Raises:
         ValidationError: a value breaks the annotation of its field.

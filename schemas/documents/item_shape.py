@@ -129,10 +129,6 @@ def _load(name: str) -> ItemShape:
 def shape_of(listed: str, *, where: str) -> ItemShape:
     """Return the item shape with the name that a manifest gives.
 
-    Args:
-        listed: Name in the manifest.
-        where: Path of the manifest, for the error message.
-
     Raises:
         DataError: no shape has that name.
     """

@@ -72,20 +72,10 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> None:
-    """Write rows to a file; the same rows always give the same bytes.
-
-    Args:
-        path: Path of the file.
-        values: Fields of each row by name.
-        row_type: Dataclass of the rows.
-    """
-    write_table(path, pa.Table.from_pylist(values, schema=arrow_schema(row_type)))
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table to a file as one row group; the same rows always give the same bytes."""
-    with writing_tables(path, table.schema) as add:
-        add(table)
+    """Write rows to a file as one row group; the same rows always give the same bytes."""
+    schema = arrow_schema(row_type)
+    with writing_tables(path, schema) as add:
+        add(pa.Table.from_pylist(values, schema=schema))
 
 
 @contextmanager
@@ -145,8 +135,7 @@ def n_rows(path: Path) -> int:
     Raises:
         DataError: the file is missing or is not a readable parquet file.
     """
-    with _opened(path) as file:
-        return int(file.metadata.num_rows)
+    return int(metadata(path).num_rows)
 
 
 def metadata(path: Path) -> pq.FileMetaData:
@@ -220,9 +209,7 @@ def read_row_groups(path: Path, row_type: type) -> Iterator[pa.Table]:
 def foreign_schema(path: Path, content: bytes | None = None) -> pa.Schema:
     """Return the names and types of the columns of a file that another program wrote, and its metadata.
 
-    Args:
-        path: Path of the file.
-        content: Its content, if it was read already.
+    ``content`` is that of the file, if it was read already.
 
     Raises:
         DataError: the file is missing or is not a readable parquet file.
@@ -233,11 +220,6 @@ def foreign_schema(path: Path, content: bytes | None = None) -> pa.Schema:
 
 def foreign_rows(path: Path, names: Sequence[str], content: bytes | None = None) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a file that another program wrote, as objects of Python.
-
-    Args:
-        path: Path of the file.
-        names: Columns to read, of any types.
-        content: Content of the file, if it was read already.
 
     Raises:
         DataError: the file is missing, truncated or too large, or holds a value that Python has not.
@@ -257,10 +239,6 @@ def foreign_rows(path: Path, names: Sequence[str], content: bytes | None = None)
 def foreign_table(path: Path, names: Sequence[str]) -> pa.Table:
     """Return columns of a file that another program wrote.
 
-    Args:
-        path: Path of the file.
-        names: Columns to read, of any types.
-
     Raises:
         DataError: the file is missing, truncated or too large, or lacks a column.
     """
@@ -279,8 +257,7 @@ def _foreign_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of columns of any types; each floating-point number counts as so many bytes."""
     groups, wanted = range(file.metadata.num_row_groups), {*names}
-    at_a_time = _check_size(path, file, groups)
-    n_bytes = 0
+    at_a_time, n_bytes = _check_size(path, file, groups), 0
     for at in range(file.metadata.num_columns):
         column = file.metadata.schema.column(at)
         if column.path in wanted or column.path.partition(".")[0] in wanted:
@@ -288,11 +265,7 @@ def _foreign_batches(
             n_bytes += n_values * (of_number if column.physical_type in ("FLOAT", "DOUBLE") else _BYTES_OF_OBJECT)
     if n_bytes > MOST_BYTES:
         raise too_large(path)
-    for batch in file.iter_batches(at_a_time, columns=list(names)):
-        n_bytes += sum(map(_decoded_size, batch.columns))
-        if n_bytes > MOST_BYTES:
-            raise too_large(path)
-        yield batch
+    yield from _read_batches(path, file, groups, names, at_a_time, n_bytes)
 
 
 def is_nested(kind: pa.DataType) -> bool:
@@ -360,23 +333,20 @@ def _added_fields(row_type: type, name: str) -> frozenset[str]:
 
 def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_type: type) -> pa.Table:
     expected = arrow_schema(row_type)
-    batches = _read_batches(path, file, groups, expected.names)
+    batches = [*_read_batches(path, file, groups, expected.names, _check_size(path, file, groups))]
     table = pa.Table.from_batches(batches, schema=batches[0].schema if batches else expected).select(expected.names)
     return table.cast(pa.schema([table.schema.field(field.name).with_type(field.type) for field in expected]))
 
 
 def _read_batches(
-    path: Path, file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str]
-) -> list[pa.RecordBatch]:
-    n_bytes = 0
-    batches = []
-    at_a_time = _check_size(path, file, groups)
+    path: Path, file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str], at_a_time: int, n_bytes: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows, so many at a time, until they and the bytes that are counted already are too large."""
     for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=list(names)):
         n_bytes += sum(map(_decoded_size, batch.columns))
         if n_bytes > MOST_BYTES:
             raise too_large(path)
-        batches.append(batch)
-    return batches
+        yield batch
 
 
 def _decoded_size(column: pa.Array) -> int:
@@ -404,10 +374,6 @@ def check_texts(path: Path, table: pa.Table) -> None:
 
 def values_of(table: pa.Table, *, where: str) -> list[dict[str, Any]]:
     """Return the fields of each row of a table by name.
-
-    Args:
-        table: The rows.
-        where: The file that they were read from, for the error message.
 
     Raises:
         DataError: a text is not UTF-8, or a map has a key twice.

@@ -49,12 +49,7 @@ class ColumnCheck(Generic[C, R]):
 
 
 def breaks_a_type(columns: Mapping[str, Column], row_type: Any) -> BoolArray:
-    """Return the mask of the rows in which a value breaks the annotation of its field.
-
-    Args:
-        columns: Column of each field, of the Arrow type that follows from the annotation.
-        row_type: Document of the rows.
-    """
+    """Return the mask of the rows in which a value breaks the annotation of its field."""
     broken: BoolArray = np.logical_or.reduce([_broken(columns[name], hint) for name, hint in _hints(row_type).items()])
     return broken
 

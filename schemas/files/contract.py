@@ -131,11 +131,6 @@ def checked(path: Path, document_type: type[D]) -> Check[D | None]:
 def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     """Check a JSON value and convert it to its document.
 
-    Args:
-        value: Value parsed from strict JSON.
-        document_type: Document to convert it to.
-        where: File for the error message.
-
     Raises:
         DataError: a field is missing, unknown or of another type, or the document breaks a rule.
     """
@@ -167,10 +162,6 @@ def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iter
 
 def from_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Iterator[str]]:
     """Convert a row of a parquet file to its document.
-
-    Args:
-        row: Values by column, of the types that the file must have.
-        row_type: Document to convert it to.
 
     Returns:
         The document, or None if a field is invalid by itself; and a line (field, value, remedy) for each problem.

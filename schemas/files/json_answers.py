@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 from biasboard.ground.strict_json import JsonValue
 
@@ -34,7 +33,7 @@ def find_json(text: str) -> JsonValue:
     {'a': [1, 2]}
     """
     problem = "is no JSON"
-    for number, part in enumerate(_parts(text)):
+    for number, part in enumerate((text, *(match[1] for match in _FENCE.finditer(text)))):
         try:
             value: JsonValue = json.loads(part, object_pairs_hook=_object, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
@@ -47,11 +46,6 @@ def find_json(text: str) -> JsonValue:
     if first is None:
         raise NoJsonError(problem)
     return first
-
-
-def _parts(text: str) -> Iterator[str]:
-    yield text
-    yield from (match[1] for match in _FENCE.finditer(text))
 
 
 def _first_value(text: str) -> JsonValue | None:

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 def write_rows(path: Path, rows: Sequence[D], row_type: type[D]) -> None:
     """Write rows to a parquet file atomically.
 
-    Args:
-        path: Path of the file; its folder is created if needed.
-        rows: Rows in the order in which they are stored; may be empty.
-        row_type: Dataclass of the rows.
+    Its folder is created if needed.
 
     Raises:
         DataError: a row breaks a rule; nothing is written.
@@ -100,12 +97,7 @@ def lines_of_rows(
 ) -> Check[bool]:
     """Yield the problems of some rows of a table, and return True if there are none.
 
-    Args:
-        path: Path of the file, for the lines.
-        table: Rows that were read from it.
-        indices: Indices of the rows that a check of columns found to be broken; only these become objects.
-        row_type: Dataclass of the rows.
-        first_row: Number of the first row of the table in the file.
+    Only those at the indices, which a check of columns found to be broken, become objects.
 
     Raises:
         DataError: a map has a key twice.

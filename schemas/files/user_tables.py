@@ -47,10 +47,6 @@ class UserTable(NamedTuple):
 def user_table(path: Path, raw: bytes) -> UserTable:
     """Return the table in a file.
 
-    Args:
-        path: Path of the file, for error messages.
-        raw: Its content.
-
     Raises:
         DataError: it is neither CSV in UTF-8 nor JSON Lines nor Parquet, or is too large.
     """

@@ -69,10 +69,6 @@ def read_manifest(folder: Path) -> Manifest:
 def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
     """Read and check the items of one config and split.
 
-    Args:
-        folder: The dataset folder.
-        entry: The manifest's entry for the split.
-
     Raises:
         DataError: the file is missing or truncated, an item is invalid, or the items are not those of the manifest.
     """

@@ -85,8 +85,7 @@ def find_runs(folder: Path) -> list[Path]:
 def finished_runs(path: Path) -> list[Path]:
     """Return the folders of the finished runs at a path that the user gave, sorted.
 
-    Args:
-        path: The folder of a run, its ``result.json``, or a folder that contains runs at any depth.
+    It is that of a run, of its ``result.json``, or of a folder that contains runs at any depth.
 
     Raises:
         DataError: there is no finished run.
@@ -136,9 +135,7 @@ def write_result(folder: Path, result: Result) -> None:
 def read_run(folder: Path, *, recount: bool = True) -> Run:
     """Read and check the result and all records of a run.
 
-    Args:
-        folder: The folder of the run.
-        recount: False to skip the check of the counts, for a caller that counts the records itself.
+    Without ``recount`` the counts are not checked, for a caller that counts the records itself.
 
     Raises:
         DataError: a file is missing or invalid, or the records are not those that the result was computed from.
@@ -179,9 +176,7 @@ def _record_problems(folder: Path, result: Result) -> Iterator[str]:
 def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterator[str]]) -> Check[bool]:
     """Yield the problems of a file of records part by part, and return True if there are none.
 
-    Args:
-        path: Path of the file.
-        together: Function that yields the problems of a whole part; called only as long as every single row is valid.
+    ``together`` yields those of a whole part; it is called only as long as every single row is valid.
     """
     from schemas.files import record_files
 
@@ -200,10 +195,7 @@ def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterato
 def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterator[RecordColumns]:
     """Yield the checked records of each part of a run; a single config is one part.
 
-    Args:
-        folder: The folder of the run.
-        result: The result in it.
-        recount: False to skip the check of the counts, for a caller that counts the records itself.
+    Without ``recount`` the counts are not checked.
 
     Raises:
         DataError: the file is missing or invalid, or the records are not those that the result was computed from.
@@ -225,10 +217,6 @@ def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterato
 def verified_parts(folder: Path, result: Result) -> Iterator[RecordColumns]:
     """Yield the records of each part of a run that was verified before, which need not be checked again.
 
-    Args:
-        folder: The folder of the run.
-        result: The result in it.
-
     Raises:
         DataError: the file is missing, or its hash is not the one in the result.
     """
@@ -242,10 +230,6 @@ class StoredParts:
 
     def __init__(self, folder: Path, result: Result) -> None:
         """Look up the path of the records.
-
-        Args:
-            folder: The folder of the run.
-            result: The result in it.
 
         Raises:
             DataError: the file is missing.
@@ -280,10 +264,6 @@ class StoredParts:
 def read_score_rows(folder: Path, file: ScoresFile) -> list[TextScore]:
     """Read and check the scores of the texts of a run.
 
-    Args:
-        folder: The folder of the run.
-        file: The result's reference to the file.
-
     Raises:
         DataError: the file is missing or invalid, or its rows are not those that the result was computed from.
     """
@@ -302,10 +282,6 @@ def _checked_scores(folder: Path, file: ScoresFile) -> Check[list[TextScore] | N
 
 def read_sums(folder: Path, file: SumsFile) -> list[ClusterSums]:
     """Read and check the sums that stand in for the texts of a result.
-
-    Args:
-        folder: The folder of the result.
-        file: The result's reference to the file.
 
     Raises:
         DataError: the file is missing or invalid, or its rows are not those that the result was written with.
@@ -365,10 +341,6 @@ def _checked_file(folder: Path, file: FileOfRun) -> Check[Path | None]:
 def path_of(folder: Path, file: FileOfRun) -> Path:
     """Return the path of a file that a result names.
 
-    Args:
-        folder: The folder of the run.
-        file: The result's reference to the file.
-
     Raises:
         DataError: the file is at an https address, outside the folder of the run, or missing.
     """
@@ -390,10 +362,7 @@ class RecordCheck:
     def __init__(self, folder: Path, result: Result, *, recount: bool = True) -> None:
         """Start before the first part.
 
-        Args:
-            folder: The folder of the run, for the messages.
-            result: The result of the run.
-            recount: False to skip the check of the counts.
+        Without ``recount`` the counts are not checked.
         """
         from schemas.files.record_columns import RepeatedItems, Tally
 
@@ -465,12 +434,7 @@ def _score_problems(path: Path, file: ScoresFile, rows: Sequence[TextScore]) -> 
 
 
 def hash_problems(folder: Path, file: FileOfRun) -> Iterator[str]:
-    """Yield a message if a file is not the one that the result was written with; its contents need not be readable.
-
-    Args:
-        folder: The folder of the run.
-        file: The result's reference to the file.
-    """
+    """Yield a message if a file is not the one that the result was written with; its contents need not be readable."""
     path = folder / file.path
     sha256 = sha256_file(path)
     if sha256 != file.sha256:

@@ -90,11 +90,6 @@ def cases_of_slots(text: str) -> tuple[str, ...]:
 def fill(text: str, family: LanguageFamily, *, where: str) -> str:
     """Return a text with its slots filled with the forms of a family; a capitalised slot begins a sentence.
 
-    Args:
-        text: Text with slots, such as ``{nominative}`` and ``{Nominative}``.
-        family: The family.
-        where: Name of the text in error messages.
-
     Raises:
         DataError: the family has no form for a slot.
     """

@@ -145,12 +145,7 @@ def variant_problems(
 ) -> Iterator[str]:
     """Yield a line for each rule that a text in one pronoun family breaks.
 
-    Args:
-        text: Text with the pronouns filled in.
-        family: Pronoun family of the text; the variants of a template differ only in it.
-        cases: Grammatical cases of the pronouns, in their order in the text.
-        item_id: Identifier of the variant, which begins with that of the template.
-        template_id: Identifier that all variants of one template share.
+    ``item_id`` begins with the ``template_id``, which all variants of one template share.
     """
     n_forms = len(_pattern_of(family).findall(text))
     if n_forms < len(cases):

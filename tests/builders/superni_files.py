@@ -11,7 +11,6 @@ WORDS = ("ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak"
 
 
 def text_of(number: int) -> str:
-    """An input of its own for each number."""
     return f"Sentence 1: the {WORDS[number % 12]} has {number} leaves\nSentence 2: it is {WORDS[number // 12 % 12]}"
 
 
@@ -26,7 +25,6 @@ def instances(n: int, labels: Sequence[str], *, task: str = "task1") -> list[dic
 def write_task(
     folder: Path, name: str, rows: Sequence[dict[str, Any]], *, instruction: str = "Answer yes or no.", **fields: Any
 ) -> Path:
-    """Write a task file of the present schema."""
     value = {
         "Contributors": ["somebody"],
         "Source": ["made"],
@@ -39,10 +37,7 @@ def write_task(
         "Instance License": ["MIT"],
         **fields,
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(value), encoding="utf-8")
-    return path
+    return _written(folder, f"{name}.json", json.dumps(value))
 
 
 def write_old_task(folder: Path, name: str, rows: Sequence[tuple[str, Any]], *, instruction: str) -> Path:
@@ -55,19 +50,17 @@ def write_old_task(folder: Path, name: str, rows: Sequence[tuple[str, Any]], *, 
         "Positive Examples": [],
         "Instances": [{"input": text, "output": output} for text, output in rows],
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(value), encoding="utf-8")
-    return path
+    return _written(folder, f"{name}.json", json.dumps(value))
 
 
 def write_hub_task(folder: Path, name: str, rows: Sequence[tuple[str, str, str]], *, file: str | None = None) -> Path:
     """Write a JSON Lines file of the Hub's layout, from (id, input, output)."""
+    of_all = {"task_name": name, "definition": "Answer yes or no."}
+    lines = [{**of_all, "id": item_id, "inputs": text, "targets": output} for item_id, text, output in rows]
+    return _written(folder, file or f"{name}.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def _written(folder: Path, name: str, text: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / (file or f"{name}.jsonl")
-    lines = (
-        {"task_name": name, "id": item_id, "definition": "Answer yes or no.", "inputs": text, "targets": output}
-        for item_id, text, output in rows
-    )
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name

@@ -36,8 +36,11 @@ def test_every_source_of_synthbias_has_its_own_dataset() -> None:
     assert [source.name for source in builder.sources if not source.redistributable] == ["synthbias"]
 
 
-def test_benchmarks_name_the_further_sources_that_need_no_input() -> None:
+def test_benchmarks_name_the_further_sources_that_need_no_input_and_options_are_the_same() -> None:
     for builder in all_builders():
+        build = importlib.import_module(f"builders.{builder.name}.__main__").build
+        parameters = inspect.signature(build, eval_str=True).parameters
+        assert (parameters["out"].annotation, parameters["overwrite"].annotation) == (Out, Overwrite)
         embedded = [source for source in builder.sources if source.input is None]
         # The default one has the name of the benchmark.
         expected = {source.dataset: source.name for source in embedded if source.dataset != builder.name}
@@ -52,13 +55,6 @@ def test_the_command_lists_builders_sources_and_terms(repository: Path) -> None:
         assert f"\n  {source} " in done.stdout
     assert "CC-BY-NC-ND-4.0, not for publishing" in done.stdout
     assert done.stderr == ""
-
-
-@pytest.mark.parametrize("name", [builder.name for builder in all_builders()])
-def test_options_that_all_builders_have_are_the_same(name: str) -> None:
-    build = importlib.import_module(f"builders.{name}.__main__").build
-    parameters = inspect.signature(build, eval_str=True).parameters
-    assert (parameters["out"].annotation, parameters["overwrite"].annotation) == (Out, Overwrite)
 
 
 def test_a_source_is_given_what_it_reads_and_nothing_else() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,6 @@ pytest.importorskip("lemminflect", reason="the extra build is not installed")
     [
         ("She painted her car for her mother.", "They painted their car for their mother."),
         ("Ann asked Bob to wait for her at noon.", "Ann asked Bob to wait for them at noon."),
-        ("He has 3 dogs and feeds them.", None),
         ("He has 3 dogs. How many bowls does he need?", "They have 3 dogs. How many bowls do they need?"),
         ("He also works at night, then walks home.", "They also work at night, then walk home."),
         ("If she was tired, was she late?", "If they were tired, were they late?"),
@@ -34,16 +35,12 @@ pytest.importorskip("lemminflect", reason="the extra build is not installed")
         ("He woke up and was hungry.", "They woke up and were hungry."),
         ("His home is far away.", "Their home is far away."),
         ("She got 5% on her $200 bill.", "They got 5% on their $200 bill."),
-        ("The hat cost her $20.", "The hat cost them $20."),
         ("He rolls two even numbers in a row.", "They roll two even numbers in a row."),
+        ("The hat cost her $20.", "The hat cost them $20."),
         ("He works from 8 a.m. and sleeps at 9 p.m. or later.", "They work from 8 a.m. and sleep at 9 p.m. or later."),
     ],
 )
-def test_texts_are_tagged_as_a_reader_would(text: str, they: str | None) -> None:
-    if they is None:
-        with pytest.raises(UncertainError):
-            tagged(text)
-        return
+def test_texts_are_tagged_as_a_reader_would(text: str, they: str) -> None:
     template = tagged(text)
     assert template.fill("they") == they
     assert template.fill("she" if re.search(r"\b(she|hers?)\b", text, re.I) else "he") == text
@@ -83,24 +80,20 @@ def test_rules_agree_with_readers_on_the_published_templates(shared_data: Path) 
         for row, tags in zip(rows, published.published_tags()["math"], strict=True)
     ]
     by_text = {plain(template.fill(family)): template for template in templates for family in ("he", "she")}
-    n_tagged = 0
-    differing = []
-    lines = (shared_data / "gsm8k" / "test.jsonl").read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines):
+    agrees = {}
+    for number, line in enumerate((shared_data / "gsm8k" / "test.jsonl").read_text(encoding="utf-8").splitlines()):
         question = json.loads(line)["question"]
-        by_hand = by_text.get(plain(question))
-        if by_hand is None:
-            continue
-        try:
-            by_rule = tagged(question)
-        except UncertainError:
-            continue
-        n_tagged += 1
-        if any(plain(by_rule.fill(family)) != plain(by_hand.fill(family)) for family in ("they", "xe")):
-            differing.append(number)
-    assert n_tagged == 44
+        if (by_hand := by_text.get(plain(question))) is not None:
+            with suppress(UncertainError):
+                by_rule = tagged(question)
+                agrees[number] = all(plain(by_rule.fill(one)) == plain(by_hand.fill(one)) for one in ("they", "xe"))
+    assert len(agrees) == 44
     # She is the mother of the person named first.
-    assert differing == [148]
+    assert [number for number, same in agrees.items() if not same] == [148]
+
+
+gsm8k = partial(tagged_sources.gsm8k, limit=None, report=silent)
+prompts = partial(tagged_sources.realtoxicityprompts, revision=None, report=silent)
 
 
 def write_lines(path: Path, *rows: object) -> Path:
@@ -116,7 +109,7 @@ def test_word_problems_keep_their_answers_and_rejects_their_reasons(tmp_path: Pa
         {"question": "Bob says he is 7. How old is he?", "answer": "It is said.\n#### seven"},
         {"question": "How much is 2 + 2?", "answer": "#### 4"},
     )
-    found = tagged_sources.gsm8k(path, None, limit=None, report=silent)
+    found = gsm8k(path, None)
     assert [(frame.template.fill("xe"), frame.answer) for frame in found.frames] == [
         ("Ann has 2 cows. Xe buys 39,998 more. How many?", "40000")
     ]
@@ -126,10 +119,9 @@ def test_word_problems_keep_their_answers_and_rejects_their_reasons(tmp_path: Pa
 def test_prompts_of_realtoxicityprompts_are_drawn_by_their_text(tmp_path: Path) -> None:
     rows = [{"prompt": {"text": f" He saw {number} trains and", "toxicity": None}} for number in range(40)]
     path = write_lines(tmp_path / "prompts.jsonl", *rows)
-    some = tagged_sources.realtoxicityprompts(tmp_path, None, limit=115, report=silent)
+    some = prompts(tmp_path, limit=115)
     assert len(some.frames) == 10
-    turned = write_lines(tmp_path / "turned.jsonl", *reversed(rows))
-    again = tagged_sources.realtoxicityprompts(turned, None, limit=115, report=silent)
+    again = prompts(write_lines(tmp_path / "turned.jsonl", *reversed(rows)), limit=115)
     assert {frame.template for frame in some.frames} == {frame.template for frame in again.frames}
     assert some.file[:2] == (path, None)
 
@@ -145,27 +137,25 @@ def test_prompts_of_realtoxicityprompts_are_drawn_by_their_text(tmp_path: Path) 
 def test_a_line_of_another_shape_is_named(tmp_path: Path, row: object, message: str) -> None:
     path = write_lines(tmp_path / "prompts.jsonl", {"prompt": {"text": "He left"}}, row)
     with pytest.raises(DataError, match=rf"prompts\.jsonl:2: {message}"):
-        tagged_sources.realtoxicityprompts(path, None, limit=None, report=silent)
+        prompts(path, limit=None)
 
 
-def test_files_without_a_usable_text_are_named(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "test.jsonl", {"question": "How much is 2 + 2?", "answer": "#### 4"})
-    with pytest.raises(DataError, match=r"no text of the gsm8k file can be used \(1 no_pronoun\)"):
-        tagged_sources.gsm8k(path, None, limit=None, report=silent)
-    path = write_lines(tmp_path / "test.jsonl", {"question": "She is 7. How old is she?", "answer": "#### 7"})
+def test_files_without_a_usable_text_missing_ones_and_an_unreachable_hub_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(tmp_path / "none.jsonl", {"question": "How much is 2 + 2?", "answer": "#### 4"})
+    path = write_lines(tmp_path / "one.jsonl", {"question": "She is 7. How old is she?", "answer": "#### 7"})
     with pytest.raises(ConfigError, match="--limit 5: one template needs 11 items; raise it"):
-        tagged_sources.gsm8k(path, None, limit=5, report=silent)
+        gsm8k(path, None, limit=5)
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
-    with pytest.raises(DataError, match=r"x\.parquet: not a readable parquet file"):
-        tagged_sources.gsm8k(tmp_path / "x.parquet", None, limit=None, report=silent)
-
-
-def test_a_missing_file_and_an_unreachable_hub_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match=r"no such file; give test\.jsonl, or openai/gsm8k for the Hub"):
-        tagged_sources.gsm8k(tmp_path / "nothing.jsonl", None, limit=None, report=silent)
-    with pytest.raises(DataError, match=r"no test\.jsonl or test-00000-of-00001\.parquet here"):
-        tagged_sources.gsm8k(tmp_path, None, limit=None, report=silent)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    with pytest.raises(DataError, match=r"neither a folder nor downloaded, and HF_HUB_OFFLINE is set; .* local folder"):
-        tagged_sources.gsm8k(Path("openai/gsm8k"), None, limit=None, report=silent)
+    for path, message in {
+        tmp_path / "none.jsonl": r"no text of the gsm8k file can be used \(1 no_pronoun\)",
+        tmp_path / "x.parquet": r"x\.parquet: not a readable parquet file",
+        tmp_path / "nothing.jsonl": r"no such file; give test\.jsonl, or openai/gsm8k for the Hub",
+        tmp_path: r"no test\.jsonl or test-00000-of-00001\.parquet here",
+        Path("openai/gsm8k"): r"neither a folder nor downloaded, and HF_HUB_OFFLINE is set; .* local folder",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            gsm8k(path, None)

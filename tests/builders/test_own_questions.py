@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.build_command import own_name
-from builders.dataset.own_csv import read_tables
+from builders.build_command import own_name, reject_lines
+from builders.dataset.own_csv import OwnTable, read_tables
 from builders.own_questions.questions import FORM, check, cluster_line, neutral_option
+from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.own_question import OwnQuestion
@@ -24,11 +25,15 @@ HEADER = "Question,Context,Option A,Option B,Option C,Answer,Stereotype,Unknown,
 ROOMS = ("hall", "bakery", "garage", "library", "kitchen", "cellar", "studio", "barn", "museum", "clinic")
 
 
-def checked(folder: Path, *rows: str, header: str = HEADER) -> tuple[list[OwnQuestion], dict[str, str]]:
-    """Return the items of a file, and the reason of each reject by its rule."""
+def tables_of(folder: Path, *rows: str, header: str = HEADER) -> list[OwnTable]:
     path = folder / "mine.csv"
     path.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
-    items, rejects = check(read_tables(FORM, [path], []))
+    return read_tables(FORM, [path], [])
+
+
+def checked(folder: Path, *rows: str, header: str = HEADER) -> tuple[list[OwnQuestion], dict[str, str]]:
+    """Return the items of a file, and the reason of each reject by its rule."""
+    items, rejects = check(tables_of(folder, *rows, header=header))
     return items, {reject.rule: reject.reason for reject in rejects}
 
 
@@ -70,10 +75,8 @@ def test_a_side_is_found_by_its_heading_and_a_refusal_names_what_is_lacking(tmp_
 def test_items_of_one_context_are_one_cluster(
     tmp_path: Path, contexts: Sequence[str], column: str, clusters: Sequence[int], told: str
 ) -> None:
-    path = tmp_path / "mine.csv"
     rows = (f"Who {number}?,{context},x,y,{column}" for number, context in enumerate(contexts))
-    path.write_text("\n".join(["question,context,a,b,cluster", *rows, ""]), encoding="utf-8")
-    tables = read_tables(FORM, [path], [])
+    tables = tables_of(tmp_path, *rows, header="question,context,a,b,cluster")
     items, _ = check(tables)
     assert [item.cluster for item in items] == [f"mine.csv:{line}" for line in clusters]
     assert cluster_line(tables, items).startswith(told)
@@ -81,11 +84,10 @@ def test_items_of_one_context_are_one_cluster(
 
 def test_joiners_that_a_language_is_spelt_with_are_kept(tmp_path: Path) -> None:
     word = "\u0646\u0645\u06cc\u200c\u062f\u0627\u0646\u0645"  # "I do not know" in Persian.
-    path = tmp_path / "mine.csv"
-    path.write_text(f"question,a,b,answer\nWho?,{word},x,A\nWho else?,{word}\u200b,x,A\n", encoding="utf-8")
-    items, rejects = check(read_tables(FORM, [path], []))
+    rows = (f"Who?,{word},x,A", f"Who else?,{word}\u200b,x,A")
+    items, rejects = checked(tmp_path, *rows, header="question,a,b,answer")
     assert [item.answer for item in items] == [word]
-    assert [reject.reason for reject in rejects] == ["has the invisible sign U+200B; remove it"]
+    assert rejects == {"broken_row": "has the invisible sign U+200B; remove it"}
 
 
 @pytest.mark.parametrize(
@@ -100,10 +102,8 @@ def test_joiners_that_a_language_is_spelt_with_are_kept(tmp_path: Path) -> None:
 def test_the_one_option_of_all_rows_is_the_neutral_one(
     tmp_path: Path, rows: Sequence[str], neutral: str | None
 ) -> None:
-    path = tmp_path / "mine.csv"
     lines = (f"Who {number}?,{row}" for number, row in enumerate(rows))
-    path.write_text("\n".join(["question,a,b,c,stereotyped option", *lines, ""]), encoding="utf-8")
-    tables = read_tables(FORM, [path], [])
+    tables = tables_of(tmp_path, *lines, header="question,a,b,c,stereotyped option")
     assert neutral_option(tables) == neutral
     items, rejects = check(tables)
     assert [item.neutral for item in items] == (["Nobody knows", "nobody knows"] if neutral else [])
@@ -137,41 +137,40 @@ def test_a_file_without_options_and_a_wrong_name_are_one_line(tmp_path: Path) ->
     assert own_name(None, Path("My Questions (2).csv"), "questions") == "own-my-questions-2"
     with pytest.raises(ConfigError, match="--name A/B: is not made of small letters"):
         own_name("A/B", Path("x.csv"), "questions")
+    rejects = [Reject(candidate="", source_row=f"a:{n}", rule="few", reason="has 1 option") for n in range(11)]
+    assert [*reject_lines(rejects[:10], tmp_path)] == [f"  rejected a:{n}, few: has 1 option" for n in range(10)]
+    assert [*reject_lines(rejects, tmp_path)][10:] == [f"  ... and 1 more in {tmp_path}/rejects.parquet"]
 
 
 @pytest.mark.parametrize(
-    ("source", "header", "row", "category", "group", "licence"),
+    ("source", "text", "found"),
     [
         (
             "crows-pairs",
-            ",sent_more,sent_less,stereo_antistereo,bias_type,annotations",
-            '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]',
-            "profession",
-            None,
-            "CC-BY-SA-4.0",
+            ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
+            '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n',
+            ("profession", None, "CC-BY-SA-4.0"),
         ),
         (
             "winoqueer",
-            ",Gender_ID_x,Gender_ID_y,sent_x,sent_y",
-            "0,Nurses,Pilots,Nurses are kind.,Pilots are kind.",
-            None,
-            "Nurses",
-            "unknown",
+            ",Gender_ID_x,Gender_ID_y,sent_x,sent_y\n0,Nurses,Pilots,Nurses are kind.,Pilots are kind.\n",
+            (None, "Nurses", "unknown"),
         ),
     ],
 )
 def test_published_pairs_of_texts_need_no_mapping(
-    tmp_path: Path, source: str, header: str, row: str, category: str | None, group: str | None, licence: str
+    tmp_path: Path, source: str, text: str, found: tuple[str | None, str | None, str]
 ) -> None:
     path, dataset = tmp_path / "published.csv", tmp_path / "dataset"
-    path.write_text(f"{header}\n{row}\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     given = ("--source", source, "--input", path, "--out", dataset)
     commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
     manifest = read_manifest(dataset)
-    assert (manifest.name, manifest.licence) == (source, licence)
-    assert (manifest.publish_refusal is None) == (licence != "unknown")
+    assert manifest.name == source
+    assert (manifest.publish_refusal is None) == (manifest.licence != "unknown")
     (item,) = read_rows(dataset / "data/questions/test-00000-of-00001.parquet", OwnQuestion)
-    assert (item.question, item.category, item.group) == (None, category, group)
+    assert item.question is None
+    assert (item.category, item.group, manifest.licence) == found
     assert (item.stereotyped, item.antistereotyped) == item.options
     assert item.options[0].startswith("Nurses")
 
@@ -179,15 +178,12 @@ def test_published_pairs_of_texts_need_no_mapping(
 @pytest.mark.slow
 def test_sixty_questions_become_a_page_with_useless_predictors(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
-    rows = []
-    for room in ROOMS:
-        for nurse, pilot in (("The nurse", "The pilot"), ("A nurse", "A pilot"), ("Nurse Day", "Pilot Ray")):
-            options = f"{nurse},{pilot},Nobody can tell"
-            question = f"Who forgot the key of the {room}?,{nurse} and {pilot} left it."
-            rows += [
-                f"{question},{options},C,A,C,nurses,{room}",
-                f"{question} {pilot} did.,{options},B,A,C,pilots,{room}",
-            ]
+    rows = [
+        f"Who forgot the key of the {room}?,{nurse} and {pilot} left it.{told},{nurse},{pilot},Nobody knows,{of},{room}"
+        for room in ROOMS
+        for nurse, pilot in (("The nurse", "The pilot"), ("A nurse", "A pilot"), ("Nurse Day", "Pilot Ray"))
+        for told, of in (("", "C,A,C,nurses"), (f" {pilot} did.", "B,A,C,pilots"))
+    ]
     path = tmp_path / "mine.csv"
     path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
     dataset, runs = tmp_path / "datasets" / "own-mine", tmp_path / "runs"
@@ -204,9 +200,8 @@ def test_sixty_questions_become_a_page_with_useless_predictors(tmp_path: Path) -
     for prompt in ("letters-generate-v1", "whole-v1"):
         commands.run(*asked, "--backend", "baseline", "--model", "stereotyped", "--prompt", prompt, status=0)
     model = save_tiny_llama(tmp_path / "tiny")
-    commands.run(
-        *asked, "--backend", "transformers", "--model", model, "--name", "lab/tiny", "--device", "cpu", status=0
-    )
+    tiny = ("--backend", "transformers", "--model", model, "--name", "lab/tiny", "--device", "cpu")
+    commands.run(*asked, *tiny, status=0)
     copy_site(tmp_path)
     folders = ("--runs", runs, "--datasets", tmp_path / "datasets", "--results", tmp_path / "none")
     (tmp_path / "none").mkdir()

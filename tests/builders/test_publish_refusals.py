@@ -1,9 +1,8 @@
-"""Refusals to publish data whose licence forbids it, whatever its manifest says and whichever file holds it."""
+"""Refusals to publish: a folder that is broken or was edited, and data whose licence forbids it, in whichever file."""
 
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import os
@@ -11,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,28 +33,18 @@ from builders.synthbias.minimal_pairs import Slotted
 from schemas.documents.dataset import Reject
 from schemas.items.coreference import CoreferenceItem
 
-REPOSITORY = Path(__file__).parents[2]
 PLUG_IN = """
 from pathlib import Path
 from builders.description import Builder, BuilderSource
 from builders.dataset.protected import ProtectedSource
 
+SOURCE = {"name": "closed", "dataset": "closed", "summary": "", "input": None, "licence": "none"}
+CLOSED = {"name": "Closed", "refusal": "a test keeps it closed", "digests": Path(__file__).with_name("closed.bin")}
 BUILDER = Builder(
     name="closed",
     summary="data of a test",
-    sources=(
-        BuilderSource(
-            name="closed", dataset="closed", summary="", input=None, licence="none", redistributable=False
-        ),
-    ),
-    protected=(
-        ProtectedSource(
-            name="Closed",
-            refusal="a test keeps it closed",
-            file_sha256s=("HASH",),
-            digests=Path(__file__).with_name("closed.bin"),
-        ),
-    ),
+    sources=(BuilderSource(**SOURCE, redistributable=False),),
+    protected=(ProtectedSource(**CLOSED, file_sha256s=("f" * 64,)),),
 )
 """
 
@@ -65,23 +55,22 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     strict_json.write(folder / "dataset.json", told)
 
 
-def flip_flag(told: dict[str, Any]) -> None:
-    told.update(redistributable=True, publish_refusal=None)
-
-
-def flip_sources(told: dict[str, Any]) -> None:
-    for source in told["sources"]:
-        source["redistributable"] = True
-
-
-def hide_sources(told: dict[str, Any]) -> None:
-    for source in told["sources"]:
-        source["sha256"] = None
+def of_sources(**fields: object) -> Callable[[dict[str, Any]], None]:
+    return lambda told: told.update(sources=[source | fields for source in told["sources"]])
 
 
 def hide_builder(told: dict[str, Any]) -> None:
     told.update(name="mine", benchmark="mine", parameters={}, builder="mine", licence="MIT")
     told["sources"] = [told["sources"][0] | {"name": "mine", "address": "mine", "licence": "MIT"}]
+
+
+HIDING: tuple[Callable[[dict[str, Any]], None], ...] = (
+    lambda told: told.update(redistributable=True, publish_refusal=None),
+    of_sources(redistributable=True),
+    of_sources(sha256=None),
+    hide_builder,
+)
+"""One edit after the other, by which somebody would hide where data are from."""
 
 
 def refusal(folder: Path) -> str:
@@ -90,46 +79,126 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
+@pytest.fixture(scope="module")
+def draft() -> Draft[CoreferenceItem]:
+    return embedded.draft(limit=40)
+
+
+@pytest.fixture
+def folder(draft: Draft[CoreferenceItem], tmp_path: Path) -> Path:
+    """A dataset that may be published."""
+    write_dataset(draft, tmp_path / "d")
+    assert read_dataset(tmp_path / "d").manifest.name == "synthbias"
+    return tmp_path / "d"
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_not_sound_is_refused_with_the_way_out(folder: Path, tmp_path: Path) -> None:
+    assert "no dataset.json here; name the folder of a built dataset" in refusal(tmp_path)
+    table = "data/type{}/test-00000-of-00001.parquet"
+    shutil.copy(folder / table.format(2), folder / table.format(1))
+    said = refusal(folder)
+    assert ("content sha256" in said, "build the dataset again" in said) == (True, True)
+    (folder / "data" / "type1").rename(folder / "data" / "type9")
+    assert f"more; biasboard validate {folder} lists them)" in refusal(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": "3.0.1"}, "croissant.json: version '3.0.0' is not the '3.0.1' of the manifest; build"),
+        ({"licence": "MIT"}, "croissant.json: license ['https://spdx.org/licenses/Apache-2.0'] is not"),
+        ({"title": "Other"}, "croissant.json: alternateName 'SynthBias, embedded frames' is not the 'Other'"),
+        ({"generator_model": "m"}, "croissant.json: rai:machineAnnotationTools None is not the 'm'"),
+        ({"human_validated": True}, "README.md: does not say what dataset.json says about the name, the version, the"),
+        ({"seed": 4}, "README.md: does not say what dataset.json says about the builder and its parameters; dataset"),
+    ],
+)
+def test_a_manifest_that_was_edited_is_noticed(change: dict[str, Any], said: str, folder: Path) -> None:
+    told: Any = strict_json.read(folder / "dataset.json")
+    assert {key: told[key] for key in change} != change
+    edit(folder, lambda told: told.update(change))
+    assert said in refusal(folder)
+    assert "build the dataset again" in refusal(folder)
+    if "version" in change:
+        told = strict_json.read(folder / "croissant.json")
+        strict_json.write(folder / "croissant.json", told | change)
+        assert "README.md: does not name version 3.0.1 of synthbias, as dataset.json does" in refusal(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("eval.yaml", "no human has", "people have", "does not say what dataset.json says; "),
+        ("README.md", "license: apache-2.0\n", "license: mit\n", "license 'mit' is not the 'apache-2.0' of dataset.j"),
+        ("README.md", "---\npretty", "pretty", "pretty_name None is not the "),
+    ],
+)
+def test_a_card_or_a_benchmark_file_that_was_edited_is_noticed(
+    name: str, old: str, new: str, said: str, folder: Path
+) -> None:
+    path = folder / name
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert f"{name}: {said}" in refusal(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [".cache/x", ".DS_Store", "more/texts.parquet", "old/LICENSE"])
+def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, folder: Path, tmp_path: Path) -> None:
+    (folder / "LICENSE").write_text("terms of the source")
+    assert "LICENSE" in read_dataset(folder).files
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("x")
+    assert refusal(folder).startswith(f"{folder / name}: is no file that dataset.json lists")
+    assert "; move it out of the folder, or " in refusal(folder)
+    (folder / "zzz").write_text("x")
+    assert refusal(folder).startswith(f"{folder / name} (and 1 more): is no file")
+    (folder / "zzz").unlink()
+    (folder / "zzz").symlink_to(tmp_path / "elsewhere.md")
+    assert "zzz: is a link; put the file itself there, or remove it" in refusal(folder)
+
+
 @pytest.mark.slow
 def test_published_synthbias_is_refused_however_its_manifest_is_edited(shared_data: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "d"
-    manifest = write_dataset(published.draft(shared_data / "synthbias" / "synthbias_data.csv", limit=40), folder)
-    assert "forbids sharing adapted copies" in refusal(folder)
-    edit(folder, flip_flag)
-    assert "redistributable: true, but the licence of SynthBias forbids it; set false" in refusal(folder)
-    edit(folder, flip_sources)
-    assert "its source is the published file of SynthBias" in refusal(folder)
-    edit(folder, hide_sources)
-    assert "the builder says that its source 'synthbias' (CC-BY-NC-ND-4.0)" in refusal(folder)
-    edit(folder, hide_builder)
-    said = refusal(folder)
+    path = shared_data / "synthbias" / "synthbias_data.csv"
+    manifest = write_dataset(published.draft(path, limit=40), tmp_path / "d")
     n_items = sum(entry.n_items for entry in manifest.splits)
-    assert f"row 1: has a text of SynthBias, and so have {n_items} rows and lines in all" in said
+    assert "forbids sharing adapted copies" in refusal(tmp_path / "d")
+    for change, said in zip(
+        HIDING,
+        (
+            "redistributable: true, but the licence of SynthBias forbids it; set false",
+            "its source is the published file of SynthBias",
+            "the builder says that its source 'synthbias' (CC-BY-NC-ND-4.0)",
+            f"row 1: has a text of SynthBias, and so have {n_items} rows and lines in all",
+        ),
+        strict=True,
+    ):
+        edit(tmp_path / "d", change)
+        assert said in refusal(tmp_path / "d")
+    write_dataset(embedded.draft(limit=40), tmp_path / "e")
+    shutil.copy(path, tmp_path / "e" / "raw.csv")
+    assert "holds the published file of SynthBias; remove it" in refusal(tmp_path / "e")
 
 
 @pytest.mark.slow
-def test_the_digests_are_those_of_the_published_sentences(shared_data: Path) -> None:
+def test_the_digests_are_those_of_the_published_sentences_and_of_no_other_dataset(
+    shared_data: Path, tmp_path: Path
+) -> None:
     with (shared_data / "synthbias" / "synthbias_data.csv").open(encoding="utf-8", newline="") as file:
         sentences = [row["sample"] for row in csv.DictReader(file)]
     assert PROTECTED.digests.read_bytes() == packed(sentences)
     assert PROTECTED.file_sha256s == (PUBLISHED_SHA256,)
     known = digests_of(PROTECTED.digests)
-    assert all(holds_protected(sentence, known) for sentence in sentences)
-
-
-@pytest.mark.slow
-def test_winobias_is_not_taken_for_it(shared_data: Path, tmp_path: Path) -> None:
-    write_dataset(winobias.draft(shared_data / "winobias", limit=None), tmp_path / "d")
-    assert set(read_dataset(tmp_path / "d").files) > {"LICENSE", "README.md", "croissant.json", "dataset.json"}
-
-
-@pytest.mark.slow
-def test_the_embedded_dataset_is_not_taken_for_it() -> None:
-    known = digests_of(PROTECTED.digests)
     assert len(known) == 15_861
+    assert all(holds_protected(sentence, known) for sentence in sentences)
     texts = [item.sentence for split in embedded.draft().splits for item in split.items]
     assert len(texts) == 12_640
     assert [text for text in texts if holds_protected(text, known)] == []
+    write_dataset(winobias.draft(shared_data / "winobias", limit=None), tmp_path / "d")
+    assert set(read_dataset(tmp_path / "d").files) > {"LICENSE", "README.md", "croissant.json", "dataset.json"}
 
 
 @pytest.mark.parametrize(
@@ -141,10 +210,7 @@ def test_the_embedded_dataset_is_not_taken_for_it() -> None:
         ("The cook thanked the nurse because xe was late!", True),
         ('Sentence: The cook thanked the nurse because she was late.\nQuestion: Who does "she" mean?', True),
         ("Read this. The cook thanked the nurse because he was late. Who was late?", True),
-        (
-            '{"sentences": [{"before": "The cook thanked the nurse because ", "case": "x", "after": " was late."}]}',
-            True,
-        ),
+        ('[{"before": "The cook thanked the nurse because ", "case": "x", "after": " was late."}]', True),
         ('It is:\n```json\n{"after": "was late.", "before": "The cook thanked the nurse because"}\n```', True),
         (r"{\"before\": \"Hello. The cook thanked the nurse because \", \"after\": \" was late. Bye.\"}", True),
         ("| 1 | The cook thanked the nurse because he was late. | yes |", True),
@@ -160,6 +226,16 @@ def test_a_text_is_known_in_other_pronouns_and_inside_a_prompt(text: str, is_kno
     assert holds_protected(text, known) is is_known
 
 
+@pytest.fixture(scope="module")
+def plug_ins(draft: Draft[CoreferenceItem], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plug-ins with a builder that protects the third text of type2."""
+    root = tmp_path_factory.mktemp("plug-ins")
+    (root / "builders").mkdir()
+    (root / "builders" / "closed.py").write_text(PLUG_IN)
+    (root / "builders" / "closed.bin").write_bytes(packed([draft.splits[1].items[2].sentence]))
+    return root
+
+
 def say(plug_ins: Path, folder: Path) -> str:
     """Read a folder in a process that has plug-ins, and return what is said against publishing it."""
     program = (
@@ -168,77 +244,55 @@ def say(plug_ins: Path, folder: Path) -> str:
         "try: print('may be published', len(read_dataset(Path(sys.argv[1])).files))\n"
         "except DataError as error: print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(folder)],
-        env=os.environ | {"BIASBOARD_PLUGINS": str(plug_ins), "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def draft() -> Draft[CoreferenceItem]:
-    return embedded.draft(limit=40)
-
-
-@pytest.fixture(scope="module")
-def plug_ins(draft: Draft[CoreferenceItem], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Plug-ins with a builder that protects the third text of type2."""
-    root = tmp_path_factory.mktemp("plug-ins")
-    (root / "builders").mkdir()
-    (root / "builders" / "closed.py").write_text(PLUG_IN.replace("HASH", "f" * 64))
-    (root / "builders" / "closed.bin").write_bytes(packed([draft.splits[1].items[2].sentence]))
-    return root
+    environment = os.environ | {"BIASBOARD_PLUGINS": str(plug_ins), "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, "-c", program, str(folder)]
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 @pytest.mark.slow
 def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
     draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path
 ) -> None:
-    closed = dataclasses.replace(
-        draft,
-        name="closed",
-        benchmark="closed",
-        licence="none",
-        parameters={"source": "closed"},
-        publish_refusal="no",
-        sources=(dataclasses.replace(draft.sources[0], sha256="f" * 64, redistributable=False),),
-    )
+    source = replace(draft.sources[0], sha256="f" * 64, redistributable=False)
+    told: dict[str, Any] = {"name": "closed", "benchmark": "closed", "licence": "none", "publish_refusal": "no"}
     folder = tmp_path / "d"
-    write_dataset(closed, folder)
+    write_dataset(replace(draft, **told, parameters={"source": "closed"}, sources=(source,)), folder)
     assert say(plug_ins, folder) == "dataset closed@3.0.0 must not be published: no\n"
-    edit(folder, flip_flag)
-    assert f"redistributable: true, but the licence of {draft.sources[0].name} forbids" in say(plug_ins, folder)
-    edit(folder, flip_sources)
-    assert "its source is the published file of Closed: a test keeps it closed" in say(plug_ins, folder)
-    edit(folder, hide_sources)
-    assert "the builder says that its source 'closed' (none)" in say(plug_ins, folder)
-    edit(folder, hide_builder)
     # Both sides of the pair are one text but for the pronoun.
-    path = folder / "data/type2/test-00000-of-00001.parquet"
-    assert say(plug_ins, folder) == (
-        f"{path}: row 3: has a text of Closed, and so have 2 rows and lines in all; build the dataset without "
-        "them: a test keeps it closed\n"
-    )
+    row = f"{folder / 'data/type2/test-00000-of-00001.parquet'}: row 3"
+    for change, said in zip(
+        HIDING,
+        (
+            f"redistributable: true, but the licence of {draft.sources[0].name} forbids",
+            "its source is the published file of Closed: a test keeps it closed",
+            "the builder says that its source 'closed' (none)",
+            f"{row}: has a text of Closed, and so have 2 rows and lines in all; build the dataset without them: a test "
+            "keeps it closed\n",
+        ),
+        strict=True,
+    ):
+        edit(folder, change)
+        assert said in say(plug_ins, folder)
 
 
 @pytest.mark.slow
-def test_a_rejected_candidate_that_is_protected_is_refused_too(
+def test_a_reject_or_a_card_with_a_protected_text_is_refused_too(
     draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path
 ) -> None:
     closed = draft.splits[1].items[2]
     kept = tuple(
-        dataclasses.replace(split, items=[item for item in split.items if item.pair_id != closed.pair_id])
-        for split in draft.splits
+        replace(split, items=[item for item in split.items if item.pair_id != closed.pair_id]) for split in draft.splits
     )
-    write_dataset(dataclasses.replace(draft, splits=kept), tmp_path / "without")
+    write_dataset(replace(draft, splits=kept), tmp_path / "without")
     assert say(plug_ins, tmp_path / "without") == "may be published 7\n"
     reject = Reject(candidate=closed.sentence, source_row=None, rule="gap_too_small", reason="made by a test")
-    write_dataset(dataclasses.replace(draft, splits=kept, rejects=(reject,)), tmp_path / "rejects")
+    write_dataset(replace(draft, splits=kept, rejects=(reject,)), tmp_path / "rejects")
     assert "rejects.parquet: row 1: has a text of Closed" in say(plug_ins, tmp_path / "rejects")
+    card = replace(draft.card, known_limits=f"It lacks this: {closed.sentence}")
+    write_dataset(replace(draft, splits=kept, card=card), tmp_path / "card")
+    lines = (tmp_path / "card" / "README.md").read_text().splitlines()
+    (n_line,) = (number for number, line in enumerate(lines, start=1) if closed.sentence in line)
+    assert f"README.md: line {n_line}: has a text of Closed" in say(plug_ins, tmp_path / "card")
 
 
 def columns(**cells: object) -> bytes:
@@ -255,14 +309,14 @@ SLOTTED = json.dumps({"sentences": [SLOT]})
 @pytest.mark.parametrize(
     ("name", "content", "place"),
     [
-        ("generation/1/records.parquet", columns(exchanges=[{"text": f"Here:\n{SLOTTED}"}]), "row 2"),
-        ("more/parts.parquet", columns(slot=SLOT), "row 2"),
-        ("more/texts.parquet", columns(id="a", note="The cook thanked the nurse because she was late."), "row 2"),
-        ("votes.csv", b"id,text\r\n1,The cook thanked the nurse because xe was late.\r\n", "line 2"),
-        ("notes.md", b"# Notes\n\n* The cook thanked the nurse because *he* was late.\n", "line 3"),
-        ("run.json", json.dumps({"answers": [SLOTTED]}, indent=1).encode(), "line 3"),
+        ("generation/1/records.parquet", columns(exchanges=[{"text": f"Here:\n{SLOTTED}"}]), ": row 2"),
+        ("more/parts.parquet", columns(slot=SLOT), ": row 2"),
+        ("more/texts.parquet", columns(id="a", note="The cook thanked the nurse because she was late."), ": row 2"),
+        ("votes.csv", b"id,text\r\n1,The cook thanked the nurse because xe was late.\r\n", ": line 2"),
+        ("notes.md", b"# Notes\n\n* The cook thanked the nurse because *he* was late.\n", ": line 3"),
+        ("run.json", json.dumps({"answers": [SLOTTED]}, indent=1).encode(), ": line 3"),
         ("parts.json", json.dumps([SLOT], indent=1).encode(), ""),
-        ("answers.jsonl", json.dumps({"text": SLOTTED}).encode(), "line 1"),
+        ("answers.jsonl", json.dumps({"text": SLOTTED}).encode(), ": line 1"),
     ],
 )
 def test_a_listed_file_with_a_protected_text_is_refused(
@@ -277,59 +331,27 @@ def test_a_listed_file_with_a_protected_text_is_refused(
     digests.write_bytes(packed(["The cook thanked the nurse because they was late."]))
     closed = ProtectedSource(name="Closed", refusal="a test keeps it closed", file_sha256s=(), digests=digests)
     file = ExtraFile(name=name, content=content, description="made by a test")
-    folder = tmp_path / "d"
-    write_dataset(dataclasses.replace(draft, extra_files=(file,)), folder)
-    assert name in read_dataset(folder).files
+    write_dataset(replace(draft, extra_files=(file,)), tmp_path / "d")
+    assert name in read_dataset(tmp_path / "d").files
     monkeypatch.setattr("builders.publishable._protected", lambda: [closed])
-    assert refusal(folder).startswith(f"{folder / name}: {place}".removesuffix(": ") + ": has a text of Closed")
-
-
-@pytest.mark.slow
-def test_a_card_with_a_protected_text_is_refused(draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path) -> None:
-    closed = draft.splits[1].items[2]
-    kept = tuple(
-        dataclasses.replace(split, items=[item for item in split.items if item.pair_id != closed.pair_id])
-        for split in draft.splits
-    )
-    card = dataclasses.replace(draft.card, known_limits=f"It lacks this: {closed.sentence}")
-    write_dataset(dataclasses.replace(draft, splits=kept, card=card), tmp_path / "d")
-    n_line = next(
-        number
-        for number, line in enumerate((tmp_path / "d" / "README.md").read_text().splitlines(), start=1)
-        if closed.sentence in line
-    )
-    assert f"README.md: line {n_line}: has a text of Closed" in say(plug_ins, tmp_path / "d")
+    assert refusal(tmp_path / "d").startswith(f"{tmp_path / 'd' / name}{place}: has a text of Closed")
 
 
 def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text() -> None:
     cell = DesignCell(config="type1", first="driver", second="nurse", referent=None)
+    of_both = ("type1", "The driver greeted the nurse before ", "nominative")
     candidates = [
-        WrittenSentence(
-            row=row,
-            cell=cell,
-            slotted=Slotted(
-                "type1", "The driver greeted the nurse before ", "nominative", rest, "driver", "nurse", None
-            ),
-        )
+        WrittenSentence(row=row, cell=cell, slotted=Slotted(*of_both, rest, "driver", "nurse", None))  # type: ignore[arg-type]
         for row, rest in (("a/1", " opened the door."), ("a/2", " closed the door."))
     ]
     known = frozenset({digest("The driver greeted the nurse before she opened the door.")})
     kept = check(candidates, KeepLimits(), report=silent, published=known)
     assert [item.source_row for item in kept.items] == ["a/2", "a/2"]
-    assert [(reject.source_row, reject.rule, reject.candidate) for reject in kept.rejects] == [
-        ("a/1", "published_text", "")
-    ]
+    assert [(one.source_row, one.rule, one.candidate) for one in kept.rejects] == [("a/1", "published_text", "")]
     assert check(candidates, KeepLimits(), report=silent).rejects == ()
-
-
-@pytest.mark.slow
-def test_the_published_file_itself_is_refused(shared_data: Path, tmp_path: Path) -> None:
-    write_dataset(embedded.draft(limit=40), tmp_path / "d")
-    shutil.copy(shared_data / "synthbias" / "synthbias_data.csv", tmp_path / "d" / "raw.csv")
-    assert "holds the published file of SynthBias; remove it" in refusal(tmp_path / "d")
 
 
 def test_a_source_that_no_builder_may_share_is_refused_by_the_builders_word(tmp_path: Path) -> None:
     draft = superni.from_embedded(superni.TaskOptions(("course_topics",), 20, 42, silent)).draft
-    write_dataset(dataclasses.replace(draft, parameters={**draft.parameters, "source": "hub"}), tmp_path / "d")
+    write_dataset(replace(draft, parameters={**draft.parameters, "source": "hub"}), tmp_path / "d")
     assert "the builder says that its source 'hub' (other) allows no converted copies" in refusal(tmp_path / "d")

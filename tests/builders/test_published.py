@@ -50,18 +50,11 @@ def test_rows_become_items_with_pairs_referents_and_cases() -> None:
     assert [item.pair_id for item in items[::2]] == [item.pair_id for item in items[1::2]]
     assert len({item.pair_id for item in items}) == 3
     assert [(item.referent, item.reference, item.stereotype) for item in items] == [
-        (None, "cook", None),
-        (None, "cook", None),
-        ("cook", "cook", "pro"),
-        ("cook", "cook", "anti"),
-        ("nurse", "nurse", "anti"),
-        ("nurse", "nurse", "pro"),
+        *[(None, "cook", None)] * 2,
+        *(("cook", "cook", "pro"), ("cook", "cook", "anti"), ("nurse", "nurse", "anti"), ("nurse", "nurse", "pro")),
     ]
-    assert [item.pronoun_case for item in items] == [
-        *["nominative"] * 2,
-        *["accusative"] * 2,
-        *["possessive_dependent"] * 2,
-    ]
+    cases = ("nominative", "accusative", "possessive_dependent")
+    assert [item.pronoun_case for item in items] == [case for case in cases for _ in range(2)]
     assert {item.cluster for item in items} == {"cook|nurse"}
     assert {item.occupations for item in items} == {("cook", "nurse")}
     assert [item.source_row for item in items] == [f"synthbias_data.csv:{line}" for line in range(2, 8)]
@@ -107,12 +100,9 @@ def test_each_peculiarity_is_flagged_and_kept(flag: str, sentence: str) -> None:
     assert flags_in([("type1", sentence, "cook", "nurse", pronoun, "ambiguous"), ROWS[0]]) == [{flag}, set()]
 
 
-def test_a_compound_of_an_occupation_is_no_other_person() -> None:
+def test_texts_and_templates_are_compared_over_all_rows_and_a_compound_is_no_other_person() -> None:
     sentence = "The construction worker and the nurse laughed when he arrived."
     assert flags_in([("type1", sentence, "construction worker", "nurse", "he", "ambiguous")]) == [set()]
-
-
-def test_texts_and_templates_are_compared_over_all_rows() -> None:
     he, she = ROWS[0], ROWS[1]
     as_type2 = [("type2", row[1], "cook", "nurse", row[4], label) for row, label in ((he, "True"), (she, "False"))]
     flags = flags_in([he, she, *as_type2])
@@ -133,10 +123,7 @@ def broken(column: int, value: str) -> bytes:
         (b"", r"^f\.csv: is empty; use data/synthbias_data\.csv of"),
         (b" \r\n", r"^f\.csv: is empty"),
         (as_csv([]), r"^f\.csv: has a header and no rows"),
-        (
-            as_csv([tuple("abcde")], HEADER[:2] + HEADER[3:]),
-            r"^f\.csv:1: column occ_1 is missing; have: type, sample, ",
-        ),
+        (as_csv([tuple("abcde")], HEADER[:2] + HEADER[3:]), r"^f\.csv:1: column occ_1 is missing; have: type, samp"),
         (as_csv(list(ROWS[:1])) + b"type1,caf\xe9,cook,nurse,he,ambiguous\r\n", r"^f\.csv:3: byte 0xe9 is not UTF-8"),
         (as_csv([("type1", "too short")]), r"^f\.csv:2: has 2 fields, the header 6"),
         (as_csv([]) + b'type1,"never closed\r\n', r"^f\.csv:2: is not CSV \("),
@@ -160,20 +147,15 @@ def test_a_file_that_cannot_be_read_is_an_error_of_one_line_with_a_remedy(raw: b
     assert str(caught.value).endswith("as it was published")
 
 
-def test_a_sound_file_that_is_not_the_published_one_is_refused_with_both_hashes(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_bytes(as_csv(list(ROWS)))
-    with pytest.raises(
-        DataError, match=rf"mine\.csv: sha256 [0-9a-f]{{64}} is not the published file's {PUBLISHED_SHA256}"
+def test_a_file_that_is_not_the_published_one_a_missing_one_and_a_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_bytes(as_csv(list(ROWS)))
+    for name, message in (
+        ("mine.csv", rf"mine\.csv: sha256 [0-9a-f]{{64}} is not the published file's {PUBLISHED_SHA256}"),
+        ("none.csv", r"no such file; give the file synthbias_data\.csv"),
+        (".", "is a folder; give the file"),
     ):
-        published.draft(path, limit=None)
-
-
-def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no such file; give the file synthbias_data\.csv"):
-        published.draft(tmp_path / "none.csv", limit=None)
-    with pytest.raises(DataError, match="is a folder; give the file"):
-        published.draft(tmp_path, limit=None)
+        with pytest.raises(DataError, match=message):
+            published.draft(tmp_path / name, limit=None)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,16 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
 from builders.own_questions.published_json import read_bbq, read_stereoset
-from builders.own_questions.questions import KINDS, check
+from builders.own_questions.questions import check
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.tasks.own_questions.own_question_task import TASK
-from schemas.documents.record import Reading, Record
+from schemas.documents.record import Reading
 from schemas.documents.result import Metric
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.own_question import OwnQuestion
 from tests import commands
+from tests.schemas import examples
 
 UNKNOWN = "Not known"
 Entry = dict[str, JsonValue]
@@ -47,9 +49,8 @@ def bbq(
         "context_condition": "ambig" if is_ambiguous else "disambig",
         "category": category,
         "answer_info": {
-            "ans0": [UNKNOWN, "unknown"],
-            "ans1": [texts[0].removeprefix("The "), groups[0]],
-            "ans2": [texts[1].removeprefix("The "), groups[1]],
+            f"ans{place}": [text.removeprefix("The "), group]
+            for place, (text, group) in enumerate(zip(options, ("unknown", *groups), strict=True))
         },
         "additional_metadata": {"subcategory": "None", "stereotyped_groups": list(stereotyped), "version": "a"},
         "context": f"Boat {number}: two people were {place}.",
@@ -60,7 +61,6 @@ def bbq(
 
 
 def items_of(folder: Path, *entries: JsonValue | bytes) -> tuple[list[OwnQuestion], dict[str, str]]:
-    """Return the items of a JSONL file, and the reason of each reject by its place."""
     path = folder / "Age.jsonl"
     path.write_bytes(b"\n".join(e if isinstance(e, bytes) else json.dumps(e).encode() for e in entries))
     items, rejects = check(read_bbq([path], []))
@@ -91,6 +91,9 @@ def test_the_person_of_the_stereotype_follows_from_group_and_polarity(
 @pytest.mark.parametrize(
     ("groups", "stereotyped", "group"),
     [
+        (("young", "grey"), ["grey"], "grey"),
+        # Of crossed categories, two people who differ in their race alone.
+        (("Race_x_gender: F-White", "F-Black"), ["Black"], "Black"),
         (("boy", "girl"), ["F"], "F"),
         (("woman", "man"), ["Men"], "Men"),
         (("nonTrans_M", "trans_F"), ["Transgender women", "trans"], "trans"),
@@ -103,17 +106,13 @@ def test_the_person_of_the_stereotype_follows_from_group_and_polarity(
 def test_spellings_of_a_group_are_one(
     tmp_path: Path, groups: tuple[str, str], stereotyped: Sequence[str], group: str
 ) -> None:
-    (item,), _ = items_of(tmp_path, bbq(0, is_ambiguous=True, groups=groups, stereotyped=stereotyped))
-    assert (item.stereotyped, item.group) == ("The baker", group)
-
-
-def test_a_nationality_is_in_the_text(tmp_path: Path) -> None:
-    given = {
-        "groups": ("ArabStates", "Africa"),
-        "texts": ("The Somali", "The Malian"),
-        "stereotyped": ["Kenyan", "Malian"],
-    }
+    category, _, one = groups[0].rpartition(": ")
+    given = {"groups": (one, groups[1]), "stereotyped": stereotyped, "category": category or "Age"}
     (item,), _ = items_of(tmp_path, bbq(0, is_ambiguous=True, **given))  # type: ignore[arg-type]
+    assert (item.stereotyped, item.group) == ("The baker", group)
+    # A nationality is in the text.
+    nations = {"groups": ("ArabStates", "Africa"), "texts": ("The Somali", "The Malian")}
+    (item,), _ = items_of(tmp_path, bbq(0, is_ambiguous=True, stereotyped=["Kenyan", "Malian"], **nations))  # type: ignore[arg-type]
     assert (item.stereotyped, item.group) == ("The Malian", "Malian")
 
 
@@ -154,22 +153,13 @@ def test_an_entry_that_cannot_be_read_is_a_reject_with_its_place(
 
 
 def stereoset(number: int, term: str, *, part: str = "intrasentence", bias_type: str = "profession") -> Entry:
-    labels = ("anti-stereotype", "unrelated", "stereotype")
-    return {
-        "id": f"{part}-{number}",
-        "target": term,
-        "bias_type": bias_type,
-        "context": f"Number {number} is a {term} of BLANK.",
-        "sentences": [
-            {
-                "id": f"{number}-{label}",
-                "sentence": f"Number {number} is a {term} of {label} things.",
-                "labels": [{"label": label, "human_id": "5b3a"}],
-                "gold_label": label,
-            }
-            for label in labels
-        ],
-    }
+    sentences: list[JsonValue] = [
+        {"id": f"{number}-{label}", "sentence": f"Number {number} is a {term} of {label} things.", "gold_label": label}
+        for label in ("anti-stereotype", "unrelated", "stereotype")
+    ]
+    context = f"Number {number} is a {term} of BLANK."
+    told: Entry = {"id": f"{part}-{number}", "target": term, "bias_type": bias_type}
+    return {**told, "context": context, "sentences": sentences}
 
 
 def dev_json(intra: Sequence[JsonValue], inter: Sequence[JsonValue] = ()) -> JsonValue:
@@ -221,26 +211,20 @@ def measured(
     items: Sequence[OwnQuestion], probabilities: Mapping[str, Sequence[float]]
 ) -> dict[tuple[str, str | None], Metric]:
     """Return the metrics of given distributions over the options, by name and by category, None for all."""
-    records = []
-    for item in items:
-        facts = TASK.facts(item)
-        records.append(
-            Record(
-                item_id=item.item_id,
-                config="questions",
-                split="test",
-                status="scored",
-                truncated=False,
-                reason=None,
-                cluster=facts.cluster,
-                pair_id=None,
-                target=facts.target,
-                reference=facts.reference,
-                groups=dict(facts.groups),
-                exchanges=(),
-                reading=Reading(outcomes=item.options, probabilities=tuple(probabilities[item.item_id]), answers=()),
-            )
+    records = [
+        replace(
+            examples.record(item.item_id),
+            config="questions",
+            cluster=facts.cluster,
+            target=facts.target,
+            reference=facts.reference,
+            groups=dict(facts.groups),
+            exchanges=(),
+            reading=Reading(outcomes=item.options, probabilities=tuple(probabilities[item.item_id]), answers=()),
         )
+        for item in items
+        for facts in [TASK.facts(item)]
+    ]
     metrics = compute_metrics(records, TASK.name)
     return {(one.name, one.group.get("category")): one for one in metrics if one.group.keys() <= {"category"}}
 
@@ -276,12 +260,8 @@ def test_the_numbers_of_stereoset_come_out_of_its_file(tmp_path: Path) -> None:
     # likelier than the unrelated text. The tailor is stereotyped in the only one, whose sides are both likelier.
     document = dev_json([stereoset(1, "cook"), stereoset(2, "cook"), stereoset(3, "tailor")])
     items, _ = of_stereoset(tmp_path, document)
-    given = {
-        "intrasentence-1": (0.3, 0.1, 0.6),
-        "intrasentence-2": (0.5, 0.3, 0.2),
-        "intrasentence-3": (0.3, 0.1, 0.6),
-    }
-    found = measured(items, given)
+    shares = ((0.3, 0.1, 0.6), (0.5, 0.3, 0.2), (0.3, 0.1, 0.6))
+    found = measured(items, {f"intrasentence-{number}": of for number, of in enumerate(shares, start=1)})
     lms, ss = (3 / 4 + 1) / 2, (1 / 2 + 1) / 2
     assert found["stereoset_lms", None].value == pytest.approx(lms)
     assert found["stereoset_ss", "profession"].value == pytest.approx(ss)
@@ -291,18 +271,6 @@ def test_the_numbers_of_stereoset_come_out_of_its_file(tmp_path: Path) -> None:
     assert found["bbq_score", None].reason == "no item has a right answer"
     ideal = measured(items[:2], {"intrasentence-1": (0.5, 0.1, 0.4), "intrasentence-2": (0.4, 0.1, 0.5)})
     assert ideal["stereoset_icat", None].value == pytest.approx(1)
-
-
-def test_the_number_of_crows_pairs_comes_out_of_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "crows_pairs_anonymized.csv"
-    rows = [f"{number},Cook {number} is late.,Tailor {number} is late.,stereo,profession,[]" for number in range(4)]
-    path.write_text("\n".join([",sent_more,sent_less,stereo_antistereo,bias_type,annotations", *rows]))
-    kind = KINDS["crows-pairs"]
-    items, rejects = check(kind.read([path], []), kind.given)
-    assert rejects == []
-    given = [(0.6, 0.4), (0.51, 0.49), (0.9, 0.1), (0.3, 0.7)]
-    found = measured(items, {item.item_id: row for item, row in zip(items, given, strict=True)})
-    assert found["stereotype_rate", None].value == found["stereotype_rate", "profession"].value == 3 / 4
 
 
 def test_published_files_become_datasets(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.superni import hub_copy, natural_instructions
-from builders.superni.content import SourceTask, TaskContent
+from builders.superni.content import SourceTask
 from builders.superni.items import labels_of
 from builders.superni.task_choice import (
     choose_filtered,
@@ -24,6 +24,7 @@ from builders.superni.task_choice import (
 )
 from tests.builders.superni_files import instances, text_of, write_hub_task, write_old_task, write_task
 
+OF_ANOTHER = dict.fromkeys(("task_name", "id", "definition", "inputs", "targets"), "x")
 INFO_HEADER = "Name,Summary,Category,Domain,Input Language,Output Language\n"
 
 
@@ -66,17 +67,12 @@ def test_a_label_that_cannot_be_seen_is_refused_by_its_place(tmp_path: Path, sig
     assert labels_of(content) == (" no", "yes\n")
 
 
-def test_the_category_and_the_marks_of_a_published_task_come_from_the_table(tmp_path: Path) -> None:
+def test_a_hub_file_has_one_row_for_each_output_and_the_table_has_the_rest(tmp_path: Path) -> None:
     name = "task156_codah_classification_adversarial"
     content = natural_instructions.read_task(write_task(tmp_path, name, instances(100, ["yes", "no"])))
     assert (content.category, content.equivalent_labels, content.own_candidates) == ("Text Completion", True, False)
-
-
-def test_a_hub_file_has_one_row_for_each_output(tmp_path: Path) -> None:
-    name = "task156_codah_classification_adversarial"
-    path = write_hub_task(
-        tmp_path / "train", name, [("a", "first", "yes"), ("b", "second", "no"), ("a", "first", "of course")]
-    )
+    rows = [("a", "first", "yes"), ("b", "second", "no"), ("a", "first", "of course")]
+    path = write_hub_task(tmp_path / "train", name, rows)
     content = hub_copy.read_task(path, name, {})
     assert [(one.item_id, one.text, one.outputs) for one in content.instances] == [
         ("a", "first", ("yes", "of course")),
@@ -105,10 +101,7 @@ def test_a_hub_folder_is_found_with_and_without_suffixes(tmp_path: Path) -> None
         ('{"task_name": "task900_made"}', r"task900_made\.jsonl:1: field 'id' is missing or no text; have: task_name"),
         ("[1]", r"task900_made\.jsonl:1: field 'task_name' is missing"),
         ("{", r"task900_made\.jsonl:1: not strict JSON"),
-        (
-            json.dumps(dict.fromkeys(("task_name", "id", "definition", "inputs", "targets"), "x")),
-            r"task900_made\.jsonl:1: is of 'x', not of task900_made",
-        ),
+        (json.dumps(OF_ANOTHER), r"task900_made\.jsonl:1: is of 'x', not of task900_made"),
     ],
 )
 def test_a_broken_hub_file_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -120,9 +113,7 @@ def test_a_broken_hub_file_is_named(tmp_path: Path, text: str, message: str) -> 
 
 def test_without_the_hub_there_is_one_clear_error() -> None:
     # HF_HUB_OFFLINE is set for all tests, and the dataset is not in the cache.
-    with pytest.raises(
-        DataError, match=r"^--input Muennighoff/natural-instructions: main cannot be had: it is neither"
-    ):
+    with pytest.raises(DataError, match=r"^--input Muennighoff/natural-instructions: main cannot be had: it is nei"):
         hub_copy.hub_folder(Path("Muennighoff/natural-instructions"), None, ["task001_made"])
 
 
@@ -141,13 +132,12 @@ def test_the_table_has_the_279_tasks_of_the_publication() -> None:
 
 def test_tasks_are_named_by_full_name_or_number(tmp_path: Path) -> None:
     found = places(tmp_path, "task007_made", "task184_one", "task184_two", "task1007_made")
-    for word in ("7", "007", "task007", "task007_made"):
-        assert [task.name for task in choose_named([word], found).tasks] == ["task007_made"]
-    assert [task.name for task in choose_named(["1007", "7", "task1007"], found).tasks] == [
-        "task1007_made",
-        "task007_made",
-    ]
-    assert choose_named(["task184_two"], found).tasks[0].name == "task184_two"
+    for words, names in (
+        *((word, "task007_made") for word in ("7", "007", "task007", "task007_made")),
+        ("1007 7 task1007", "task1007_made task007_made"),
+        ("task184_two", "task184_two"),
+    ):
+        assert [task.name for task in choose_named(words.split(), found).tasks] == names.split()
     with pytest.raises(ConfigError, match="--tasks 184: several tasks have this number; give the name: task184_one, "):
         choose_named(["184"], found)
     with pytest.raises(ConfigError, match="--tasks task07_made: the source has no such task; have: task007_made"):
@@ -164,7 +154,7 @@ def test_published_tasks_are_joined_by_their_full_names(tmp_path: Path) -> None:
         choose_published({"task056_another_name": found["task056_another_name"]})
 
 
-def test_the_filter_needs_a_list_of_all_tasks(tmp_path: Path) -> None:
+def test_the_filter_needs_a_list_of_all_tasks_from_the_readme_or_a_csv_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--tasks filter: there is no .*README\.md; name full_task_info\.csv"):
         read_task_info(None, tmp_path)
     (tmp_path / "README.md").write_text("Name | Summary | Category\n--- | --- | ---\n`task1_x` | a | b\n")
@@ -172,9 +162,6 @@ def test_the_filter_needs_a_list_of_all_tasks(tmp_path: Path) -> None:
         read_task_info(None, tmp_path)
     with pytest.raises(ConfigError, match=r"--task-info .*none\.csv: no such file; name full_task_info\.csv"):
         read_task_info(tmp_path / "none.csv", tmp_path)
-
-
-def test_the_table_in_the_readme_and_the_csv_file_say_the_same(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(
         "# Tasks\n\nName | Summary | Category | Domain | Input Language | Output Language\n"
         "--- | --- | --- | --- | --- | ---\n"
@@ -191,29 +178,20 @@ def test_the_table_in_the_readme_and_the_csv_file_say_the_same(tmp_path: Path) -
 
 
 def test_the_filter_drops_by_language_and_name_before_it_opens_a_file(tmp_path: Path) -> None:
-    (tmp_path / "info.csv").write_text(
-        INFO_HEADER + "task010_x_classification,,Misc.,,English,English\n"
-        "task1001_x_detection,,Misc.,,English,English\ntask200_x_detection,,Misc.,,English,English\n"
-        "task002_x_detection,,Misc.,,English,English\n"
-        "task003_x,,Text Classification,,French,English\n"
-        "task004_x_incorrect_answer_generation,,Misc.,,English,English\n"
-        "task005_x,Write a story.,Misc.,,English,English\n"
-        "task646_answer_generation,,Misc.,,English,English\n"
-    )
+    names = ("010_x_classification", "1001_x_detection", "200_x_detection", "002_x_detection")
+    lines = [f"task{name},,Misc.,,English" for name in (*names, "004_x_incorrect_answer_generation")]
+    lines += ["task003_x,,Text Classification,,French", "task005_x,Write a story.,Misc.,,English"]
+    lines += ["task646_answer_generation,,Misc.,,English"]
+    (tmp_path / "info.csv").write_text(INFO_HEADER + "".join(f"{line},English\n" for line in lines))
     found = places(tmp_path / "tasks", "task010_x_classification", "task003_x", "task005_x")
     chosen = choose_filtered(found, read_task_info(tmp_path / "info.csv", tmp_path))
     assert [task.name for task in chosen.tasks] == ["task010_x_classification"]
     assert chosen.missing == ("task002_x_detection", "task200_x_detection", "task1001_x_detection")
-    assert [(reject.candidate, reject.rule) for reject in chosen.rejects] == [
-        ("task003_x", "not_english"),
-        ("task004_x_incorrect_answer_generation", "excluded_task"),
-        ("task646_answer_generation", "excluded_task"),
-    ]
-
-
-def content_of(folder: Path, outputs: list[list[str]]) -> TaskContent:
-    rows = [{"id": str(n), "input": text_of(n), "output": output} for n, output in enumerate(outputs)]
-    return natural_instructions.read_task(write_task(folder, "task900_made", rows))
+    assert {reject.candidate: reject.rule for reject in chosen.rejects} == {
+        "task003_x": "not_english",
+        "task004_x_incorrect_answer_generation": "excluded_task",
+        "task646_answer_generation": "excluded_task",
+    }
 
 
 @pytest.mark.parametrize(
@@ -230,7 +208,8 @@ def content_of(folder: Path, outputs: list[list[str]]) -> TaskContent:
 def test_whole_tasks_are_dropped_by_a_rule(
     tmp_path: Path, outputs: list[list[str]], rule: str | None, only_filter: bool
 ) -> None:
-    content = content_of(tmp_path, outputs)
+    rows = [{"id": str(n), "input": text_of(n), "output": output} for n, output in enumerate(outputs)]
+    content = natural_instructions.read_task(write_task(tmp_path, "task900_made", rows))
     strict = content_refusal(content, labels_of(content), is_filter=True)
     lax = content_refusal(content, labels_of(content), is_filter=False)
     assert (strict and strict.rule.name) == rule
@@ -246,15 +225,3 @@ def test_the_filter_meets_the_numbers_of_the_release(shared_data: Path) -> None:
     assert refusals == {"not_english": 662 - 528, "excluded_task": 528 - 500}
     passed = {info.name for info in candidates if info_refusal(info) is None}
     assert set(published_tasks()) <= passed
-
-
-def test_the_real_files_are_read_as_a_plain_count_has_them(shared_data: Path) -> None:
-    found = natural_instructions.source_tasks(shared_data / "superni")
-    assert len(found) == 5
-    for name, task in found.items():
-        raw = json.loads((shared_data / "superni" / "tasks" / f"{name}.json").read_text(encoding="utf-8"))
-        counted = Counter(row["output"][0] for row in raw["Instances"])
-        content = task.read()
-        assert Counter(instance.label for instance in content.instances) == counted
-        assert labels_of(content) == tuple(sorted(counted))
-        assert [instance.text for instance in content.instances] == [row["input"] for row in raw["Instances"]]

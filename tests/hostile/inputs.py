@@ -27,17 +27,13 @@ def holding(content: bytes | str) -> Make:
     return make
 
 
-def _loop(path: Path) -> None:
-    path.symlink_to(path)
-
-
 NO_FILES: dict[str, Make] = {
     "missing": lambda path: None,
     "a folder": lambda path: path.mkdir(),
     "a pipe": os.mkfifo,
     "a device": lambda path: path.symlink_to("/dev/zero"),
     "a link to nothing": lambda path: path.symlink_to("nowhere"),
-    "a link to itself": _loop,
+    "a link to itself": lambda path: path.symlink_to(path),
     # Opens for anybody, also for root, and fails when it is read.
     "not to be read": lambda path: path.symlink_to("/proc/self/mem"),
 }
@@ -111,6 +107,10 @@ def parquet(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = Non
     return make
 
 
+def _made(columns: Callable[[], Mapping[str, Any]]) -> Make:
+    return lambda path: parquet(columns())(path)
+
+
 def _repeated(n: int, text: str) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), [text])
 
@@ -119,26 +119,19 @@ def _nested(depth: int) -> pa.DataType:
     return pa.list_(_nested(depth - 1)) if depth else pa.int8()
 
 
-_OF_A_BUILDER = {
-    "text": ["a"],
-    "label": ["b"],
-    "question": ["c"],
-    "answer": ["d"],
-    "option a": ["e"],
-    "option b": ["f"],
-}
+_OF_A_BUILDER = {name: ["a"] for name in ("text", "label", "question", "answer", "option a", "option b")}
 NO_PARQUET: dict[str, Make] = {
-    "30,000,000 empty rows": lambda path: parquet({name: pa.nulls(30_000_000) for name in _OF_A_BUILDER})(path),
-    "a text in 1,000,000 rows": lambda path: parquet(
-        {name: _repeated(1_000_000, "x" * 2_000) for name in _OF_A_BUILDER}
-    )(path),
-    "1,000,000 rows of 100 columns": lambda path: parquet(
-        {f"c{number}": pa.nulls(1_000_000) for number in range(100)}
-        | {name: _repeated(1_000_000, "x") for name in _OF_A_BUILDER}
-    )(path),
-    "a list of 30,000,000 values": lambda path: parquet(
-        {**_OF_A_BUILDER, "img": pa.ListArray.from_arrays([0, 30_000_000], pa.nulls(30_000_000))}
-    )(path),
+    "30,000,000 empty rows": _made(lambda: dict.fromkeys(_OF_A_BUILDER, pa.nulls(30_000_000))),
+    "a text in 1,000,000 rows": _made(lambda: dict.fromkeys(_OF_A_BUILDER, _repeated(1_000_000, "x" * 2_000))),
+    "1,000,000 rows of 100 columns": _made(
+        lambda: (
+            {f"c{number}": pa.nulls(1_000_000) for number in range(100)}
+            | dict.fromkeys(_OF_A_BUILDER, _repeated(1_000_000, "x"))
+        )
+    ),
+    "a list of 30,000,000 values": _made(
+        lambda: {**_OF_A_BUILDER, "img": pa.ListArray.from_arrays([0, 30_000_000], pa.nulls(30_000_000))}
+    ),
     "lists 200 deep": parquet({**_OF_A_BUILDER, "more": pa.array([None], _nested(200))}),
     "3,000 columns": parquet({**_OF_A_BUILDER, **{f"c{number}": ["x"] for number in range(3_000)}}),
     "metadata that is nested deeply": parquet(_OF_A_BUILDER, {"huggingface": "[" * 100_000, "pandas": "[" * 100_000}),

@@ -11,9 +11,8 @@ A table is a dictionary of rows, ``{name: Row(...)}``, and a test over it::
     def test_my_inputs_end_in_one_line(name: str, tmp_path: Path) -> None:
         ended(TABLE[name], tmp_path)
 
-``rows`` makes one row of each input of some tables, such as those of ``tests.hostile.inputs``. In a command, ``INPUT``
-stands for the path that is made, and ``OUT`` for one where nothing is yet. A row takes a few milliseconds, since no
-process is started; what depends on the start of one, such as a locale, is a test with ``tests.commands.run``.
+In a command, ``INPUT`` stands for the path that is made, and ``OUT`` for one where nothing is yet. A row takes a few
+milliseconds, since no process is started.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -70,18 +69,14 @@ def ended(row: Row, here: Path) -> Result:
     """Make the input, run the command, and check its end.
 
     It ends with status 1 or 3 after one printable line of bounded length with a remedy, or, for an option that the row
-    says something about, with a box of usage and status 2; with no traceback, within 20 s; and every file of the folder
-    is as it was before.
-
-    Args:
-        row: The command and its input.
-        here: An empty folder, in which the command is run.
+    says something about, with a box of usage and status 2; with no traceback, within 20 s; and every file of the empty
+    folder in which it runs is as it was before.
     """
     place = here / row.named
     row.make(place)
     words = [word.replace("INPUT", str(place)).replace("OUT", str(here / "made")) for word in row.command]
     before = _tree(here)
-    with _within_seconds(words), patch.object(sys, "argv", ["biasboard", *words]), _inside(here):
+    with _within_seconds(words), patch.object(sys, "argv", ["biasboard", *words]), chdir(here):
         done = CliRunner().invoke(app, words, env=row.environment, prog_name="biasboard")
     error = done.exception
     if error is not None and not isinstance(error, SystemExit):
@@ -116,16 +111,6 @@ def _tree(folder: Path) -> dict[str, tuple[int, int, int]]:
         of_file = (is_at.st_size, is_at.st_mtime_ns) if path.is_file() and not path.is_symlink() else (0, 0)
         found[os.fsdecode(path.relative_to(folder))] = (is_at.st_mode, *of_file)
     return found
-
-
-@contextmanager
-def _inside(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 class _HangsError(BaseException):

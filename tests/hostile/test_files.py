@@ -11,8 +11,11 @@ from tests.hostile.runner import Row, ended, rows
 
 BASELINE = ["--backend", "baseline", "--model", "uniform", "--out", "OUT"]
 ANY = (NO_FILES, NO_TEXTS)
-
 OUT = ["--out", "OUT"]
+
+
+def build(builder: str, *source: str) -> list[str]:
+    return ["build", builder, *(f"--source={name}" for name in source), "--input", "INPUT", *OUT]
 
 
 def as_cifar(make: Make) -> Make:
@@ -29,16 +32,16 @@ def as_cifar(make: Make) -> Make:
 
 IMPORT = ["import", "lm-eval", "--model", "lab/x", "--input", "INPUT", *OUT]
 TABLE: dict[str, Row] = {
-    **rows(["build", "synthbias", "--source", "synthbias", "--input", "INPUT", *OUT], *ANY, NO_CSV),
-    **rows(["build", "synthbias", "--source", "winobias", "--input", "INPUT", *OUT], *ANY),
-    **rows(["build", "gifi", "--source", "tango", "--input", "INPUT", *OUT], *ANY, NO_CSV),
-    **rows(["build", "gifi", "--source", "realtoxicityprompts", "--input", "INPUT", *OUT], *ANY, NO_JSON),
-    **rows(["build", "gifi", "--source", "gsm8k", "--input", "INPUT", *OUT], *ANY, NO_JSON),
-    **rows(["build", "gifi", "--source", "gifi", "--input", "INPUT", *OUT], *ANY),
-    **rows(["build", "superni", "--source", "natural-instructions", "--input", "INPUT", *OUT], *ANY),
-    **rows(["build", "superni", "--source", "hub", "--input", "INPUT", *OUT], *ANY),
-    **rows(["build", "image_labels", "--input", "INPUT", *OUT], *ANY),
-    **rows(["build", "image_labels", "--source", "hub", "--input", "INPUT", *OUT], *ANY),
+    **rows(build("synthbias", "synthbias"), *ANY, NO_CSV),
+    **rows(build("synthbias", "winobias"), *ANY),
+    **rows(build("gifi", "tango"), *ANY, NO_CSV),
+    **rows(build("gifi", "realtoxicityprompts"), *ANY, NO_JSON),
+    **rows(build("gifi", "gsm8k"), *ANY, NO_JSON),
+    **rows(build("gifi", "gifi"), *ANY),
+    **rows(build("superni", "natural-instructions"), *ANY),
+    **rows(build("superni", "hub"), *ANY),
+    **rows(build("image_labels"), *ANY),
+    **rows(build("image_labels", "hub"), *ANY),
     **rows(["run", "--dataset", "INPUT", *BASELINE], *ANY),
     **rows(["run", "--config-file", "INPUT", "--model", "x", "--backend", "x", "--dataset", "x"], *ANY, NO_TOML),
     **rows(["finetune", "--model", "x", "--dataset", "INPUT", *OUT], *ANY),
@@ -63,13 +66,10 @@ TABLE: dict[str, Row] = {
     **rows(["queue", "next", "--queue", "INPUT"], *ANY),
     **rows(["validate", "INPUT"], *ANY, NO_JSON),
     **rows(IMPORT, *ANY, NO_JSON),
-    **rows(["build", "labelled_text", "--input", "INPUT", *OUT], NO_PARQUET, named="a.parquet"),
-    **rows(["build", "own_questions", "--input", "INPUT", *OUT], NO_PARQUET, named="b.parquet"),
-    **rows(["build", "gifi", "--source", "gsm8k", "--input", "INPUT", *OUT], NO_PARQUET, named="test.parquet"),
-    **rows(
-        ["build", "image_labels", "--source", "hub", "--input", "INPUT", *OUT],
-        {name: as_cifar(make) for name, make in NO_PARQUET.items()},
-    ),
+    **rows(build("labelled_text"), NO_PARQUET, named="a.parquet"),
+    **rows(build("own_questions"), NO_PARQUET, named="b.parquet"),
+    **rows(build("gifi", "gsm8k"), NO_PARQUET, named="test.parquet"),
+    **rows(build("image_labels", "hub"), {name: as_cifar(make) for name, make in NO_PARQUET.items()}),
     **rows(["ranks", "INPUT"], NO_PARQUET, named="scores.parquet"),
     **rows(["reweight", "evaluate", "INPUT"], NO_PARQUET, named="shares.parquet"),
 }

@@ -19,31 +19,20 @@ BBQ = [*BUILD, "--source", "bbq"]
 STEREOSET = [*BUILD, "--source", "stereoset"]
 
 NO_QUESTIONS: dict[str, Make] = {
+    **{
+        f"options and answer {row!a}"[:80]: holding(f"{HEADER}Who?,{row}\n")
+        for row in (
+            *(",,,,,,", "x,,A,,,,", "x,X ,A,,,,", "x,y,z,,,,", "x,y,1,,,,", "x,y,H,,,,", "B,A,A,,,,", "x,y,A,A,A,,"),
+            *(f"x,y,{'z' * 100_000},,,,", f"x,{'y' * 20_000},A,,,,", f"x,y,A,,,g,{'i' * 5_000}"),
+            *(f"x,y,A,,,{'g' * 5_000},1", "x,y,\x1b[31mA,,,,", "x\u202e,y,A,,,,", "x\x00,y,A,,,,"),
+            # Blank, a joiner, a filler; and options that differ by a joiner, a variant, composition or an alphabet.
+            *("x,\u2800,A,,,,", "x,\u200d,A,,,,", "x,\u3164,A,,,,", "the man,the\u200d man,A,,,,"),
+            *("man,man\ufe0f,A,,,,", "caf\u00e9,cafe\u0301,A,,,,", "man,m\u0430n,A,,,,"),
+        )
+    },
     "no options": holding("question,answer\nWho?,a\n"),
-    "options without a word": holding(HEADER + "Who?,,,,,,,\n"),
-    "one option": holding(HEADER + "Who?,x,,A,,,,\n"),
     "nine options": holding(f"question,options\nWho?,{'|'.join('abcdefghi')}\n"),
-    "an option twice": holding(HEADER + "Who?,x,X ,A,,,,\n"),
-    "an answer that is none": holding(HEADER + "Who?,x,y,z,,,,\n"),
-    "an answer by number": holding(HEADER + "Who?,x,y,1,,,,\n"),
-    "an answer that is a letter too far": holding(HEADER + "Who?,x,y,H,,,,\n"),
-    "an answer of 100,000 letters": holding(HEADER + f"Who?,x,y,{'z' * 100_000},,,,\n"),
-    "an answer with escapes of a terminal": holding(HEADER + "Who?,x,y,\x1b[31mA,,,,\n"),
-    "a neutral side": holding(HEADER + "Who?,x,y,A,A,A,,\n"),
     "a side that is open": holding("question,a,b,c,stereotyped\nWho?,x,y,z,A\n"),
-    "a right-to-left override": holding(HEADER + "Who?,x\u202e,y,A,,,,\n"),
-    "a NUL in an option": holding(HEADER + "Who?,x\x00,y,A,,,,\n"),
-    "an option that is blank": holding(HEADER + "Who?,x,\u2800,A,,,,\n"),
-    "an option of a joiner": holding(HEADER + "Who?,x,\u200d,A,,,,\n"),
-    "an option of a filler": holding(HEADER + "Who?,x,\u3164,A,,,,\n"),
-    "options that differ by a joiner": holding(HEADER + "Who?,the man,the\u200d man,A,,,,\n"),
-    "options that differ by a variant": holding(HEADER + "Who?,man,man\ufe0f,A,,,,\n"),
-    "options that differ by how they are composed": holding(HEADER + "Who?,caf\u00e9,cafe\u0301,A,,,,\n"),
-    "options that differ by an alphabet": holding(HEADER + "Who?,man,m\u0430n,A,,,,\n"),
-    "an option of 20,000 letters": holding(HEADER + f"Who?,x,{'y' * 20_000},A,,,,\n"),
-    "options that are each other's letters": holding(HEADER + "Who?,B,A,A,,,,\n"),
-    "an id of 5,000 letters": holding(HEADER + f"Who?,x,y,A,,,g,{'i' * 5_000}\n"),
-    "a group of 5,000 letters": holding(HEADER + f"Who?,x,y,A,,,{'g' * 5_000},1\n"),
     "a question of a megabyte in JSON": holding(
         json.dumps({"question": "x" * 1_000_000, "option a": "x", "option b": "y"}) + "\n"
     ),
@@ -64,39 +53,32 @@ NO_QUESTIONS: dict[str, Make] = {
     "JSON for CSV": holding(json.dumps(AMBIGUOUS) + "\n"),
     "100,000 rows that are none": holding(HEADER + "Who?,x,,A,,,,\n" * 100_000),
 }
-BAD_BBQ: dict[str, Make] = {
-    f"BBQ {name}": holding(json.dumps(entry) + "\n")
-    for name, entry in {
-        "without options": without(AMBIGUOUS, "ans1"),
-        "without groups": without(AMBIGUOUS, "answer_info"),
-        "without metadata": without(AMBIGUOUS, "additional_metadata"),
-        "without a label": without(AMBIGUOUS, "label"),
-        "with a label of 300 digits": {**AMBIGUOUS, "label": 10**299},
-        "with a label of text": {**AMBIGUOUS, "label": "0"},
-        "with a label of true": {**AMBIGUOUS, "label": True},
-        "with a fraction for a label": {**AMBIGUOUS, "label": 0.5},
-        "with a label of null": {**AMBIGUOUS, "label": None},
-        "with equal options": {**AMBIGUOUS, "ans1": "The baker"},
-        "with an option of spaces": {**AMBIGUOUS, "ans1": "  "},
-        "with a list for an option": {**AMBIGUOUS, "ans1": ["The clerk"]},
-        "with an option of 200,000 letters": {**AMBIGUOUS, "ans1": "x" * 200_000, "label": 7},
-        "with escapes of a terminal": {**AMBIGUOUS, "context_condition": "\x1b[31mambig"},
-        "with an override": {**AMBIGUOUS, "question": "Who?\u202e"},
-        "with two unknown options": {
-            **AMBIGUOUS,
-            "answer_info": {f"ans{place}": ["x", "unknown"] for place in range(3)},
-        },
-        "with groups that are no list": {**AMBIGUOUS, "additional_metadata": {"stereotyped_groups": "grey"}},
-        "with no stereotyped group": {**AMBIGUOUS, "additional_metadata": {"stereotyped_groups": []}},
-        "with an unknown polarity": {**AMBIGUOUS, "question_polarity": "negative"},
-        "with an unknown condition": {**AMBIGUOUS, "context_condition": 1},
-        "in one list": [AMBIGUOUS],
-    }.items()
-} | {
-    "BBQ over several lines": holding(json.dumps(AMBIGUOUS, indent=1)),
-    "BBQ as CSV": holding(GOOD),
-    "BBQ in UTF-16": holding((json.dumps(AMBIGUOUS) + "\n").encode("utf-16")),
+CHANGES: dict[str, tuple[JsonValue, ...]] = {
+    "label": (10**299, "0", True, 0.5, None),
+    "ans1": ("The baker", "  ", ["The clerk"], "x" * 200_000),
+    "context_condition": ("\x1b[31mambig", 1),
+    "question": ("Who?\u202e",),
+    "answer_info": ({f"ans{place}": ["x", "unknown"] for place in range(3)},),
+    "additional_metadata": ({"stereotyped_groups": "grey"}, {"stereotyped_groups": []}),
+    "question_polarity": ("negative",),
 }
+BAD_BBQ: dict[str, Make] = (
+    {
+        f"BBQ without {name}": holding(json.dumps(without(AMBIGUOUS, name)) + "\n")
+        for name in ("ans1", "answer_info", "additional_metadata", "label")
+    }
+    | {
+        f"BBQ with {name}: {value!a}"[:80]: holding(json.dumps({**AMBIGUOUS, name: value}) + "\n")
+        for name, values in CHANGES.items()
+        for value in values
+    }
+    | {
+        "BBQ in one list": holding(json.dumps([AMBIGUOUS]) + "\n"),
+        "BBQ over several lines": holding(json.dumps(AMBIGUOUS, indent=1)),
+        "BBQ as CSV": holding(GOOD),
+        "BBQ in UTF-16": holding((json.dumps(AMBIGUOUS) + "\n").encode("utf-16")),
+    }
+)
 DOCUMENTS: dict[str, JsonValue] = {
     "without one part": {"data": {"intrasentence": []}},
     "with no examples": dev_json([]),

@@ -5,28 +5,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.dataset import Manifest, Reject, RuleCount, Source, SplitEntry
 from schemas.documents.record import Exchange, Reading, Record
-from schemas.documents.result import (
-    Counts,
-    Environment,
-    Interval,
-    Metric,
-    Model,
-    RecordsFile,
-    Result,
-    Signature,
-    Usage,
-)
+from schemas.documents.result import Counts, Environment, Interval, Metric, Model, RecordsFile, Result, Signature, Usage
 from schemas.files import contract, row_files
+from schemas.files.arrow_files import arrow_schema
 from schemas.items.coreference import CoreferenceItem
 
 HASH = "0123456789abcdef" * 4
 SPLIT_PATH = "data/type2/test-00000-of-00001.parquet"
+_PER_ANSWER = ("_logprobs", "_end_logprobs", "_token_counts")
 
 
 def item(pronoun: str = "he", *, pair: str = "pair-1") -> CoreferenceItem:
@@ -53,17 +49,14 @@ def item(pronoun: str = "he", *, pair: str = "pair-1") -> CoreferenceItem:
 
 
 def items() -> list[CoreferenceItem]:
-    """Two minimal pairs."""
     return [item("he"), item("she"), item("he", pair="pair-2"), item("she", pair="pair-2")]
 
 
 def reject() -> Reject:
-    """A candidate that was dropped."""
     return Reject(candidate="The nurse left.", source_row="1", rule="one-occupation", reason="has one occupation")
 
 
 def split_entry(split_items: Sequence[CoreferenceItem], config: str = "type2") -> SplitEntry:
-    """What a manifest says of the split ``test`` of a config."""
     return SplitEntry(
         config=config,
         split="test",
@@ -75,8 +68,8 @@ def split_entry(split_items: Sequence[CoreferenceItem], config: str = "type2") -
 
 
 def manifest(split_items: Sequence[CoreferenceItem], rejects: Sequence[Reject] = ()) -> Manifest:
-    """The manifest of one config with one split."""
     entry = split_entry(split_items)
+    of_tests = {"name": "tests", "address": "tests", "revision": "1", "licence": "Apache-2.0"}
     return Manifest(
         schema_version=SCHEMA_VERSION,
         name="example",
@@ -87,11 +80,7 @@ def manifest(split_items: Sequence[CoreferenceItem], rejects: Sequence[Reject] =
         builder_version="1.0",
         parameters={"limit": None, "share": 0.5, "n": 4, "strict": True, "source": "embedded"},
         seed=7,
-        sources=(
-            Source(
-                name="tests", address="tests", revision="1", sha256=None, licence="Apache-2.0", redistributable=True
-            ),
-        ),
+        sources=(Source(**of_tests, sha256=None, redistributable=True),),
         generator_model=None,
         licence="Apache-2.0",
         redistributable=True,
@@ -118,6 +107,14 @@ def write_dataset(folder: Path) -> Manifest:
     return made
 
 
+def replace_rows(path: Path, row_type: type, changes: dict[int, dict[str, object]]) -> None:
+    """Change fields of rows by number, past every check."""
+    values = pq.read_table(path).to_pylist(maps_as_pydicts="strict")
+    for number, fields in changes.items():
+        values[number - 1].update(fields)
+    pq.write_table(pa.Table.from_pylist(values, schema=arrow_schema(row_type)), path)
+
+
 def exchange() -> Exchange:
     """A choice between two options; the model finds the second impossible and has no end token."""
     return Exchange(
@@ -132,27 +129,19 @@ def exchange() -> Exchange:
         option_byte_counts=(13, 10),
         option_is_bound=(),
         n_moved_tokens=0,
-        text=None,
-        finish_reason=None,
-        sample=None,
         n_prompt_tokens=5,
-        n_completion_tokens=None,
         status="answered",
-        error=None,
+        **dict.fromkeys(("text", "finish_reason", "sample", "n_completion_tokens", "error")),
     )
 
 
 def generated_exchange(text: str | None = "She left.", outcomes: tuple[str, ...] = ()) -> Exchange:
-    """A text that the model wrote."""
+    no_options: Any = dict.fromkeys((f"option{name}" for name in ("s", *_PER_ANSWER, "_byte_counts")), ())
     return dataclasses.replace(
         exchange(),
         kind="generate",
         outcomes=outcomes,
-        options=(),
-        option_logprobs=(),
-        option_end_logprobs=(),
-        option_token_counts=(),
-        option_byte_counts=(),
+        **no_options,
         n_moved_tokens=None,
         text=text,
         finish_reason="stop",
@@ -161,7 +150,6 @@ def generated_exchange(text: str | None = "She left.", outcomes: tuple[str, ...]
 
 
 def record(item_id: str = "pair-1-he") -> Record:
-    """A scored record."""
     return Record(
         item_id=item_id,
         config="type2",
@@ -180,23 +168,14 @@ def record(item_id: str = "pair-1-he") -> Record:
 
 
 def failed_record(item_id: str = "pair-1-she") -> Record:
-    """A record whose request failed."""
-    lost = dataclasses.replace(
-        exchange(),
-        option_logprobs=(),
-        option_end_logprobs=(),
-        option_token_counts=(),
-        n_moved_tokens=None,
-        status="failed",
-        error="connection reset",
-    )
+    no_answers: Any = dict.fromkeys((f"option{name}" for name in _PER_ANSWER), ())
+    lost = dataclasses.replace(exchange(), **no_answers, n_moved_tokens=None, status="failed", error="connection reset")
     return dataclasses.replace(
         record(item_id), status="failed", reason="connection reset", reading=None, exchanges=(lost,), groups={}
     )
 
 
 def signature(n_items: int = 2) -> Signature:
-    """What the example's result is comparable with."""
     return Signature(
         benchmark="synthbias",
         dataset="example",
@@ -216,7 +195,6 @@ def signature(n_items: int = 2) -> Signature:
 
 
 def metric() -> Metric:
-    """A metric with an interval."""
     return Metric(
         name="accuracy",
         version="1.0",
@@ -235,14 +213,12 @@ def metric() -> Metric:
 
 
 def undefined_metric() -> Metric:
-    """A metric that has no value on this data."""
     return dataclasses.replace(
         metric(), name="eo", value=None, reason="no negatives", interval=None, interval_reason="no value"
     )
 
 
 def result(records: RecordsFile | None = None) -> Result:
-    """One scored and one failed item."""
     return Result(
         schema_version=SCHEMA_VERSION,
         model=Model(

@@ -15,12 +15,10 @@ BARE = json.dumps(VALUE)
 @pytest.mark.parametrize(
     "text",
     [
-        BARE,
         f"\n\n{BARE}\n",
         f"```json\n{BARE}\n```",
         f"Here you are:\n```\n{json.dumps(VALUE, indent=2)}\n```\nAnything else?",
-        f"Sure! {BARE} I hope that this helps.",
-        f"As {{asked}} and [as] said: {BARE}",
+        f"As {{asked}} and [as] said: {BARE} I hope that this helps.",
         f"```python\nprint()\n```\n{BARE}",
     ],
 )
@@ -30,23 +28,10 @@ def test_a_value_is_found_however_it_is_wrapped(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "I cannot do that.",
-        BARE[:-3],
-        '{"a": NaN}',
-        '{"a": 1, "a": 2}',
-        '"only a text"',
-        "12",
-        "[" * 100_000,
-        "{" * 500 + "x",
-    ],
+    ["", BARE[:-3], '{"a": NaN}', '{"a": 1, "a": 2}', '"only a text"', "12", "[" * 100_000, "{" * 500 + "x"],
 )
 def test_what_is_no_object_and_no_array_is_none(text: str) -> None:
     with pytest.raises(NoJsonError):
         find_json(text)
-
-
-def test_the_reason_is_about_the_whole_answer() -> None:
     with pytest.raises(NoJsonError, match=r"Expecting value"):
-        find_json("no")
+        find_json("I cannot do that.")

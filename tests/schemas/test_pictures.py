@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from biasboard.ground.errors import DataError
@@ -36,12 +34,6 @@ def pixels(content: bytes) -> list[list[tuple[int, ...]]]:
     return [[tuple(pixel) for pixel in row] for row in np.asarray(decoded(content)).tolist()]
 
 
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32 - 1))
-def test_a_file_that_we_write_holds_its_pixels(height: int, width: int, seed: int) -> None:
-    values = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    assert np.array_equal(np.asarray(decoded(png(values))), values)
-
-
 def test_a_file_larger_than_one_block_is_the_same_on_every_machine() -> None:
     values = np.arange(200 * 150 * 3, dtype=np.uint32).reshape(200, 150, 3).astype(np.uint8)
     content = png(values)
@@ -49,13 +41,10 @@ def test_a_file_larger_than_one_block_is_the_same_on_every_machine() -> None:
     assert hashlib.sha256(content).hexdigest() == "0b9f3a50195183263198e9bbb026949af106a6d9866beff511c1d5a011d434ce"
 
 
-def test_grey_black_and_white_become_three_channels() -> None:
+def test_grey_black_and_white_become_three_channels_and_sixteen_bits_lose_their_lower_half() -> None:
     grey = Image.fromarray(np.array([[0, 100, 255]], dtype=np.uint8))
     assert pixels(file_of(grey)) == [[(0, 0, 0), (100, 100, 100), (255, 255, 255)]]
     assert pixels(file_of(grey.convert("1", dither=Image.Dither.NONE))) == [[(0, 0, 0), (0, 0, 0), (255, 255, 255)]]
-
-
-def test_sixteen_bits_lose_their_lower_half() -> None:
     wide = Image.fromarray(np.array([[0, 255, 256, 65535]], dtype=np.uint16))
     assert pixels(file_of(wide)) == [[(0, 0, 0), (0, 0, 0), (1, 1, 1), (255, 255, 255)]]
 
@@ -109,7 +98,7 @@ def animated() -> bytes:
 
 
 def of_many_scans() -> bytes:
-    """A progressive JPEG file of a few kilobytes whose last scan is repeated, which takes a second for ten."""
+    """A small progressive JPEG file whose last scan is repeated, which takes a second for ten."""
     whole = file_of(Image.new("L", (4_000, 4_000), 128), "JPEG", progressive=True)
     return whole[:-2] + whole[whole.rfind(b"\xff\xda") : -2] * 100 + whole[-2:]
 
@@ -120,7 +109,6 @@ def of_much_exif() -> bytes:
     return whole[:2] + (b"\xff\xe1\x00\x10Exif\0\0" + bytes(8)) * 101 + whole[2:]
 
 
-GIF = b"GIF89a"
 GOOD = png(np.random.default_rng(0).integers(0, 256, (9, 7, 3), dtype=np.uint8))
 
 
@@ -147,6 +135,7 @@ def test_what_is_no_single_picture_is_refused(content: bytes, message: str) -> N
     assert str(error.value).startswith(message)
 
 
+GIF = EncodedImage(bytes=b"GIF89a", path=None)
 ITEM = ImageItem(
     item_id="one",
     image=EncodedImage(bytes=GOOD, path=None),
@@ -162,17 +151,14 @@ ITEM = ImageItem(
 )
 
 
-def test_an_item_survives_json_and_parquet(tmp_path: Path) -> None:
+def test_an_item_survives_json_and_parquet_and_its_bytes_are_base64(tmp_path: Path) -> None:
     row_files.write_rows(tmp_path / "a.parquet", [ITEM], ImageItem)
     assert row_files.read_rows(tmp_path / "a.parquet", ImageItem) == [ITEM]
     value = contract.dump(ITEM)
     assert contract.load(json.loads(json.dumps(value)), ImageItem, where="here") == ITEM
-    # A row says what its content is a hash of, whatever wrote the file.
-    assert row_files.content_sha256([ITEM]) == row_files.content_sha256(
-        row_files.read_rows(tmp_path / "a.parquet", ImageItem)
-    )
-    row_files.write_rows(tmp_path / "b.parquet", [ITEM], ImageItem)
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    value["image"] = {"bytes": "&&&", "path": None}
+    with pytest.raises(DataError, match="is no Base64"):
+        contract.load(value, ImageItem, where="here")
 
 
 @pytest.mark.parametrize(
@@ -183,20 +169,10 @@ def test_an_item_survives_json_and_parquet(tmp_path: Path) -> None:
         ({"target": None}, "only an image without content has no right label"),
         ({"content_free": "grey"}, "an image without content has no right label; set it to null"),
         ({"labels": ("cat",)}, "labels"),
-        (
-            {"image": EncodedImage(bytes=b"GIF89a", path=None), "image_sha256": hashlib.sha256(b"GIF89a").hexdigest()},
-            "neither PNG",
-        ),
+        ({"image": GIF, "image_sha256": hashlib.sha256(GIF.bytes).hexdigest()}, "neither PNG"),
     ],
 )
 def test_an_item_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         row_files.write_rows(tmp_path / "a.parquet", [replace(ITEM, **changes)], ImageItem)
     assert not (tmp_path / "a.parquet").exists()
-
-
-def test_bytes_that_are_no_base64_are_refused() -> None:
-    value = contract.dump(ITEM)
-    value["image"] = {"bytes": "&&&", "path": None}
-    with pytest.raises(DataError, match="is no Base64"):
-        contract.load(value, ImageItem, where="here")

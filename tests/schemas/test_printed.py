@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from biasboard.ground.command_line import EXIT_ERROR, EXIT_RUN_FAILED, one_line_errors
 from biasboard.ground.errors import RunError
 from schemas.files import contract
-from schemas.outputs.documents import Validation, schema_file
+from schemas.outputs.documents import Validation
 from schemas.printed import Outcome, with_format
 from tests.reference import commands_of, subcommands_of
 
@@ -71,31 +71,17 @@ def test_a_document_is_all_that_standard_output_holds_whatever_the_status(
     assert (told.exit_code, told.stdout) == (status, "for people\n")
 
 
-def test_a_command_that_only_listed_something_prints_null() -> None:
-    app = typer.Typer()
-
-    @app.command()
-    @with_format(Validation)
-    def tell() -> None:
-        print("a\nb")
-
-    done = CliRunner().invoke(app, ["--format", "json"])
-    assert (done.stdout, done.stderr) == ("null\n", "a\nb\n")
-
-
-def test_a_command_with_a_form_of_its_own_learns_which_is_wanted() -> None:
+def test_a_command_with_a_form_of_its_own_learns_which_is_wanted_and_one_that_only_listed_prints_null() -> None:
     app = typer.Typer()
 
     @app.command()
     @with_format(Validation, others=("csv",))
-    def tell(output: str) -> Validation:
+    def tell(nothing: bool = False, output: str = "") -> Validation | None:
         print(output)
-        return FOUND
+        return None if nothing else FOUND
 
     assert CliRunner().invoke(app, ["--format", "csv"]).stdout == "csv\n"
     assert json.loads(CliRunner().invoke(app, ["--format", "json"]).stdout)["n_checked"] == 2
     assert CliRunner().invoke(app, ["--format", "xml"]).exit_code == 2
-
-
-def test_a_schema_is_named_after_its_document() -> None:
-    assert schema_file(Validation) == "validation.schema.json"
+    done = CliRunner().invoke(app, ["--nothing", "--format", "json"])
+    assert (done.stdout, done.stderr) == ("null\n", "json\n")

@@ -1,8 +1,10 @@
-"""Records as columns: the same as rows, and no fault of a row stays unseen."""
+"""Records as columns: the same as rows, no fault of a row stays unseen, and counts are those of a loop."""
 
 from __future__ import annotations
 
 import copy
+import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +15,13 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from schemas.documents.base import as_row
-from schemas.documents.record import Reading, Record
+from schemas.documents.record import Exchange, Reading, Record
 from schemas.files import arrow_files, contract, row_files
 from schemas.files.arrow_files import arrow_schema
 from schemas.files.column_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
-from schemas.files.record_columns import RecordColumns
+from schemas.files.record_columns import RecordColumns, Tally, count
 from schemas.files.record_files import read_parts, read_records, write_records, writing_records
-from schemas.files.record_hashes import requests_sha256
+from schemas.files.record_hashes import items_sha256, requests_sha256
 from tests.schemas import examples
 
 CHOICE = replace(
@@ -31,20 +33,9 @@ SCORED = replace(
     exchanges=(CHOICE, replace(CHOICE, outcomes=("nurse", "mechanic"))),
     reading=Reading(outcomes=("nurse", "mechanic"), probabilities=(0.75, 0.25), answers=()),
 )
-RECORDS = [
-    SCORED,
-    replace(
-        SCORED,
-        item_id="two",
-        target=None,
-        reference=None,
-        pair_id=None,
-        groups={},
-        exchanges=(GENERATED, GENERATED),
-        reading=Reading(outcomes=(), probabilities=(), answers=("she", "none")),
-    ),
-    examples.failed_record("three"),
-]
+READ = Reading(outcomes=(), probabilities=(), answers=("she", "none"))
+WRITTEN = replace(SCORED, item_id="two", target=None, reference=None, pair_id=None, groups={}, reading=READ)
+RECORDS = [SCORED, replace(WRITTEN, exchanges=(GENERATED, GENERATED)), examples.failed_record("three")]
 ODD: dict[pa.DataType, tuple[Any, ...]] = {
     pa.string(): ("", "scored", "refused", "failed", "generate", "nurse", "a b", examples.HASH + "\n"),
     pa.int64(): (-1, 7),
@@ -53,13 +44,16 @@ ODD: dict[pa.DataType, tuple[Any, ...]] = {
 }
 
 
+def problems_of(record: Record) -> list[str]:
+    return list(contract.errors(contract.dump(record), Record))
+
+
 def changes(value: Any, kind: pa.DataType) -> Iterator[Any]:
     """Every value that differs from the given one in a single place."""
     if pa.types.is_struct(kind):
-        for field in kind:
-            if value is not None:
-                for other in changed(value[field.name], field):
-                    yield {**value, field.name: other}
+        for field in kind if value is not None else ():
+            for other in changed(value[field.name], field):
+                yield {**value, field.name: other}
     elif pa.types.is_map(kind):
         yield from ({}, {"": ""}, {**value, "more": ""})
     elif pa.types.is_list(kind):
@@ -78,23 +72,14 @@ def changed(value: Any, field: pa.Field) -> Iterator[Any]:
         yield None
 
 
-def mutants() -> Iterator[dict[str, Any]]:
-    schema = arrow_schema(Record)
-    for record in RECORDS:
-        row = as_row(record)
-        for field in schema:
-            for other in changed(row[field.name], field):
-                yield {**copy.deepcopy(row), field.name: other}
-
-
-def test_sound_records_break_no_rule() -> None:
-    assert [problem for record in RECORDS for problem in contract.errors(contract.dump(record), Record)] == []
-    assert broken_rows(RecordColumns.of(RECORDS)).tolist() == []
-
-
 @pytest.mark.slow
 def test_columns_and_single_rows_give_one_verdict() -> None:
-    rows = list(mutants())
+    rows = [
+        {**copy.deepcopy(as_row(record)), field.name: other}
+        for record in RECORDS
+        for field in arrow_schema(Record)
+        for other in changed(as_row(record)[field.name], field)
+    ]
     alone = [place for place, row in enumerate(rows) if list(contract.from_row(row, Record)[1])]
     together = broken_rows(RecordColumns(pa.Table.from_pylist(rows, schema=arrow_schema(Record)))).tolist()
     assert alone == together
@@ -102,36 +87,34 @@ def test_columns_and_single_rows_give_one_verdict() -> None:
 
 
 def test_each_rule_over_columns_is_broken_by_a_row_that_breaks_no_other() -> None:
-    other = replace(CHOICE, outcomes=("nurse", "driver"))
+    assert [problem for record in RECORDS for problem in problems_of(record)] == []
+    assert broken_rows(RecordColumns.of(RECORDS)).tolist() == []
+    shares = Reading(outcomes=("nurse", "mechanic"), probabilities=(0.75, 0.24), answers=())
     broken = {
         "status": replace(SCORED, status="failed"),
         "target": replace(SCORED, target="driver"),
-        "outcomes": replace(SCORED, exchanges=(CHOICE, other)),
-        "answers": replace(SCORED, reading=Reading(outcomes=(), probabilities=(), answers=("she",))),
-        "distribution": replace(
-            SCORED, reading=Reading(outcomes=("nurse", "mechanic"), probabilities=(0.75, 0.24), answers=())
-        ),
+        "outcomes": replace(SCORED, exchanges=(CHOICE, replace(CHOICE, outcomes=("nurse", "driver")))),
+        "answers": replace(SCORED, reading=replace(READ, answers=("she",))),
+        "distribution": replace(SCORED, reading=shares),
         "kind": replace(SCORED, exchanges=(replace(CHOICE, kind="generate"),)),
         "lengths": replace(SCORED, exchanges=(replace(CHOICE, option_token_counts=(1,)),)),
     }
     assert list(broken) == [*(check.name for check in RECORD_CHECKS), *(check.name for check in EXCHANGE_CHECKS)]
-    lines = {name: list(contract.errors(contract.dump(record), Record)) for name, record in broken.items()}
+    lines = {name: problems_of(record) for name, record in broken.items()}
     assert {name: len(found) for name, found in lines.items()} == dict.fromkeys(broken, 1)
     assert lines["distribution"] == ["reading.probabilities: sum to 0.99, not to 1; renormalise them"]
-    assert lines["kind"] == [
-        "exchanges[0]: kind 'generate' has no options to score; empty the lists of options",
-    ]
+    assert lines["kind"] == ["exchanges[0]: kind 'generate' has no options to score; empty the lists of options"]
+    assert len(problems_of(replace(SCORED, reference=None))) == 1
 
 
 @pytest.mark.parametrize("fields", [{"text": "x"}, {"text": ""}, {"text_logprob": -1.0}])
 def test_a_choice_has_no_text(fields: dict[str, Any]) -> None:
-    record = replace(SCORED, exchanges=(replace(CHOICE, **fields),))
-    assert list(contract.errors(contract.dump(record), Record)) == [
+    assert problems_of(replace(SCORED, exchanges=(replace(CHOICE, **fields),))) == [
         "exchanges[0]: kind 'choice' has no text; leave text and text_logprob empty"
     ]
 
 
-def test_a_group_that_stands_twice_is_found(tmp_path: Path) -> None:
+def test_a_group_that_stands_twice_is_found() -> None:
     table = RecordColumns.of(RECORDS).table
     twice = pa.array([[("a", "1"), ("a", "2")], [], []], type=table.schema.field("groups").type)
     place = table.schema.get_field_index("groups")
@@ -144,8 +127,7 @@ def test_columns_are_a_sequence_of_the_same_records(tmp_path: Path) -> None:
     row_files.write_rows(tmp_path / "rows.parquet", RECORDS, Record)
     assert (tmp_path / "columns.parquet").read_bytes() == (tmp_path / "rows.parquet").read_bytes()
     records = read_records(tmp_path / "rows.parquet")
-    assert records[1] == RECORDS[1]
-    assert records[-1] == RECORDS[-1]
+    assert (records[1], records[-1]) == (RECORDS[1], RECORDS[-1])
     assert list(records) == RECORDS == row_files.read_rows(tmp_path / "columns.parquet", Record)
     assert records == RecordColumns.of(RECORDS)
     assert records != RECORDS[:2]
@@ -153,43 +135,40 @@ def test_columns_are_a_sequence_of_the_same_records(tmp_path: Path) -> None:
 
 
 def test_a_faulty_row_is_named_and_nothing_is_written(tmp_path: Path) -> None:
-    wrong = replace(RECORDS[1], reading=Reading(outcomes=(), probabilities=(), answers=("she",)))
+    wrong = replace(RECORDS[1], reading=replace(READ, answers=("she",)))
     with pytest.raises(DataError, match=r"row 2: reading: 1 answers for 2 exchanges"):
         write_records(tmp_path / "records.parquet", [RECORDS[0], wrong])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_some_fields_are_replaced_and_the_others_stay() -> None:
-    records = RecordColumns.of(RECORDS)
     texts = [f"text {number}" for number in range(5)]
     readings = [None, {"outcomes": [], "probabilities": [], "answers": ["a", "b"]}, None]
-    other = records.replaced({"reading": readings}, {"text": texts})
+    other = RecordColumns.of(RECORDS).replaced({"reading": readings}, {"text": texts})
     assert [exchange.text for record in other for exchange in record.exchanges] == texts
     assert [None if one.reading is None else one.reading.answers for one in other] == [None, ("a", "b"), None]
-    back = other.replaced(
-        {"reading": [None if one.reading is None else as_row(one)["reading"] for one in RECORDS]},
-        {"text": [exchange.text for record in RECORDS for exchange in record.exchanges]},
-    )
-    assert list(back) == RECORDS
+    before = [None if one.reading is None else as_row(one)["reading"] for one in RECORDS]
+    own = [exchange.text for record in RECORDS for exchange in record.exchanges]
+    assert list(other.replaced({"reading": before}, {"text": own})) == RECORDS
 
 
-def test_large_integers_are_as_valid_as_in_rows(tmp_path: Path) -> None:
-    large = 2**60 + 1
-    many = [
-        replace(
-            RECORDS[1], exchanges=tuple(replace(one, sample=large, n_prompt_tokens=large) for one in (GENERATED,) * 2)
-        )
-    ]
-    write_records(tmp_path / "records.parquet", many)
-    records = read_records(tmp_path / "records.parquet")
-    assert list(records) == many
-    others = [replace(many[0], exchanges=(many[0].exchanges[0], replace(many[0].exchanges[1], sample=large + 1)))]
-    assert requests_sha256(records) != requests_sha256(RecordColumns.of(others))
-    without = [replace(many[0], exchanges=tuple(replace(one, sample=None) for one in many[0].exchanges))]
-    zero = [replace(many[0], exchanges=tuple(replace(one, sample=0) for one in many[0].exchanges))]
-    assert requests_sha256(RecordColumns.of(without)) != requests_sha256(RecordColumns.of(zero))
-    reworded = [replace(many[0], exchanges=tuple(replace(one, prompt="Who?") for one in many[0].exchanges))]
-    assert requests_sha256(records) != requests_sha256(RecordColumns.of(reworded))
+def of_exchanges(*exchanges: Exchange) -> RecordColumns:
+    return RecordColumns.of([replace(RECORDS[1], exchanges=exchanges)])
+
+
+def test_hashes_follow_every_request_and_item_also_beyond_the_exact_floats(tmp_path: Path) -> None:
+    large = replace(GENERATED, sample=2**60 + 1, n_prompt_tokens=2**60 + 1)
+    records = of_exchanges(large, large)
+    write_records(tmp_path / "records.parquet", records)
+    assert read_records(tmp_path / "records.parquet") == records
+    none, zero, worded = (replace(large, **fields) for fields in ({"sample": None}, {"sample": 0}, {"prompt": "Who?"}))
+    others = [(large, replace(large, sample=2**60 + 2)), (none, none), (zero, zero), (worded, worded)]
+    hashes = {requests_sha256(of_exchanges(*pair)) for pair in ((large, large), *others)}
+    assert len(hashes) == 5
+    names = ("item_id", "split", "cluster", "pair_id", "target", "reference")
+    others_of: list[Any] = [{name: "other"} for name in names]
+    items = [SCORED, *(replace(SCORED, **of) for of in others_of), replace(SCORED, groups={"a": "b"})]
+    assert len({items_sha256(RecordColumns.of([item])) for item in items}) == len(items)
 
 
 def test_sets_of_outcomes_are_compared_whatever_their_length_and_order() -> None:
@@ -203,10 +182,10 @@ def test_sets_of_outcomes_are_compared_whatever_their_length_and_order() -> None
         (("a", "b"), ("a", "a")): True,
         ((), ("a",)): True,
     }
-    for (first, second), differ in pairs.items():
-        exchanges = tuple(replace(GENERATED, outcomes=outcomes) for outcomes in (first, second))
-        record = replace(SCORED, exchanges=exchanges, reading=reading)
-        assert (broken_rows(RecordColumns.of([SCORED, record])).tolist() == [1]) == differ
+    for pair, differ in pairs.items():
+        exchanges = tuple(replace(GENERATED, outcomes=outcomes) for outcomes in pair)
+        records = RecordColumns.of([SCORED, replace(SCORED, exchanges=exchanges, reading=reading)])
+        assert (broken_rows(records).tolist() == [1]) == differ
 
 
 def test_rows_that_must_be_in_memory_together_are_limited_whatever_the_row_groups(
@@ -214,9 +193,34 @@ def test_rows_that_must_be_in_memory_together_are_limited_whatever_the_row_group
 ) -> None:
     path = tmp_path / "records.parquet"
     with writing_records(path) as add:
-        n_bytes = [add(RECORDS).table.nbytes for _ in range(3)]
-    monkeypatch.setattr(arrow_files, "MOST_BYTES", sum(n_bytes) - 1)
+        n_bytes = sum(add(RECORDS).table.nbytes for _ in range(3))
+    monkeypatch.setattr(arrow_files, "MOST_BYTES", n_bytes - 1)
     with pytest.raises(DataError, match="GiB of memory"):
         list(read_parts(path))
-    monkeypatch.setattr(arrow_files, "MOST_BYTES", sum(n_bytes) + 1000)
+    monkeypatch.setattr(arrow_files, "MOST_BYTES", n_bytes + 1000)
     assert [len(part) for part in read_parts(path)] == [3 * len(RECORDS)]
+
+
+def test_counts_by_split_are_those_of_a_loop_in_the_order_in_which_splits_came() -> None:
+    places = [("wood", "test"), ("wood", "bias"), ("oak", "test")]
+    missed = [
+        replace(SCORED, status=status, reading=None, reason="made") for status in ("refused", "unparsed", "failed")
+    ]
+    states = [replace(one, truncated=flag) for one in (SCORED, *missed) for flag in (False, True)]
+    records = [
+        replace(state, config=config, split=split, item_id=f"{config}-{split}-{number}-{copy}")
+        for (config, split), (number, state) in itertools.product(places, enumerate(states))
+        for copy in range(number + 1)
+    ]
+    tally = Tally()
+    for start in range(0, len(records), 11):
+        tally.add(RecordColumns.of(records[start : start + 11]))
+    assert [(one.part, one.split) for one in tally.coverage] == places
+    for one in tally.coverage:
+        own = [record for record in records if (record.config, record.split) == (one.part, one.split)]
+        statuses = Counter(str(record.status) for record in own)
+        n_truncated = sum(record.truncated for record in own)
+        assert as_row(one.counts) == dict(statuses) | {"items": len(own), "truncated": n_truncated}
+    assert tally.counts == count(RecordColumns.of(records))
+    assert tally.counts.items == len(records)
+    assert set(as_row(count(RecordColumns.of([]))).values()) == {0}

@@ -27,21 +27,9 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def changed_records(run: Path, records: list[Record]) -> None:
-    """Write other records, with a result that names their hash and number."""
-    row_files.write_rows(run / "records.parquet", records, Record)
-    result = examples.result()
-    entry = replace(result.records, sha256=sha256_file(run / "records.parquet"), n_rows=len(records))
-    signature = replace(result.signature, n_items=len(records))
-    counts = replace(result.counts, items=len(records), scored=len(records), failed=0)
-    sha256 = signature.sha256()
-    write_result(run, replace(result, records=entry, signature=signature, signature_sha256=sha256, counts=counts))
-
-
 def test_runs_are_found_below_a_folder_but_not_in_hidden_ones(run: Path) -> None:
-    hidden = run.parent / ".unfinished"
-    hidden.mkdir()
-    examples.write_run(hidden)
+    (run.parent / ".unfinished").mkdir()
+    examples.write_run(run.parent / ".unfinished")
     assert find_runs(run.parent) == finished_runs(run.parent) == finished_runs(run / "result.json") == [run]
     with pytest.raises(DataError, match=r"no result\.json here; name the folder of a finished run"):
         finished_runs(run.parent / "nowhere")
@@ -50,18 +38,24 @@ def test_runs_are_found_below_a_folder_but_not_in_hidden_ones(run: Path) -> None
 def test_the_reader_stops_at_the_first_fault_and_validate_lists_all(run: Path) -> None:
     path = run / "records.parquet"
     path.write_bytes(path.read_bytes()[:-100])
-    found = list(problems(run))
-    assert len(found) == 2
-    assert "the file was changed after the result was written: run or import the model again" in found[0]
-    assert "not a readable parquet file" in found[1]
+    changed, cut = problems(run)
+    assert "the file was changed after the result was written: run or import the model again" in changed
+    assert "not a readable parquet file" in cut
     with pytest.raises(DataError) as caught:
         read_run(run)
-    assert str(caught.value) == found[0]
+    assert str(caught.value) == changed
 
 
 def test_many_rows_of_one_fault_are_one_line(run: Path) -> None:
-    rows = [replace(examples.record(f"item-{number}"), config="other") for number in range(50)]
-    changed_records(run, rows)
+    row_files.write_rows(
+        run / "records.parquet", [replace(examples.record(f"{n}"), config="other") for n in range(50)], Record
+    )
+    result = examples.result()
+    signature = replace(result.signature, n_items=50)
+    records = replace(result.records, sha256=sha256_file(run / "records.parquet"), n_rows=50)
+    counts = replace(result.counts, items=50, scored=50, failed=0)
+    hashed = {"signature": signature, "signature_sha256": signature.sha256()}
+    write_result(run, replace(result, records=records, counts=counts, **hashed))  # type: ignore[arg-type]
     (line,) = problems(run)
     assert "row 1: belongs to other/test, the signature says type2/test (50 such rows); run or import" in line
 
@@ -72,11 +66,10 @@ def test_scores_of_an_unknown_scorer_are_one_line(run: Path) -> None:
         for number in range(30)
     ]
     row_files.write_rows(run / "scores.parquet", rows, TextScore)
-    result = read_run(run).result
     scorer = Scorer(kind="toxicity", name="made", revision="1", settings={})
     sha256 = sha256_file(run / "scores.parquet")
     said = ScoresFile(path="scores.parquet", sha256=sha256, n_rows=30, scorers=(scorer,))
-    write_result(run, replace(result, scores=said))
+    write_result(run, replace(read_run(run).result, scores=said))
     (line,) = problems(run)
     assert "row 1: toxicity by 'other-1', which result.json does not name (30 such rows); score the texts" in line
 
@@ -90,8 +83,7 @@ def test_wrong_counts_are_refused_unless_the_reader_counts_anew(run: Path) -> No
 
 
 def test_a_linked_file_is_a_file_of_the_folder(run: Path, tmp_path: Path) -> None:
-    blob = tmp_path / "blob"
-    (run / "records.parquet").rename(blob)
+    blob = (run / "records.parquet").rename(tmp_path / "blob")
     (run / "records.parquet").symlink_to(blob)
     assert len(read_run(run).records) == 2
     blob.unlink()
