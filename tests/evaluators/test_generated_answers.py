@@ -45,7 +45,7 @@ from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.leaderboard.made_keys import MadeKeys
 from tests.schemas import examples
-from tests.sites import copy_site
+from tests.worlds import copy_site
 
 UNDETERMINED = "undetermined"
 TWO = ("guard", "nurse")
