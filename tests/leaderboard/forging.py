@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
@@ -34,6 +34,8 @@ from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
 Change = Callable[[list[Record]], list[Record]]
+Forged: TypeAlias = dict[str, Any]
+"""What is forged about an honest result: arguments of ``forge``."""
 AT_ENDPOINT: Mapping[str, Any] = {"backend": "openai", "endpoint": "api"}
 """Of a model whose identity is not shown."""
 
@@ -149,6 +151,21 @@ def named(model: Model, name: str) -> Model:
 def signed(result: Result, **fields: Any) -> Result:
     signature: Signature = replace(result.signature, **fields)
     return replace(result, signature=signature, signature_sha256=signature.sha256())
+
+
+def told(**fields: Any) -> Forged:
+    """A result that says something else about its model."""
+    return {"of_result": lambda result: replace(result, model=replace(result.model, **fields))}
+
+
+def identified(parts: dict[str, str | None], **fields: Any) -> Forged:
+    """A result whose identity has other parts, and the hash of these."""
+    return told(identity=parts, identity_sha256=model_identity(parts), **fields)
+
+
+def asking(**fields: Any) -> Forged:
+    """A result with another signature."""
+    return {"of_result": lambda result: signed(result, **fields)}
 
 
 def on_each(change: Callable[[Record], Record]) -> Change:

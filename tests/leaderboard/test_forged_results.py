@@ -18,7 +18,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import GenerateRequest, model_identity
+from evaluators.backend import GenerateRequest
 from evaluators.task import load_task, prompt_of
 from leaderboard.verify.entries import Root
 from leaderboard.verify.loading import load
@@ -31,45 +31,31 @@ from tests.evaluators.logging_backend import identity_of
 from tests.leaderboard.forging import (
     AT_ENDPOINT,
     Change,
+    Forged,
     Places,
+    asking,
     board,
     constant,
     entries,
     exchanges_with,
     forge,
+    identified,
     judged,
     on_each,
     on_each_exchange,
     reason,
     rows,
-    signed,
+    told,
     verdict,
     with_exchange,
 )
 
-Forged: TypeAlias = dict[str, Any]
-"""What is forged about an honest result: the arguments of ``forge``."""
 NAME = "evil/forger"
 LIMITED = "a limited run, of 100 of 200 items: ask all, without --quick, --limit, --split and --part"
 NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
 NO_FILES = "the identity names no files: its model is neither NAME@REVISION nor the sha256 of a folder"
 OWN = identity_of(NAME)
 SERVED = {"backend": "openai", "endpoint": "x", "id": NAME, "api": "chat"}
-
-
-def told(**fields: Any) -> Forged:
-    """A result that says something else about its model."""
-    return {"of_result": lambda result: replace(result, model=replace(result.model, **fields))}
-
-
-def identified(parts: dict[str, str | None], **fields: Any) -> Forged:
-    """A result whose identity has other parts, and the hash of these."""
-    return told(identity=parts, identity_sha256=model_identity(parts), **fields)
-
-
-def asking(**fields: Any) -> Forged:
-    """A result with another signature."""
-    return {"of_result": lambda result: signed(result, **fields)}
 
 
 def easier(record: Record) -> Record:
