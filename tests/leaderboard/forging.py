@@ -74,9 +74,11 @@ def honest_places(root: Path, prompt: str) -> Places:
     return Places(root / "keys", ask(dataset, root / "runs", model, prompt=prompt))
 
 
-def judged(paths: Sequence[Path], keys: Places | KeyBook, **options: Path) -> list[Verdict]:
-    """The verdicts of ``verify``, with the options ``since`` and ``against``."""
-    return list(judge(paths, *_known(keys), advance=lambda n_done, n: None, **options))
+def judged(
+    paths: Sequence[Path], keys: Places | KeyBook, *, since: Path | None = None, against: Path | None = None
+) -> list[Verdict]:
+    book, memory = _known(keys)
+    return list(judge(paths, book, memory, advance=lambda n_done, n: None, since=since, against=against))
 
 
 def verdict(folder: Path, keys: Places | KeyBook) -> Verdict:
@@ -158,9 +160,9 @@ def told(**fields: Any) -> Forged:
     return {"of_result": lambda result: replace(result, model=replace(result.model, **fields))}
 
 
-def identified(parts: dict[str, str | None], **fields: Any) -> Forged:
+def identified(parts: Mapping[str, str | None], **fields: Any) -> Forged:
     """A result whose identity has other parts, and the hash of these."""
-    return told(identity=parts, identity_sha256=model_identity(parts), **fields)
+    return told(identity=dict(parts), identity_sha256=model_identity(parts), **fields)
 
 
 def asking(**fields: Any) -> Forged:

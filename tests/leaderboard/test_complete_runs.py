@@ -141,7 +141,8 @@ def test_a_result_from_before_a_metric_has_it_from_other_sums_and_agrees_with_it
     assert world.complete().problem(folder) is None
 
 
-def other_records(result: Any) -> Result:
+def other_records(result: Result) -> Result:
+    assert result.withheld is not None
     records = replace(result.withheld.records, sha256="0" * 64)
     return replace(result, withheld=replace(result.withheld, records=records))
 

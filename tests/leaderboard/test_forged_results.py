@@ -208,13 +208,22 @@ REJECTED: dict[str, tuple[Forged, str]] = {
 
 
 @pytest.fixture(scope="module")
-def reasons(places: Places, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
-    """Why each of the forgeries, which lie side by side, is rejected."""
+def forgeries(places: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all forgeries lie side by side."""
     results = tmp_path_factory.mktemp("forged")
     for number, (forged, _) in enumerate(REJECTED.values()):
         forge(places, results / f"{number:03}", **forged)
-    assert board(results, places).tables == ()
-    return dict(zip(REJECTED, [one.reason for one in judged([results], places)], strict=True))
+    return results
+
+
+@pytest.fixture(scope="module")
+def reasons(places: Places, forgeries: Path) -> dict[str, str | None]:
+    return dict(zip(REJECTED, [one.reason for one in judged([forgeries], places)], strict=True))
+
+
+@pytest.mark.slow
+def test_no_forgery_is_in_a_table(places: Places, forgeries: Path) -> None:
+    assert board(forgeries, places).tables == ()
 
 
 @pytest.mark.slow
@@ -515,24 +524,34 @@ UNREADABLE: list[tuple[Edit, str]] = [
 
 
 @pytest.fixture(scope="module")
-def unreadable(places: Places, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Why each of the changed results, which lie before an honest one, is rejected."""
+def unreadable(places: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of changed results before an honest one."""
     results = tmp_path_factory.mktemp("unreadable")
     for number, (change, _) in enumerate(UNREADABLE):
         change(forge(places, results / f"{number:03}"))
     shutil.copytree(places.honest, results / "honest")
-    loaded = load([Root(results, "accepted")], places.book, Memory(None))
+    return results
+
+
+@pytest.fixture(scope="module")
+def why_unreadable(places: Places, unreadable: Path) -> list[str | None]:
+    return [one.reason for one in judged([unreadable], places)]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_read_harms_no_others(
+    places: Places, unreadable: Path, why_unreadable: list[str | None]
+) -> None:
+    loaded = load([Root(unreadable, "accepted")], places.book, Memory(None))
     assert [entry.place for entry in loaded.entries] == ["honest"]
     assert len(loaded.left_out) == len(UNREADABLE)
-    *rejected, honest = judged([results], places)
-    assert honest.reason is None
-    return [one.reason or "" for one in rejected]
+    assert why_unreadable[-1] is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(UNREADABLE)), ids=[row[1] for row in UNREADABLE])
-def test_files_that_are_no_results_are_one_line_and_harm_no_others(unreadable: list[str], number: int) -> None:
-    why = unreadable[number]
+def test_files_that_are_no_results_are_one_line(why_unreadable: list[str | None], number: int) -> None:
+    why = why_unreadable[number] or ""
     assert UNREADABLE[number][1] in why
     assert "root" not in why
     assert (len(why) < 1_000, why.isprintable()) == (True, True)

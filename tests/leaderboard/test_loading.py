@@ -111,7 +111,7 @@ def linked(path: Path) -> None:
 
 DAMAGED: list[tuple[Edit, str]] = [
     *(
-        (lambda path, text=text: path.write_text(text), said)  # type: ignore[misc]
+        (lambda path, text=text: path.write_text(text), said)
         for text, said in {
             "{": "synthbias@9.0.0/acme__small/type2/result.json: not strict JSON",
             '{"a": 1, "a": 2}': "key 'a' stands twice",
