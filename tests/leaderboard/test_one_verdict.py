@@ -115,7 +115,7 @@ def test_summaries_lines_of_the_terminal_and_cards(made: MadeBoard, pairs: list[
             (sentence,) = [one for one in sentences if f"“{source_markdown(measure.label)}”" in one]
             assert sentence.startswith(begins)
             n_compared += 1
-        outcomes = [one.difference.outcome for one in benchmark.measures if one.difference is not None]
+        outcomes: list[str] = [one.difference.outcome for one in benchmark.measures if one.difference is not None]
         (short,) = short_lines(found)
         for word, said, _ in SAYS.values():
             assert word == "unknown" or (f"{said} in {outcomes.count(word)}" in short) == (word in outcomes)
