@@ -47,9 +47,10 @@ from tests.leaderboard.forging import (
     nudged,
     on_each,
     reason,
+    told,
 )
 from tests.leaderboard.gifi_results import scorers
-from tests.leaderboard.test_forged_results import table_bomb, told
+from tests.leaderboard.test_forged_results import table_bomb
 from tests.leaderboard.withheld_world import World
 
 
@@ -352,13 +353,14 @@ def test_a_name_that_looks_like_another_is_rejected(places: Places, tmp_path: Pa
 
 @pytest.mark.slow
 def test_rejected_results_harm_no_others_beside_them(places: Places, tmp_path: Path) -> None:
-    """A bomb with a stolen identity comes first: the other results would be compared with it."""
-    forge(places, tmp_path / "forged" / "b", model="acme/other", change=constant(0.6))
-    stolen = read_result(tmp_path / "forged" / "b").model.identity_sha256
+    """A bomb and a lie with a stolen identity come first: the other results would be compared with them."""
+    forge(places, tmp_path / "forged" / "c", model="acme/other", change=constant(0.6))
+    stolen = read_result(tmp_path / "forged" / "c").model.identity_sha256
     claim = told(identity_sha256=stolen, identity=None, **AT_ENDPOINT)
     table_bomb(200, reason="x" * 300_000_000)(forge(places, tmp_path / "forged" / "a", **claim))
+    forge(places, tmp_path / "forged" / "b", lambda records: records[::-1], **claim)
     found = judged([tmp_path / "forged"], places, against=tmp_path / "none")
-    assert [verdict.state for verdict in found] == ["rejected", "accepted"]
+    assert [verdict.state for verdict in found] == ["rejected", "rejected", "accepted"]
 
 
 @pytest.mark.parametrize(
