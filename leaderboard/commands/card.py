@@ -84,12 +84,10 @@ def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
             "with --model"
         )
     if len(found) > 1:
-        raise ConfigError(f"{runs}: holds results of several models; name one with --model: {_named(found)}")
+        raise ConfigError(
+            f"{runs}: holds results of several models; name one with --model: {listed(found, most=_MOST_NAMED)}"
+        )
     return found[0].replace("/", "__")
-
-
-def _named(model_ids: list[str]) -> str:
-    return listed(model_ids, most=_MOST_NAMED) or "none"
 
 
 def _summary(

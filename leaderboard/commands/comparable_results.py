@@ -14,7 +14,7 @@ from biasboard.ground.progress import note, steps
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
-from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.keys import KeyBook, dataset_name
 from leaderboard.verify.loading import load
 from schemas.folders.run_folder import read_result
 
@@ -79,17 +79,11 @@ def load_comparable(roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own
 
     Accepted results are compared with those of a whole dataset only, so that others are not verified. Results that are
     left out are named.
-
-    Args:
-        roots: Folders of results.
-        keys: The answer keys of the datasets.
-        memory: Memory of the results that this machine has verified before.
-        is_own: Function that is True for the folders, relative to a root, of the model's results.
     """
     own = _loaded(roots, keys, memory, "recomputing results of the model", lambda _, place: is_own(place))
     signatures = {entry.result.signature_sha256 for entry in own}
-    whole = {_dataset(entry) for entry in own if entry.match.extent == "whole"}
-    near = {_dataset(entry) for entry in own}
+    whole = {dataset_name(entry.result.signature) for entry in own if entry.match.extent == "whole"}
+    near = {dataset_name(entry.result.signature) for entry in own}
     others = _loaded(
         roots,
         keys,
@@ -99,20 +93,17 @@ def load_comparable(roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own
             not is_own(place) and place.partition("/")[0] in (near if root.origin == "local" else whole)
         ),
     )
-    compared = [entry for entry in others if entry.result.signature_sha256 in signatures or _dataset(entry) in whole]
+    compared = [
+        entry
+        for entry in others
+        if entry.result.signature_sha256 in signatures or dataset_name(entry.result.signature) in whole
+    ]
     with steps("comparing with the board"):
         return Comparable(assemble(with_baselines([*own, *compared], memory)), own)
 
 
 def paper_board(roots: Sequence[Root], keys: KeyBook, memory: Memory, benchmarks: Sequence[str]) -> Board:
-    """Verify the results of some benchmarks and rank them; those that are left out are named.
-
-    Args:
-        roots: Folders of results.
-        keys: The answer keys of the datasets.
-        memory: Memory of the results that this machine has verified before.
-        benchmarks: Names of the benchmarks.
-    """
+    """Verify the results of some benchmarks and rank them; those that are left out are named."""
 
     def keep(root: Root, place: str) -> bool:
         try:
@@ -135,8 +126,3 @@ def _loaded(
     for result in found.left_out:
         note(printable(f"left out: {result.reason}", most=2_000))
     return found.entries
-
-
-def _dataset(entry: Entry) -> str:
-    """Return the folder of a dataset, as ``gifi@2.0.0``."""
-    return f"{entry.result.signature.dataset}@{entry.result.signature.dataset_version}"

@@ -28,11 +28,6 @@ def judged(
 def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> list[Verdict]:
     """Verify runs, compare them with the accepted results, and say what a reader will be warned of.
 
-    Args:
-        runs: Folders of finished runs.
-        keys: The answer keys of the datasets.
-        results: Folder of accepted results.
-
     Returns:
         The verdict on each run.
 

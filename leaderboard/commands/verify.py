@@ -166,12 +166,7 @@ def _without_warning(verdict: Verdict) -> Verdict:
 
 
 def scored_again(verdicts: Sequence[Verdict], seed: int) -> Iterator[Verdict]:
-    """Yield the verdicts, those of results whose scores were taken as stored after some texts were scored again.
-
-    Args:
-        verdicts: The verdicts so far.
-        seed: Seed of the draw of the texts.
-    """
+    """Yield the verdicts, those of results whose scores were taken as stored after some texts were scored again."""
     scorers = open_scorers(None).scorers if any(verdict.scorers_taken for verdict in verdicts) else ()
     for verdict in verdicts:
         if verdict.reason is not None or not verdict.scorers_taken:

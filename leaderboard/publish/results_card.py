@@ -164,12 +164,7 @@ def _headlines(result: Result) -> list[Metric]:
 
 
 def write_measures(results: Mapping[str, Result], path: Path) -> None:
-    """Write the headline measures of results as a table, one row each.
-
-    Args:
-        results: The results by their folder, in the order of the rows.
-        path: Path of the file.
-    """
+    """Write the headline measures of results as a table, one row each."""
     from schemas.files import arrow_files
 
     arrow_files.write(path, [asdict(row) for row in _measure_rows(results)], MeasureRow)

@@ -91,18 +91,18 @@ def assemble(entries: Sequence[Entry]) -> Board:
     for entry in sorted(matched, key=precedence):
         by_signature.setdefault(entry.result.signature_sha256, []).append(entry)
     answers = FirstAnswers(matched)
-    singled_tables = [singled(of_table, answers) for of_table in by_signature.values()]
+    of_tables = [singled(of_table, answers) for of_table in by_signature.values()]
     # Of results that contradict each other, one represents all in indices and gates: one with an own rank, if any.
     alone: dict[tuple[str, str], Entry] = {}
-    for of_signature in singled_tables:
-        for entry in sorted(of_signature.shown, key=lambda entry: entry.double is not None):
+    for shown, _ in of_tables:
+        for entry in sorted(shown, key=lambda entry: entry.double is not None):
             alone.setdefault((entry.result.signature_sha256, _identity(entry)), entry)
     every_row = list(alone.values())
     gates = Gates(every_row)
-    tables = [_table(of_signature.shown, gates) for of_signature in singled_tables]
+    tables = [_table(shown, gates) for shown, _ in of_tables]
     return Board(
         tables=tuple(sorted(tables, key=_table_order)),
-        duplicates=tuple(duplicate for of_signature in singled_tables for duplicate in of_signature.duplicates),
+        duplicates=tuple(duplicate for _, duplicates in of_tables for duplicate in duplicates),
         indices=index_tables(every_row),
         apart=apart,
     )
@@ -187,13 +187,7 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
 
 
 def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> RankableValue:
-    """Return a result with its value of a metric, and whether that can rank it.
-
-    Args:
-        entry: The result.
-        shut: Why the result does not pass the gates of its benchmark; None if it passes.
-        by: The metric; None if none ranks.
-    """
+    """Return a result with its value of a metric, and whether that can rank it."""
     metric = None if by is None else entry.metric(by.metric)
     bounds = missing_bounds(entry, metric)
     row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)

@@ -31,13 +31,6 @@ class Duplicate(NamedTuple):
         return shown if self.agrees else f"{shown}, whose answers differ"
 
 
-class Singled(NamedTuple):
-    """The results of one table, without duplicates."""
-
-    shown: tuple[Entry, ...]
-    duplicates: tuple[Duplicate, ...]
-
-
 def precedence(entry: Entry) -> tuple[bool, bool, bool, bool, str, str]:
     """Return a sort key: registered results, withdrawn ones, accepted ones, local ones; then by date and by folder.
 
@@ -55,9 +48,6 @@ def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
     The result that was accepted first has the identity. Of several names without an acceptance none has it, except
     among local runs, where it is the first by folder. A local run under another name is the user's own and no claim: it
     stands with an identity of its own, and has no rank of its own in a table that has the owner of the identity.
-
-    Args:
-        entries: All results.
     """
     claims: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=precedence):
@@ -108,11 +98,7 @@ class FirstAnswers:
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """Find the first result with the answers of each result.
-
-        Args:
-            entries: All results on the board.
-        """
+        """Find the first result with the answers of each result."""
         # Not of baselines: the gate denies their answers a rank anyway.
         ordered = [entry for entry in sorted(entries, key=precedence) if not entry.is_baseline]
         same: dict[str, Entry] = {}
@@ -182,16 +168,12 @@ def _are_alike(entry: Entry, other: Entry) -> bool:
     return agreement is None or agreement >= _SAME
 
 
-def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
-    """Return the results of one signature to show, each with the reason why it may have no rank of its own.
+def singled(entries: Sequence[Entry], answers: FirstAnswers) -> tuple[list[Entry], list[Duplicate]]:
+    """Return the results of one signature to show, each with why it may have no rank of its own, and the duplicates.
 
     Of several results with the same answers of the same model, the first is shown; if it withholds their texts and
     another one holds these, it has the other's examples. If they have other answers and the
     same origin, all of them are shown and disputed, since it is unknown which of them is the model's.
-
-    Args:
-        entries: Results of one signature.
-        answers: The first results with each set of answers.
     """
     of_models: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=precedence):
@@ -204,7 +186,7 @@ def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
         first = _with_texts(first, others)
         duplicates += [Duplicate(other, first) for other in others if other not in disputing]
         shown += _disputed([first, *disputing]) if disputing else [first]
-    return Singled(tuple(_marked(shown, answers)), tuple(duplicates))
+    return list(_marked(shown, answers)), duplicates
 
 
 def _with_texts(entry: Entry, others: Sequence[Entry]) -> Entry:

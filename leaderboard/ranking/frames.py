@@ -130,13 +130,7 @@ def frames_of(board: Board) -> Frames:
 
 
 def _frame(tables: Sequence[Table], rows_of: Callable[[Table], Iterator[Values]], columns: Columns) -> pd.DataFrame:
-    """Return the rows of all tables, each with what names its table.
-
-    Args:
-        tables: All tables.
-        rows_of: Function that yields the rows of a table.
-        columns: Type of each column.
-    """
+    """Return the rows of all tables, each with what names its table."""
     import pandas as pd
 
     types = {name: _DTYPES[kind] for name, kind in {**columns_of(_ABOUT), **columns}.items()}

@@ -23,11 +23,7 @@ class Gates:
     """The gates of all results: a result without right answers of its own is judged by the model's other results."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        """Collect the results that can decide.
-
-        Args:
-            entries: All results on the board.
-        """
+        """Collect the results that can decide."""
         self._deciding: dict[_Model, dict[Gate, list[Entry]]] = {}
         self._limited: set[tuple[_Model, Gate]] = set()
         # What a maintainer has registered comes first, and then decides alone.

@@ -45,11 +45,7 @@ class IndexTables(NamedTuple):
 
 
 def index_tables(entries: Sequence[Entry]) -> IndexTables:
-    """Build the tables of all indices, and list the models that have no index.
-
-    Args:
-        entries: Results to combine; those of benchmarks without an index are ignored.
-    """
+    """Build the tables of all indices, and list the models that have no index."""
     by_result = {_identity(entry.result): entry for entry in entries}
     rows: dict[tuple[IndexPlace, str, tuple[str, ...]], list[Row]] = defaultdict(list)
     incomplete: dict[IndexPlace, list[Incomplete]] = defaultdict(list)

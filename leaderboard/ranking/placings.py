@@ -26,14 +26,7 @@ def ranked_row(profile: Profile, identity: str, model_id: str) -> Row | None:
 
 
 def placing(board: Board, profile: Profile, model_id: str, row: Row | None) -> str:
-    """Return the rank of a model in words, or why it has none.
-
-    Args:
-        board: All tables.
-        profile: The profile that has values of the model.
-        model_id: Id of the model.
-        row: Its row as :func:`ranked_row` returns it.
-    """
+    """Return the rank of a model in words, or why it has none."""
     if row is not None:
         if row.rank is not None:
             return rank_words(row.rank)

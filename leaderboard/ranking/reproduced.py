@@ -286,13 +286,7 @@ class ReproducedPaper:
 
 
 def reproduced(name: str, paper: Reproduction, board: Board) -> ReproducedPaper:
-    """Compare a paper with the results of a board.
-
-    Args:
-        name: Name of the paper's file.
-        paper: The paper.
-        board: All results.
-    """
+    """Compare a paper with the results of a board."""
     look = _Lookup(paper, board)
     return ReproducedPaper(
         name=name,

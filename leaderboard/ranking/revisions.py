@@ -24,9 +24,6 @@ def model_rows(entries: Sequence[Entry]) -> Mapping[str, ModelRow]:
 
     Five revisions, precisions or adapters of one id would otherwise push every model that they resemble from rank 2 to
     rank 7 at worst. The newest is the one that was accepted last; of results without a date, the first by folder.
-
-    Args:
-        entries: Results that are ranked together, one for each identity.
     """
     rows: dict[str, ModelRow] = {}
     newest: dict[str, str] = {}

@@ -23,10 +23,6 @@ def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     The columns that the benchmark describes come first. Every other metric on all items follows under its label,
     unless the benchmark excludes it. A column without a value in any row is left out;
     :func:`undefined` gives the reason.
-
-    Args:
-        benchmark: Name of the benchmark.
-        entries: Results in the table.
     """
     pages = load_pages(benchmark)
     layout = pages.layout(lambda name: _has_value(Column(name), entries))

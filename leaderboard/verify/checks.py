@@ -158,12 +158,6 @@ def _faults_of_adapters(adapters: Adapters, signature: Signature, model: Model) 
 def check_training(path: Path, records: RecordColumns, task: Task, trained: frozenset[str]) -> None:
     """Compare the records of a config with the items that its adapter was trained on.
 
-    Args:
-        path: Path of the list of adapters, for messages.
-        records: All records of the config.
-        task: The task that asked.
-        trained: Ids of the items.
-
     Raises:
         DataError: one is outside the split of the examples, has no record though the others of its split have one, or
             is an example that the prompt shows.
@@ -189,11 +183,6 @@ def check_training(path: Path, records: RecordColumns, task: Task, trained: froz
 
 def check_records(path: Path, result: Result, records: RecordColumns) -> None:
     """Check that all requests match their stored texts, and that the readings follow from possible answers.
-
-    Args:
-        path: Path of the records, for messages.
-        result: The result that the records belong to.
-        records: The records of one part.
 
     Raises:
         DataError: a request is not the one that its prompt and options make, its probabilities are impossible, or a

@@ -167,11 +167,6 @@ class CompleteRuns:
     def __init__(self, folder: Path, keys: KeyBook, memory: Memory) -> None:
         """Find the runs; unreadable ones are skipped, and the first one is named if a run is missing.
 
-        Args:
-            folder: Folder that holds them at any depth.
-            keys: The answer keys of the datasets that the board knows.
-            memory: Memory that may know the values of the baselines.
-
         Raises:
             DataError: there is no such folder.
         """
@@ -195,9 +190,6 @@ class CompleteRuns:
         """Yield what is wrong with each result; None if it follows from a complete run.
 
         Each comparison runs within the limits of work on untrusted files.
-
-        Args:
-            folders: Folders of verified results whose texts are kept elsewhere.
         """
         for folder, outcome in zip(folders, isolated(self.problem, folders), strict=True):
             yield f"{folder}: {outcome.reason}" if isinstance(outcome, StoppedWork) else outcome

@@ -127,11 +127,6 @@ def _verdict(path: Path, outcome: Outcome, others: Iterable[Path]) -> Verdict:
 def _beside_others(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[tuple[str, str]]:
     """Yield what a verified result has in common with others that were there before.
 
-    Args:
-        entry: The result.
-        folder: Its folder.
-        others: Folders of the others.
-
     Yields:
         The field of a verdict, and a sentence for it.
 

@@ -60,12 +60,6 @@ _MOST_UNKNOWN_CELLS = 500_000
 def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
     """Read one result and verify it by recomputing its metrics.
 
-    Args:
-        path: Path of the ``result.json``.
-        root: Folder in which it was found.
-        memory: Memory that may know the values of the baselines.
-        keys: The answer keys of the datasets that the board knows.
-
     Raises:
         DataError: the result or its records are invalid, its records are not about the items of the dataset, or its
             metrics do not follow from its records.

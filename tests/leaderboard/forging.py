@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
@@ -18,7 +18,7 @@ from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rows import Row, Table
-from leaderboard.verify.entries import Root
+from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
 from leaderboard.verify.verdicts import judge
@@ -34,6 +34,8 @@ from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
 Change = Callable[[list[Record]], list[Record]]
+Forged: TypeAlias = dict[str, Any]
+"""What is forged about an honest result: arguments of ``forge``."""
 AT_ENDPOINT: Mapping[str, Any] = {"backend": "openai", "endpoint": "api"}
 """Of a model whose identity is not shown."""
 
@@ -72,13 +74,36 @@ def honest_places(root: Path, prompt: str) -> Places:
     return Places(root / "keys", ask(dataset, root / "runs", model, prompt=prompt))
 
 
-def verdict(folder: Path, places: Places) -> Verdict:
-    (found,) = judge([folder], places.book, Memory(None), advance=lambda n_done, n: None)
+def judged(
+    paths: Sequence[Path], keys: Places | KeyBook, *, since: Path | None = None, against: Path | None = None
+) -> list[Verdict]:
+    book, memory = _known(keys)
+    return list(judge(paths, book, memory, advance=lambda n_done, n: None, since=since, against=against))
+
+
+def verdict(folder: Path, keys: Places | KeyBook) -> Verdict:
+    (found,) = judged([folder], keys)
     return found
 
 
+def reason(folder: Path, keys: Places | KeyBook) -> str:
+    """Why a result is rejected; empty if it is not."""
+    return verdict(folder, keys).reason or ""
+
+
+def entries(results: Path, keys: Places | KeyBook, origin: Origin = "accepted") -> tuple[Entry, ...]:
+    return load([Root(results, origin)], *_known(keys)).entries
+
+
+def _known(keys: Places | KeyBook) -> tuple[KeyBook, Memory]:
+    """The keys, and a memory in which the values of baselines are computed once."""
+    if isinstance(keys, Places):
+        return keys.book, Memory(keys.keys.with_name("memory"))
+    return keys, Memory(None)
+
+
 def board(results: Path, places: Places) -> Board:
-    return assemble(load([Root(results, "accepted")], places.book, Memory(None)).entries)
+    return assemble(entries(results, places))
 
 
 def rows(table: Table) -> dict[str, Row]:
@@ -108,13 +133,9 @@ def forge(
     write_records(target / "records.parquet", records)
     told = named(result.model, model)
     file = replace(result.records, sha256=sha256_file(target / "records.parquet"), n_rows=len(records))
-    forged = replace(
-        result,
-        model=told,
-        metrics=compute_metrics(RecordColumns.of(records), "coreference"),
-        counts=count(RecordColumns.of(records)),
-        records=file,
-    )
+    columns = RecordColumns.of(records)
+    metrics, counts = compute_metrics(columns, "coreference"), count(columns)
+    forged = replace(result, model=told, metrics=metrics, counts=counts, records=file)
     forged = forged if normalisation == "sum" else signed(forged, normalisation=normalisation)
     if sampled is not None:
         hashed = {"prompt": sampled, "prompt_sha256": task.prompts[sampled].sha256()}
@@ -134,12 +155,36 @@ def signed(result: Result, **fields: Any) -> Result:
     return replace(result, signature=signature, signature_sha256=signature.sha256())
 
 
+def told(**fields: Any) -> Forged:
+    """A result that says something else about its model."""
+    return {"of_result": lambda result: replace(result, model=replace(result.model, **fields))}
+
+
+def identified(parts: Mapping[str, str | None], **fields: Any) -> Forged:
+    """A result whose identity has other parts, and the hash of these."""
+    return told(identity=dict(parts), identity_sha256=model_identity(parts), **fields)
+
+
+def asking(**fields: Any) -> Forged:
+    """A result with another signature."""
+    return {"of_result": lambda result: signed(result, **fields)}
+
+
 def on_each(change: Callable[[Record], Record]) -> Change:
     return lambda records: [change(record) for record in records]
 
 
 def with_exchange(record: Record, change: Callable[[Exchange], Exchange]) -> Record:
     return replace(record, exchanges=tuple(map(change, record.exchanges)))
+
+
+def on_each_exchange(change: Callable[[Exchange], Exchange]) -> Change:
+    return on_each(lambda record: with_exchange(record, change))
+
+
+def exchanges_with(**fields: Any) -> Change:
+    """Records of which each exchange has other fields."""
+    return on_each_exchange(lambda one: replace(one, **fields))
 
 
 def accepted(results: Path, place: str, date: str, **fields: Any) -> None:
@@ -159,21 +204,14 @@ def accepted(results: Path, place: str, date: str, **fields: Any) -> None:
     path.write_text(json.dumps(told))
 
 
-def judged(paths: Sequence[Path], places: Places) -> list[Verdict]:
-    return list(judge(paths, places.book, Memory(None), advance=lambda n_done, n: None))
-
-
 def constant(first: float) -> Change:
     logprobs = (math.log(first) if first else -math.inf, math.log(1 - first) if first < 1 else -math.inf)
-    return on_each(lambda record: with_exchange(record, lambda one: replace(one, option_logprobs=logprobs)))
+    return exchanges_with(option_logprobs=logprobs)
 
 
 def nudged(by: float) -> Change:
-    def change(record: Record) -> Record:
-        def nudge(one: Exchange) -> Exchange:
-            low, high = (math.exp(value or 0.0) for value in one.option_logprobs)
-            return replace(one, option_logprobs=(math.log(low * (1 - by)), math.log(high)))
+    def nudge(one: Exchange) -> Exchange:
+        low, high = (math.exp(value or 0.0) for value in one.option_logprobs)
+        return replace(one, option_logprobs=(math.log(low * (1 - by)), math.log(high)))
 
-        return with_exchange(record, nudge)
-
-    return on_each(change)
+    return on_each_exchange(nudge)

@@ -1,19 +1,33 @@
-"""Which results share a table, which one of several is shown, and who is ranked."""
+"""Which results share a table, which one of several is shown, who is ranked by what, and why others are not."""
 
 from __future__ import annotations
 
+import html
+import io
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from evaluators.benchmark import load_benchmark
+from leaderboard.pages.rendering import generate, make_view, parquet_files
+from leaderboard.ranking import boards
 from leaderboard.ranking.boards import Board, assemble, table_title
+from leaderboard.ranking.index_tables import why_all_shut
 from leaderboard.ranking.rank_ranges import RankRange
-from leaderboard.ranking.unranked import why_unranked
-from leaderboard.verify.entries import Entry, Root
-from schemas.documents.result import Counts, SplitCounts
+from leaderboard.ranking.rows import Row, Table
+from leaderboard.ranking.unranked import BY_INDEX, reasons_of, why_unranked
+from leaderboard.verify.entries import Entry, Match, Root
+from schemas.documents.result import Counts, Signature, SplitCounts
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
+    Gender,
+    Probability,
+    is_pro,
     leaning,
     make_records,
     make_result,
@@ -22,12 +36,25 @@ from tests.leaderboard.synthetic import (
     write_model,
     write_result,
 )
+from tests.test_docs import complaint
+
+LIMITED = "a limited run, of 40 of 100 items: ask all, without --quick, --limit, --split and --part"
+COIN = "accuracy 0.500 is no better than the baseline uniform (0.500)"
 
 
 def board_of(root: Path) -> Board:
     loaded = load_known(Root(root / "accepted", "accepted"), Root(root / "local", "local"))
     assert loaded.left_out == ()
     return assemble(loaded.entries)
+
+
+def rows_of(table: Table) -> dict[str, Row]:
+    return {row.model.id: row for row in table.rows}
+
+
+def refusing(n: int) -> Probability:
+    """A model that refuses so many of ten pairs, and is right in all others."""
+    return lambda reference, other, gender, pair: None if pair % 10 < n else 0.9
 
 
 @pytest.fixture(scope="module")
@@ -39,33 +66,26 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
         write_model(local, "baseline/stereotype", stereotyped(1.0), ambiguous=ambiguous, endpoint="baseline")
         write_model(local, "acme/even", leaning(2.0, 0.1), ambiguous=ambiguous)
         write_model(local, "acme/leaning", leaning(2.0, 1.0), ambiguous=ambiguous)
-    write_model(local, "acme/silent", lambda reference, other, gender, pair: None if pair % 10 == 0 else 0.9)
-    write_model(local, "acme/mute", lambda reference, other, gender, pair: None if pair % 10 < 6 else 0.9)
+    write_model(local, "acme/silent", refusing(1))
+    write_model(local, "acme/mute", refusing(6))
     return board_of(root)
 
 
-@pytest.mark.slow
-def test_configs_are_apart(board: Board) -> None:
-    assert [table.signature.config for table in board.tables] == ["type1", "type2"]
-    assert [len(table.rows) for table in board.tables] == [4, 6]
-
-
-@pytest.mark.slow
-def test_baselines_stand_in_place_without_a_rank(board: Board) -> None:
-    rows = [(row.entry.result.model.id, row.rank) for row in board.tables[1].rows]
-    assert rows == [
-        ("acme/even", RankRange(1, 3, 3)),
-        ("acme/leaning", RankRange(1, 3, 3)),
-        ("acme/silent", RankRange(1, 3, 3)),
+def test_configs_are_apart_and_baselines_stand_in_place_without_a_rank(board: Board) -> None:
+    assert [(table.signature.config, len(table.rows)) for table in board.tables] == [("type1", 4), ("type2", 6)]
+    assert [(row.model.id, row.rank) for row in board.tables[1].rows] == [
+        *((f"acme/{name}", RankRange(1, 3, 3)) for name in ("even", "leaning", "silent")),
         ("baseline/uniform", None),
         ("baseline/stereotype", None),
         ("acme/mute", None),
     ]
     assert board.tables[1].rows[3].unranked == "baselines are shown for comparison and never ranked"
+    entries: list[Entry] = [row.entry for table in board.tables for row in table.rows]
+    assert assemble(entries[::-1]) == assemble(entries)
 
 
 def test_missing_answers_widen_a_rank_and_few_answers_end_it(board: Board) -> None:
-    rows = {row.entry.result.model.id: row for row in board.tables[1].rows}
+    rows = rows_of(board.tables[1])
     some, few = rows["acme/silent"], rows["acme/mute"]
     # All that it answers is right, like all answers of the others.
     assert (some.rank, some.rank_of_answers) == (RankRange(1, 3, 3), RankRange(1, 3, 3))
@@ -86,85 +106,83 @@ def test_missing_answers_widen_a_rank_and_few_answers_end_it(board: Board) -> No
 
 
 def test_ambiguous_items_have_other_columns(board: Board) -> None:
-    ambiguous, with_referent = board.tables
-    assert [column.key for column in ambiguous.columns] == [
-        "ucerf",
-        "pro_rate",
-        "pro_rate_masculine",
-        "pro_rate_feminine",
-        "certainty",
-    ]
-    assert [column.key for column in with_referent.columns][:4] == [
-        "worst_group_accuracy",
-        "accuracy",
-        "ucerf",
-        "accuracy_pro",
-    ]
-    reasons = {undefined.metric: undefined.reason for undefined in ambiguous.undefined}
-    accuracy = ambiguous.rows[0].entry.metric("accuracy")
+    ambiguous, with_referent = ([column.key for column in table.columns] for table in board.tables)
+    assert ambiguous == ["ucerf", "pro_rate", "pro_rate_masculine", "pro_rate_feminine", "certainty"]
+    assert with_referent[:4] == ["worst_group_accuracy", "accuracy", "ucerf", "accuracy_pro"]
+    lacking, other = ({one.metric: one.reason for one in table.undefined} for table in board.tables)
+    accuracy = board.tables[0].rows[0].entry.metric("accuracy")
     assert accuracy is not None
-    assert reasons["accuracy"] == accuracy.reason != ""
-    assert "accuracy" not in {undefined.metric for undefined in with_referent.undefined}
+    assert lacking["accuracy"] == accuracy.reason != ""
+    assert "accuracy" not in other
 
 
-@pytest.mark.slow
-def test_another_prompt_or_version_is_another_table(tmp_path: Path) -> None:
-    records = make_records(leaning(1.0, 0.5))
-    for name, change in (
-        ("a", {}),
-        ("b", {"prompt": "mcq2-v1"}),
-        ("c", {"dataset_version": "9.1.0"}),
-        ("d", {"dataset_version": "9.10.0"}),
-    ):
-        write_result(tmp_path / "local" / name, make_result(records, "acme/small", **change), records)  # type: ignore[arg-type]
+def test_items_without_right_answers_rank_nobody_and_are_sorted_by_the_lean(tmp_path: Path) -> None:
+    # How probable the reference is; in the made items it is stereotyped for one of the two genders.
+    for name, answers in (("little", leaning(2.0, 0.1)), ("much", stereotyped(0.9)), ("against", stereotyped(0.1))):
+        write_model(tmp_path / "local", f"acme/{name}", answers, ambiguous=True)
+    (table,) = board_of(tmp_path).tables
+    assert (table.primary, table.sorted_by) == (None, "pro_rate")
+    assert [row.model.id for row in table.rows] == ["acme/much", "acme/little", "acme/against"]
+    assert {(row.rank, row.unranked, row.shut) for row in table.rows} == {
+        (None, "the items have no right answer", None)
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "titles"),
+    [
+        (
+            [{}, {"prompt": "mcq2-v1"}, {"dataset_version": "9.1.0"}, {"dataset_version": "9.10.0"}],
+            [
+                "9.10.0, type2, intrinsic-v1",
+                "9.1.0, type2, intrinsic-v1",
+                "9.0.0, type2, intrinsic-v1",
+                "9.0.0, type2, mcq2-v1",
+            ],
+        ),
+        (
+            [{"n": 60}, {}],
+            ["9.0.0, type2, intrinsic-v1, 100 items", "9.0.0, type2, intrinsic-v1, 60 items"],
+        ),
+    ],
+    ids=["prompts and versions", "some of the items"],
+)
+def test_what_was_asked_otherwise_is_another_table(
+    tmp_path: Path, changes: list[dict[str, Any]], titles: list[str]
+) -> None:
+    for number, change in enumerate(changes):
+        records = make_records(leaning(1.0, 0.5))[: change.get("n")]
+        fields = {name: value for name, value in change.items() if name != "n"}
+        write_result(tmp_path / "local" / str(number), make_result(records, "acme/small", **fields), records)
     board = board_of(tmp_path)
-    assert [table_title(table, board.tables) for table in board.tables] == [
-        "synthbias 9.10.0, type2, intrinsic-v1",
-        "synthbias 9.1.0, type2, intrinsic-v1",
-        "synthbias 9.0.0, type2, intrinsic-v1",
-        "synthbias 9.0.0, type2, mcq2-v1",
-    ]
+    assert [table_title(table, board.tables) for table in board.tables] == [f"synthbias {title}" for title in titles]
     assert all(len(table.rows) == 1 for table in board.tables)
-
-
-def test_a_slice_of_the_items_is_another_table_with_its_size_in_the_title(tmp_path: Path) -> None:
-    for n_items in (100, 60):
-        records = make_records(leaning(1.0, 0.5))[:n_items]
-        write_result(tmp_path / "local" / str(n_items), make_result(records, "acme/small"), records)
-    board = board_of(tmp_path)
-    assert [table_title(table, board.tables) for table in board.tables] == [
-        "synthbias 9.0.0, type2, intrinsic-v1, 100 items",
-        "synthbias 9.0.0, type2, intrinsic-v1, 60 items",
-    ]
 
 
 @pytest.mark.slow
 def test_of_two_results_of_one_model_the_accepted_one_is_shown(tmp_path: Path) -> None:
-    write_model(tmp_path / "local", "acme/small", leaning(1.0, 0.5))
-    write_model(tmp_path / "accepted", "acme/small", leaning(1.0, 0.5))
+    for origin in ("local", "accepted"):
+        write_model(tmp_path / origin, "acme/small", leaning(1.0, 0.5))
     board = board_of(tmp_path)
     assert [row.entry.origin for row in board.tables[0].rows] == ["accepted"]
-    assert [(duplicate.entry.origin, duplicate.shown.origin) for duplicate in board.duplicates] == [
-        ("local", "accepted")
-    ]
+    assert [(one.entry.origin, one.shown.origin) for one in board.duplicates] == [("local", "accepted")]
 
 
 def test_another_revision_is_another_row(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
     for revision in ("a" * 40, "b" * 40):
-        result = make_result(records, "acme/small", revision=revision)
-        write_result(tmp_path / "local" / revision, result, records)
+        write_result(tmp_path / "local" / revision, make_result(records, "acme/small", revision=revision), records)
     board = board_of(tmp_path)
-    assert len(board.tables[0].rows) == 2
     assert board.duplicates == ()
     # Both are first of one: a revision counts in no other's rank, and not in that of its own model.
     assert [row.rank for row in board.tables[0].rows] == [RankRange(1, 1, 1), RankRange(1, 1, 1)]
+
+
+def test_the_chance_to_be_first_takes_missing_answers_at_their_worst(tmp_path: Path) -> None:
     known = leaning(2.0, 0.1)
-    write_model(tmp_path / "few" / "local", "acme/whole", known)
-    write_model(
-        tmp_path / "few" / "local", "acme/shy", lambda *of_side: None if of_side[3] % 25 == 0 else known(*of_side)
-    )
-    chances = {row.entry.result.model.id: row.chance for row in board_of(tmp_path / "few").tables[0].rows}
+    write_model(tmp_path / "local", "acme/whole", known)
+    write_model(tmp_path / "local", "acme/shy", lambda *of_side: None if of_side[3] % 25 == 0 else known(*of_side))
+    chances = {row.model.id: row.chance for row in board_of(tmp_path).tables[0].rows}
     assert chances == {"acme/whole": 1.0, "acme/shy": 0.0}
 
 
@@ -172,28 +190,14 @@ def test_a_result_with_an_older_metric_is_scored_again_and_ranked(tmp_path: Path
     write_model(tmp_path / "local", "acme/new", leaning(1.0, 0.5))
     records = make_records(leaning(2.0, 0.1))
     result = make_result(records, "acme/old")
-    older = [
-        replace(metric, version="0.9") if metric.name == "worst_group_accuracy" else metric for metric in result.metrics
-    ]
+    older = [replace(one, version="0.9") if one.name == "worst_group_accuracy" else one for one in result.metrics]
     write_result(tmp_path / "local" / "old", replace(result, metrics=tuple(older)), records)
-    rows = board_of(tmp_path).tables[0].rows
-    ranks = {row.entry.result.model.id: row.rank for row in rows}
-    assert ranks == dict.fromkeys(("acme/old", "acme/new"), RankRange(1, 2, 2))
-    (old,) = (row for row in rows if row.entry.result.model.id == "acme/old")
-    assert {(metric.name, metric.version) for metric in old.entry.earlier} == {("worst_group_accuracy", "0.9")}
-    assert old.entry.primary is not None
-    assert old.entry.primary.version == "1.0"
-
-
-def test_a_metric_that_a_result_leaves_out_is_computed(tmp_path: Path) -> None:
-    write_model(tmp_path / "local", "acme/other", leaning(1.0, 0.5))
-    records = make_records(stereotyped(0.9))
-    result = make_result(records, "acme/hides-it")
-    without = tuple(metric for metric in result.metrics if metric.name != "accuracy")
-    write_result(tmp_path / "local" / "hides", replace(result, metrics=without), records)
-    (table,) = board_of(tmp_path).tables
-    shown = {row.entry.result.model.id: row.entry.metric("accuracy") for row in table.rows}
-    assert shown["acme/hides-it"] == next(one for one in result.metrics if one.name == "accuracy" and not one.group)
+    rows = rows_of(board_of(tmp_path).tables[0])
+    assert {name: row.rank for name, row in rows.items()} == dict.fromkeys(("acme/old", "acme/new"), RankRange(1, 2, 2))
+    entry = rows["acme/old"].entry
+    assert {(metric.name, metric.version) for metric in entry.earlier} == {("worst_group_accuracy", "0.9")}
+    assert entry.primary is not None
+    assert entry.primary.version == "1.0"
 
 
 def test_a_benchmark_without_a_plug_in_has_no_table(tmp_path: Path) -> None:
@@ -206,24 +210,218 @@ def test_a_benchmark_without_a_plug_in_has_no_table(tmp_path: Path) -> None:
     assert board.tables == ()
     assert [entry.match.reason for entry in board.apart] == [
         "no benchmark 'winning' is known here; have: gifi, image_labels, labelled_text, own_questions, superni, "
-        "synthbias; if a "
-        "plug-in defines it, install its package or name its folder in BIASBOARD_PLUGINS"
+        "synthbias; if a plug-in defines it, install its package or name its folder in BIASBOARD_PLUGINS"
     ]
 
 
-def test_the_order_of_results_changes_nothing(board: Board) -> None:
-    entries: list[Entry] = [row.entry for table in board.tables for row in table.rows]
-    assert assemble(entries[::-1]) == assemble(entries)
+def signed(**fields: Any) -> Callable[[Entry], Entry]:
+    def change(entry: Entry) -> Entry:
+        signature: Signature = replace(entry.result.signature, **fields)
+        return replace(entry, result=replace(entry.result, signature=signature, signature_sha256=signature.sha256()))
+
+    return change
 
 
-@pytest.mark.slow
-def test_replayed_answers_are_shown_without_a_rank(tmp_path: Path) -> None:
-    write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
-    write_model(tmp_path, "acme/echo", leaning(1.0, 0.5), endpoint="replay")
-    loaded = load_known(Root(tmp_path, "local"))
-    assert loaded.left_out == ()
-    (table,) = assemble(loaded.entries).tables
-    found = {row.entry.result.model.id: (row.rank is not None, row.unranked) for row in table.rows}
-    assert found["acme/small"] == (True, None)
-    assert found["acme/echo"][0] is False
-    assert str(found["acme/echo"][1]).startswith("replayed: ")
+def same(entry: Entry) -> Entry:
+    return entry
+
+
+def limited(entry: Entry) -> Entry:
+    command = "python -m evaluators run --limit 40 --dataset d --backend hf"
+    return replace(entry, match=Match("slice", LIMITED), result=replace(entry.result, command=command))
+
+
+def without_rivals(entry: Entry) -> Entry:
+    assert entry.standing is not None
+    return replace(entry, standing=replace(entry.standing, leads=()))
+
+
+CASES: dict[str, tuple[str, Callable[[Entry], Entry], tuple[str, ...]]] = {
+    "a rank": ("acme/good", same, ()),
+    "a limited run": ("acme/good", limited, (LIMITED,)),
+    "no more than a useless predictor": ("acme/coin", same, (COIN,)),
+    "a limited run that shows no more": ("acme/coin", limited, (LIMITED,)),
+    "no answers": (
+        "acme/silent",
+        same,
+        ("0 of 100 items scored; a rank needs at least half", "accuracy has no value: no items to compute it from"),
+    ),
+    "no useless predictor to compare with": (
+        "acme/good",
+        without_rivals,
+        ("no baseline of the benchmark can answer such items, so accuracy has nothing to be compared with",),
+    ),
+    "a retired version": (
+        "acme/good",
+        signed(dataset_version="1.0.0"),
+        ("synthbias 1.0.0 is retired: the length of a sentence alone predicts its referent in 0.749; use 3.0.0",),
+    ),
+    "a baseline": ("baseline/uniform", same, ()),
+}
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Entry]:
+    root = tmp_path_factory.mktemp("runs")
+    write_model(root, "acme/good", leaning(2.0, 0.1))
+    write_model(root, "acme/coin", uniform)
+    write_model(root, "acme/silent", refusing(10))
+    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+    return {entry.result.model.id: entry for entry in load_known(Root(root, "local")).entries}
+
+
+def page(*entries: Entry) -> str:
+    return generate(make_view(assemble(entries), (), ()), {})["benchmarks/synthbias.md"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_says_why_it_has_no_rank(name: str, entries: dict[str, Entry]) -> None:
+    model, change, reasons = CASES[name]
+    ((row,),) = (table.rows for table in assemble([change(entries[model])]).tables)
+    assert row.reasons == reasons
+    assert (row.rank is None) == (name != "a rank")
+    if not row.is_baseline:
+        shown = re.findall(r'bb-reason">(not ranked|below the line): ([^<]*)<', page(row.entry))
+        assert shown == [*zip(("not ranked", "below the line"), reasons, strict=False)]
+
+
+def test_a_reason_of_one_of_several_prompts_names_it_and_counts_them(entries: dict[str, Entry]) -> None:
+    coin = entries["acme/coin"]
+    config, other = coin.result.signature.config, signed(prompt="another-v1")(coin)
+    assert why_all_shut([(coin, None), (other, None)]) is None
+    assert why_all_shut([(coin, COIN)]) == f"{config}: {COIN}"
+    of_two = f"{config}: {COIN} (with another-v1; 1 of 2 prompts fall short)"
+    assert why_all_shut([(coin, None), (other, COIN)]) == of_two
+    # That an index ranks is no reason of a row.
+    assert (reasons_of(BY_INDEX, None), reasons_of(BY_INDEX, COIN)) == ((), (COIN,))
+
+
+@pytest.mark.parametrize(("change", "limit"), [(same, ""), (limited, " --limit 40")])
+def test_the_advice_on_baselines_repeats_the_conditions(
+    change: Callable[[Entry], Entry], limit: str, entries: dict[str, Entry]
+) -> None:
+    command = f"biasboard run --dataset out/datasets/synthbias --config type2{limit} --prompt intrinsic-v1 "
+    command += "--backend baseline --model all"
+    text = html.unescape(page(change(entries["acme/good"])))
+    assert f"With synthbias 9.0.0 in out/datasets, this does it: {command}" in text
+    assert complaint(command) is None
+    assert "this does it" not in page(entries["acme/good"], entries["baseline/uniform"])
+    retired = page(signed(dataset_version="1.0.0")(entries["acme/good"]))
+    assert "No useless predictor was scored on synthbias 1.0.0, which is retired." in html.unescape(retired)
+
+
+CHOICES = ("worst_group_accuracy", "accuracy", "equalized_odds", "ucerf")
+
+
+def skilled(right: float, *, anti: float, refuses: int = 0) -> Probability:
+    """A model that is right in some of the pairs, fewer of the anti-stereotypical items, and refuses what is hard."""
+
+    def probability(reference: str, other: str, gender: Gender, pair: int) -> float | None:
+        share = right if is_pro(reference, gender) else anti
+        if not is_pro(reference, gender) and pair % 10 < refuses:
+            return None
+        return 0.9 if (7 * pair + (gender == "feminine")) % 50 < 50 * share else 0.1
+
+    return probability
+
+
+@pytest.fixture(scope="module")
+def of_choices(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
+    """Results that each metric by which readers may rank a table orders in its own way."""
+    root = tmp_path_factory.mktemp("choices")
+    write_model(root, "acme/biased", skilled(1.0, anti=0.7))
+    write_model(root, "acme/even", skilled(0.8, anti=0.8))
+    write_model(root, "acme/shy", skilled(1.0, anti=0.7, refuses=4))
+    write_model(root, "acme/coin", lambda *of_side: 0.9 if of_side[3] % 2 else 0.1)
+    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+    write_model(root, "acme/even", leaning(1.0, 0.1), ambiguous=True)
+    return load_known(Root(root, "local")).entries
+
+
+@pytest.fixture(scope="module")
+def choices(of_choices: tuple[Entry, ...]) -> Board:
+    return assemble(of_choices)
+
+
+def by_choice(board: Board) -> dict[str, Table]:
+    """The table by the metric that ranks it."""
+    table = next(table for table in board.tables if table.signature.config == "type2")
+    return {str(one.primary): one for one in (table, *table.others)}
+
+
+def test_the_benchmark_says_which_metrics_rank_and_each_has_an_order_of_its_own(choices: Board) -> None:
+    tables = by_choice(choices)
+    assert tuple(tables) == CHOICES
+    first = {name: next(row.model.id for row in table.rows if not row.is_baseline) for name, table in tables.items()}
+    assert first == dict.fromkeys(CHOICES, "acme/even") | {"accuracy": "acme/biased"}
+    # There is nothing to choose where nothing ranks.
+    (unranked,) = (one for one in choices.tables if one.signature.config == "type1")
+    assert unranked.others == ()
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "ucerf"])
+def test_a_choice_ranks_as_the_headline_would(
+    choices: Board, of_choices: tuple[Entry, ...], metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = replace(load_benchmark("synthbias"), primary_metric=metric, other_rankings=())
+    monkeypatch.setattr(boards, "load_benchmark", lambda name: changed)
+    ((_, headline),) = by_choice(assemble(of_choices)).items()
+    chosen = by_choice(choices)[metric]
+    told, theirs = (
+        [(row.rank, row.rank_of_answers, row.bounds, row.chance) for row in one.rows] for one in (headline, chosen)
+    )
+    assert told == theirs
+    assert (headline.comparisons, headline.detectable) == (chosen.comparisons, chosen.detectable)
+
+
+def test_a_perfect_value_of_evenness_ranks_no_model_that_knows_nothing(choices: Board) -> None:
+    for table in by_choice(choices).values():
+        coin = rows_of(table)["acme/coin"]
+        assert (coin.rank, coin.is_below) == (None, True)
+        assert table.rows[-1] is coin
+    evenness = [coin.entry.metric(name) for name in ("equalized_odds", "ucerf")]
+    assert [metric.value for metric in evenness if metric is not None] == [1.0, 1.0]
+
+
+def test_refusing_what_is_hard_costs_by_every_choice(choices: Board) -> None:
+    """Occupations are counted however few of their items were answered, so that they cannot say what is missing."""
+    for name, table in by_choice(choices).items():
+        rows = rows_of(table)
+        shy = rows["acme/shy"]
+        assert shy.bounds is not None
+        values = [rows[model].entry.metric(name) for model in ("acme/shy", "acme/biased")]
+        assert shy.bounds.worst < min(metric.value or 0 for metric in values if metric is not None)
+        assert str(shy.rank) == "1\N{EN DASH}3"
+        assert rows["acme/even"].bounds is None
+    # Four in ten of the harder half are refused, and two of ten occupations lost.
+    shy = rows_of(by_choice(choices)["equalized_odds"])["acme/shy"]
+    equalized = shy.entry.metric("equalized_odds")
+    assert equalized is not None
+    assert (equalized.n, equalized.n_excluded) == (8, 2)
+    assert shy.bounds is not None
+    assert shy.bounds.best - shy.bounds.worst == pytest.approx(1 - 0.8 * 0.6)
+
+
+def test_files_and_pages_hold_the_ranks_by_every_choice(choices: Board) -> None:
+    view, tables = make_view(choices, (), ()), by_choice(choices)
+    (section,) = (one for one in view.sections if one.table is tables[CHOICES[0]])
+    texts = generate(view, {})
+    stored = pq.read_table(io.BytesIO(parquet_files(view)[section.files.parquet]))
+    assert stored.column_names == texts[section.files.csv].splitlines()[0].split(",")
+    for name, table in tables.items():
+        ending = "" if name == CHOICES[0] else f"_by_{name}"
+        for line in stored.to_pylist():
+            row = rows_of(table)[line["model"]]
+            assert line["ranked_by"] == CHOICES[0]
+            for how, rank in (("", row.rank), ("_of_answers", row.rank_of_answers)):
+                ends = [line[f"rank_{end}{how}{ending}"] for end in ("best", "worst")]
+                assert ends == ([None, None] if rank is None else [rank.best, rank.worst])
+            assert line[f"unranked_reason{ending}"] == row.unranked
+            assert line[f"ranked_by_worst{ending}"] == (None if row.bounds is None else row.bounds.worst)
+    page = texts["benchmarks/synthbias.md"]
+    assert page.count("data-bb-rank-by") == 1
+    parts = re.findall('data-bb-by="([a-z_]+)"( hidden)?', page)
+    # Shown is the headline, of each the sentences, the caption and the rank of each of five rows.
+    assert {name: [bool(hidden) for part, hidden in parts if part == name] for name in CHOICES} == {
+        name: [name != CHOICES[0]] * 7 for name in CHOICES
+    }

@@ -32,8 +32,14 @@ from schemas.outputs.documents import Verdicts
 from schemas.printed import as_json
 from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
+def run_of(world: World, model: str, task: str) -> Path:
+    (run,) = (run for run in find_runs(world.runs) if run.parts[-2:] == (model, task))
+    return run
+
+
 def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World, tmp_path: Path) -> None:
     def ranks(folder: Path, origin: Origin = "accepted") -> dict[str, Any]:
         tables = assemble(list(world.entries(folder, origin).values())).indices.tables
@@ -60,7 +66,6 @@ def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World
     assert ranks(world.results) == expected
 
 
-@pytest.mark.slow
 def test_a_result_that_changed_since_it_was_compared_counts_as_not_compared(world: World, tmp_path: Path) -> None:
     report = tmp_path / "verdicts.json"
     report.write_text(as_json(Verdicts(verdicts=tuple(compared(world.verdicts(), world.complete())))))
@@ -73,14 +78,12 @@ def test_a_result_that_changed_since_it_was_compared_counts_as_not_compared(worl
     assert not world.entries(world.results)["acme/fair", "recognition"].has_compared_texts
 
 
-@pytest.mark.slow
 def test_a_consistent_lie_has_no_rank_and_is_found_by_the_texts(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
     change_sums(folder, better)
     rewritten(folder, lambda result: replace(result, metrics=result.metrics[:1]))
     entry = world.entries(world.results)["acme/fair", "recognition"]
-    metrics = [entry.metrics[key] for key in entry.metrics]
-    rewritten(folder, lambda result: replace(result, metrics=tuple(metrics)))
+    rewritten(folder, lambda result: replace(result, metrics=tuple(entry.metrics.values())))
     (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
     assert verdict.state == "accepted with warnings"
     (verdict,) = compared([verdict], world.complete())
@@ -88,34 +91,35 @@ def test_a_consistent_lie_has_no_rank_and_is_found_by_the_texts(world: World) ->
     assert "does not follow from the complete run" in str(verdict.reason)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("field", ["counts", "record", "sums"])
-def test_any_difference_from_the_complete_run_is_found(world: World, field: str) -> None:
+def change_record(folder: Path) -> None:
+    records = list(read_records(folder / "records.parquet"))
+    first, *others = records[0].exchanges
+    changed = replace(first, n_completion_tokens=(first.n_completion_tokens or 0) + 1)
+    write_records(folder / "records.parquet", [replace(records[0], exchanges=(changed, *others)), *records[1:]])
+
+
+def change_baselines(folder: Path) -> None:
+    change_sums(folder, lambda row: replace(row, n_excluded=row.n_excluded + 1) if row.baseline else row)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [(change_record, "row 1 of the records differs"), (change_baselines, "sums of answer_accuracy differ")],
+)
+def test_any_difference_from_the_complete_run_is_found(world: World, change: Callable[[Path], None], told: str) -> None:
     folder = world.result("acme/strong", "word_problem")
-    if field == "counts":
-        run = next(run for run in find_runs(world.runs) if read_result(run).signature.task == "assignment")
-        assert "holds no complete run" in str(CompleteRuns(run, world.book, Memory(None)).problem(folder))
-        return
-    if field == "record":
-        records = list(read_records(folder / "records.parquet"))
-        first = records[0].exchanges[0]
-        changed = replace(first, n_completion_tokens=(first.n_completion_tokens or 0) + 1)
-        records[0] = replace(records[0], exchanges=(changed, *records[0].exchanges[1:]))
-        write_records(folder / "records.parquet", records)
-        rewritten(folder, lambda result: result)
-        told = "row 1 of the records differs"
-    else:
-        change_sums(folder, lambda row: replace(row, n_excluded=row.n_excluded + 1) if row.baseline else row)
-        rewritten(folder, lambda result: result)
-        told = "sums of answer_accuracy differ"
-    assert world.complete().problem(world.result("acme/strong", "recognition")) is None
-    assert told in str(world.complete().problem(folder))
+    change(folder)
+    rewritten(folder, lambda result: result)
+    complete = world.complete()
+    assert complete.problem(world.result("acme/strong", "recognition")) is None
+    assert told in str(complete.problem(folder))
+    other = CompleteRuns(run_of(world, "acme__fair", "assignment"), world.book, Memory(None))
+    assert "holds no complete run" in str(other.problem(folder))
 
 
-@pytest.mark.slow
 def test_a_result_from_before_a_metric_has_it_from_other_sums_and_agrees_with_its_run(world: World) -> None:
     folder = world.result("acme/fair", "word_problem")
-    run = next(run for run in find_runs(world.runs) if run.parts[-2:] == ("acme__fair", "word_problem"))
+    run = run_of(world, "acme__fair", "word_problem")
     added = {metric.name: metric for metric in read_result(run).metrics if metric.name.startswith("solved_")}
     assert len(added) == 4
 
@@ -137,24 +141,23 @@ def test_a_result_from_before_a_metric_has_it_from_other_sums_and_agrees_with_it
     assert world.complete().problem(folder) is None
 
 
-@pytest.mark.slow
+def other_records(result: Result) -> Result:
+    assert result.withheld is not None
+    records = replace(result.withheld.records, sha256="0" * 64)
+    return replace(result, withheld=replace(result.withheld, records=records))
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         (lambda result: replace(result, withheld=replace(result.withheld, scores=None)), "withheld.scores is another"),
-        (
-            lambda result: replace(
-                result,
-                withheld=replace(result.withheld, records=replace(result.withheld.records, sha256="0" * 64)),
-            ),
-            "withheld.records is another",
-        ),
+        (other_records, "withheld.records is another"),
         (lambda result: replace(result, command="biasboard run"), "command differs"),
         (lambda result: replace(result, environment=replace(result.environment, settings={})), "environment differs"),
     ],
 )
 def test_what_no_number_depends_on_is_compared_too(world: World, change: Callable[[Any], Result], told: str) -> None:
-    run = next(run for run in find_runs(world.runs) if run.parts[-2:] == ("acme__fair", "continuation"))
+    run = run_of(world, "acme__fair", "continuation")
     result = replace(read_result(run), environment=replace(read_result(run).environment, settings={"rows": "3"}))
     strict_json.write(run / "result.json", contract.dump(result))
     folder = world.result("acme/fair", "continuation")
@@ -162,7 +165,6 @@ def test_what_no_number_depends_on_is_compared_too(world: World, change: Callabl
     assert told in str(world.complete().problem(folder))
 
 
-@pytest.mark.slow
 def test_bad_runs_beside_the_complete_one_harm_nothing(world: World, tmp_path: Path) -> None:
     texts = Path(shutil.copytree(world.runs, tmp_path / "texts"))
     for name, content in (("a", b"{"), ("b", b"\xff\xfe"), ("c", b"[" * 100_000)):
@@ -181,7 +183,6 @@ def test_bad_runs_beside_the_complete_one_harm_nothing(world: World, tmp_path: P
     assert "holds no complete run of this model" in str(second)
 
 
-@pytest.mark.slow
 def test_a_report_that_nobody_can_read_enters_nothing(world: World, tmp_path: Path) -> None:
     folder = world.result("acme/fair", "recognition")
     place, report = folder.relative_to(world.results).as_posix(), tmp_path / "report.json"

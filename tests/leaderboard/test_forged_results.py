@@ -1,39 +1,61 @@
-"""What a stranger cannot make the board say."""
+"""What a stranger cannot make the board say: forged results, models, records and files, and what is said instead."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from evaluators.backend import GenerateRequest, model_identity
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
+from evaluators.backend import GenerateRequest
 from evaluators.task import load_task, prompt_of
+from leaderboard.verify.entries import Root
+from leaderboard.verify.loading import load
+from schemas.documents.base import from_values
 from schemas.documents.record import Exchange, Record, choice_sha256, exchange_sha256
 from schemas.documents.result import Result
 from schemas.files.record_files import read_records
 from schemas.folders.run_folder import read_result
+from tests.evaluators.logging_backend import identity_of
 from tests.leaderboard.forging import (
+    AT_ENDPOINT,
     Change,
+    Forged,
     Places,
+    asking,
     board,
     constant,
+    entries,
+    exchanges_with,
     forge,
+    identified,
+    judged,
     on_each,
+    on_each_exchange,
+    reason,
     rows,
-    signed,
+    told,
     verdict,
     with_exchange,
 )
 
+NAME = "evil/forger"
 LIMITED = "a limited run, of 100 of 200 items: ask all, without --quick, --limit, --split and --part"
+NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
+NO_FILES = "the identity names no files: its model is neither NAME@REVISION nor the sha256 of a folder"
+OWN = identity_of(NAME)
+SERVED = {"backend": "openai", "endpoint": "x", "id": NAME, "api": "chat"}
 
 
 def easier(record: Record) -> Record:
@@ -42,28 +64,6 @@ def easier(record: Record) -> Record:
         return replace(exchange, prompt=text, request_sha256=choice_sha256(text, exchange.options))
 
     return with_exchange(record, change)
-
-
-def without_prompt(record: Record) -> Record:
-    return with_exchange(record, lambda one: replace(one, prompt=None, request_sha256="0" * 64))
-
-
-def hidden_prompt(record: Record) -> Record:
-    return with_exchange(record, lambda one: replace(one, prompt=None, request_sha256=exchange_sha256(one)))
-
-
-def swapped_hashes(records: list[Record]) -> list[Record]:
-    """The records without their prompts, the first two with each other's hashes."""
-    first, second, *others = map(hidden_prompt, records)
-    return [
-        with_exchange(first, lambda one: replace(one, request_sha256=second.exchanges[0].request_sha256)),
-        with_exchange(second, lambda one: replace(one, request_sha256=first.exchanges[0].request_sha256)),
-        *others,
-    ]
-
-
-def with_request_hash(record: Record) -> Record:
-    return with_exchange(record, lambda one: replace(one, request_sha256=exchange_sha256(one)))
 
 
 def easier_to_reason_about(record: Record) -> Record:
@@ -80,66 +80,168 @@ def easier_to_reason_about(record: Record) -> Record:
     return with_exchange(record, change)
 
 
+def hidden_prompt(one: Exchange) -> Exchange:
+    return replace(one, prompt=None, request_sha256=exchange_sha256(one))
+
+
+def swapped_hashes(records: list[Record]) -> list[Record]:
+    """The records without their prompts, the first two with each other's hashes."""
+    first, second, *others = on_each_exchange(hidden_prompt)(records)
+    of_first, of_second = (one.exchanges[0].request_sha256 for one in (first, second))
+    return [
+        *exchanges_with(request_sha256=of_second)([first]),
+        *exchanges_with(request_sha256=of_first)([second]),
+        *others,
+    ]
+
+
 def swapped_target(record: Record) -> Record:
-    groups = record.groups | {
-        "occupation": record.groups["other_occupation"],
-        "other_occupation": record.groups["occupation"],
-    }
-    return replace(record, target=groups["occupation"], reference=groups["occupation"], groups=groups)
+    other = record.groups["other_occupation"]
+    groups = record.groups | {"occupation": other, "other_occupation": record.groups["occupation"]}
+    return replace(record, target=other, reference=other, groups=groups)
 
 
-def swapped_outcomes(record: Record) -> Record:
-    return with_exchange(record, lambda one: replace(one, outcomes=one.outcomes[::-1]))
+def turned(one: Exchange) -> Exchange:
+    return replace(one, outcomes=one.outcomes[::-1])
 
 
 def other_group(records: list[Record]) -> list[Record]:
-    first = replace(records[0], groups=records[0].groups | {"stereotype": "neither"})
-    return [first, *records[1:]]
-
-
-def turned(records: list[Record]) -> list[Record]:
-    return records[::-1]
+    return [replace(records[0], groups=records[0].groups | {"stereotype": "neither"}), *records[1:]]
 
 
 def repeated(records: list[Record]) -> list[Record]:
     return [*records[:-2], *[replace(one, item_id=f"again-{one.item_id}") for one in records[:2]]]
 
 
-NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
+def says(what: str, theirs: str, ours: str) -> str:
+    return f"the identity says {what} '{theirs}', the model '{ours}'"
+
+
+def not_at(endpoint: str, backend: str) -> str:
+    return f"endpoint '{endpoint}' is not that of backend {backend}"
+
+
+def lacks(parts: str) -> str:
+    return f"the identity lacks {parts}, which backend transformers states"
+
+
+LACKS_ALL = lacks("backend, chat_template, device, model, precision, scoring, tokenizer")
+FOLDER, COMMIT = f"sha256:{'0' * 64}", "a" * 40
+REPLAYED = {"backend": "replay", "id": NAME, "answers": "0" * 64}
+CLIP = {"backend": "clip", "model": f"{NAME}@1", "precision": None, "device": None, "processor": None}
+CLEVER = {"id": "baseline/clever", "endpoint": "baseline", "backend": "baseline"}
+NO_DEVICE = {name: part for name, part in OWN.items() if name != "device"}
+REJECTED: dict[str, tuple[Forged, str]] = {
+    # Whose answers they are.
+    "another model's files": (identified(identity_of("acme/honest")), says("id", "acme/honest", NAME)),
+    "another revision than the files": (told(revision="2"), says("revision", "1", "2")),
+    "another revision than a folder": (identified(OWN | {"model": FOLDER}), says("revision", FOLDER, "1")),
+    "an adapter as its base": (identified(OWN | {"adapter": "evil/adapter@7"}), says("revision", "7", "1")),
+    "the commit of a harness's log": (
+        identified({"backend": "import", "commit": COMMIT}, backend="import", endpoint="replay"),
+        says("commit", COMMIT, "1"),
+    ),
+    "another backend": (identified(OWN | {"backend": "vllm"}), says("backend", "vllm", "transformers")),
+    "no parts of the identity": (told(identity=None), "says only the hash of its model's identity, not its parts"),
+    "a hash of other parts": (told(identity={"backend": "transformers"}), "is not the hash of the identity"),
+    "a stranger's baseline": (
+        identified({"backend": "baseline", "kind": "x", "version": "1"}, **CLEVER),
+        "is of a baseline, and the",
+    ),
+    "a name like a baseline's": (identified(identity_of("Baseline/x"), id="Baseline/x"), "'baseline/' is reserved"),
+    "an identity without parts": (identified({}, id="openai/gpt-9"), LACKS_ALL),
+    "an identity of unknown parts": (identified({"weights": "openai/gpt-9@1"}, id="openai/gpt-9"), LACKS_ALL),
+    "an identity without its device": (identified(NO_DEVICE), lacks("device")),
+    "an import of another backend": (
+        identified({"backend": "transformers", "model": f"{NAME}@1", "commit": "1"}),
+        lacks("chat_template, device, precision, scoring, tokenizer"),
+    ),
+    "a model of images alone": (identified(CLIP, backend="clip"), "backend clip cannot ask prompt 'intrinsic-v1'"),
+    "no files": (identified(OWN | {"model": None}), NO_FILES),
+    "a hash of no form": (identified(OWN | {"model": "1"}), NO_FILES),
+    "a local model at an endpoint": (told(endpoint="api"), not_at("api", "transformers")),
+    "an endpoint's model here": (identified(OWN | {"backend": "openai"}, backend="openai"), not_at("local", "openai")),
+    "an import as local": (
+        identified({"backend": "import", "model": NAME}, backend="import"),
+        not_at("local", "import"),
+    ),
+    "a replay as local": (identified(REPLAYED, backend="replay"), not_at("local", "replay")),
+    "an endpoint's other name": (identified(SERVED | {"id": "mini"}, **AT_ENDPOINT), says("id", "mini", NAME)),
+    "an endpoint's lack of a name": (identified(SERVED | {"id": None}, **AT_ENDPOINT), says("id", "", NAME)),
+    "an endpoint's other name, with files": (
+        identified(SERVED | {"id": "mini", "model": f"{NAME}@1"}, **AT_ENDPOINT),
+        says("id", "mini", NAME),
+    ),
+    "an endpoint's revision": (identified(SERVED | {"revision": "2"}, **AT_ENDPOINT), says("revision", "2", "1")),
+    "an unknown precision": (identified(OWN | {"precision": "f9"}, precision="f9"), "precision f9 is none of float32"),
+    # What was asked.
+    "other items": (
+        asking(items_sha256="1" * 64),
+        "200 items of made@1.0.0 type2 under prompt intrinsic-v1, which has",
+    ),
+    "more items": (asking(n_items=202, items_sha256="1" * 64), "counts.items 200, signature.n_items 202"),
+    "another split": (
+        asking(splits=("test", "x"), items_sha256="1" * 64),
+        "items of split x, which are not asked under",
+    ),
+    "another benchmark": (asking(benchmark="gifi"), "benchmark is gifi, not synthbias"),
+    "a long name of a dataset": (asking(dataset="x" * 5_000), "signature.dataset: 'xxx"),
+    "an easier question": ({"change": on_each(easier)}, NOT_THE_ITEM),
+    "no prompt": ({"change": exchanges_with(prompt=None, request_sha256="0" * 64)}, NOT_THE_ITEM),
+    "hashes of others": ({"change": swapped_hashes}, NOT_THE_ITEM),
+    "another target": ({"change": on_each(swapped_target)}, NOT_THE_ITEM),
+    "turned outcomes": ({"change": on_each_exchange(turned)}, NOT_THE_ITEM),
+    "clusters": ({"change": on_each(lambda one: replace(one, cluster=f"c-{one.item_id}"))}, NOT_THE_ITEM),
+    "another group": ({"change": other_group}, NOT_THE_ITEM),
+    "another order": ({"change": lambda records: records[::-1]}, "stands in another order than in the dataset"),
+    "repeated items": ({"change": repeated}, NOT_THE_ITEM),
+    # What was answered.
+    "probabilities": ({"change": exchanges_with(option_logprobs=(-0.1, -0.1))}, "have probabilities that sum to 1.81"),
+    "bytes": ({"change": exchanges_with(option_byte_counts=(1, 900))}, "option_byte_counts are [1, 900]"),
+    "no tokens": ({"change": exchanges_with(option_token_counts=(0, 0))}, "option_token_counts are [0, 0], its"),
+    "many tokens": (
+        {"change": exchanges_with(option_token_counts=(10**9,) * 2)},
+        "option_token_counts are [1000000000,",
+    ),
+    "truncated": ({"change": on_each(lambda one: replace(one, truncated=True))}, "truncated is True, its answers say"),
+}
+
+
+@pytest.fixture(scope="module")
+def forgeries(places: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all forgeries lie side by side."""
+    results = tmp_path_factory.mktemp("forged")
+    for number, (forged, _) in enumerate(REJECTED.values()):
+        forge(places, results / f"{number:03}", **forged)
+    return results
+
+
+@pytest.fixture(scope="module")
+def reasons(places: Places, forgeries: Path) -> dict[str, str | None]:
+    return dict(zip(REJECTED, [one.reason for one in judged([forgeries], places)], strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (on_each(easier), NOT_THE_ITEM),
-        (on_each(without_prompt), NOT_THE_ITEM),
-        (swapped_hashes, NOT_THE_ITEM),
-        (on_each(swapped_target), NOT_THE_ITEM),
-        (on_each(swapped_outcomes), NOT_THE_ITEM),
-        (on_each(lambda record: replace(record, cluster=f"c-{record.item_id}")), NOT_THE_ITEM),
-        (other_group, NOT_THE_ITEM),
-        (turned, "stands in another order than in the dataset"),
-        (repeated, NOT_THE_ITEM),
-    ],
-    ids=["easier", "no-prompt", "hashes", "target", "outcomes", "cluster", "group", "order", "repeated"],
-)
-def test_records_that_are_not_about_the_items_are_rejected(
-    places: Places, tmp_path: Path, change: Change, said: str
-) -> None:
-    found = verdict(forge(places, tmp_path / "results" / "aaa", change), places)
-    assert found.state == "rejected"
-    assert said in (found.reason or "")
-    shutil.copytree(places.honest, tmp_path / "results" / "honest")
-    (table,) = board(tmp_path / "results", places).tables
-    assert [(name, row.rank is not None) for name, row in rows(table).items()] == [("acme/honest", True)]
+def test_no_forgery_is_in_a_table(places: Places, forgeries: Path) -> None:
+    assert board(forgeries, places).tables == ()
 
 
-def on_choices(change: Callable[[Exchange], Exchange]) -> Change:
-    return on_each(lambda record: with_exchange(record, lambda one: change(one) if one.kind == "choice" else one))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REJECTED)
+def test_a_forgery_is_rejected(reasons: dict[str, str | None], name: str) -> None:
+    assert REJECTED[name][1] in (reasons[name] or "")
 
 
 NOT_AFTER_THE_TEXT = "its options are not scored after the texts that the model wrote"
+
+
+def on_choices(change: Callable[[Exchange], Exchange]) -> Change:
+    return on_each_exchange(lambda one: change(one) if one.kind == "choice" else one)
+
+
+def kept(*places: int) -> Change:
+    """Records with some of their exchanges: two texts, and what follows each."""
+    return on_each(lambda record: replace(record, exchanges=tuple(record.exchanges[place] for place in places)))
 
 
 @pytest.mark.slow
@@ -149,15 +251,12 @@ NOT_AFTER_THE_TEXT = "its options are not scored after the texts that the model 
         (list, None),
         # Another text than the model's own leads to the right letter.
         (on_choices(lambda one: replace(one, prompt=f"{one.prompt} Surely")), NOT_AFTER_THE_TEXT),
-        (on_choices(lambda one: replace(one, prompt=None, request_sha256=exchange_sha256(one))), NOT_AFTER_THE_TEXT),
-        (on_choices(lambda one: replace(one, outcomes=one.outcomes[::-1])), NOT_AFTER_THE_TEXT),
-        (on_each(lambda record: replace(record, exchanges=record.exchanges[:3])), NOT_AFTER_THE_TEXT),
-        (on_each(lambda record: replace(record, exchanges=record.exchanges[:2])), NOT_AFTER_THE_TEXT),
-        (on_each(lambda record: replace(record, exchanges=record.exchanges[2:])), NOT_AFTER_THE_TEXT),
-        (
-            on_each(lambda record: replace(record, exchanges=(*record.exchanges, record.exchanges[-1]))),
-            NOT_AFTER_THE_TEXT,
-        ),
+        (on_choices(hidden_prompt), NOT_AFTER_THE_TEXT),
+        (on_choices(turned), NOT_AFTER_THE_TEXT),
+        (kept(0, 1, 2), NOT_AFTER_THE_TEXT),
+        (kept(0, 1), NOT_AFTER_THE_TEXT),
+        (kept(2, 3), NOT_AFTER_THE_TEXT),
+        (kept(0, 1, 2, 3, 3), NOT_AFTER_THE_TEXT),
         (on_each(easier_to_reason_about), NOT_THE_ITEM),
     ],
     ids=["honest", "other-text", "hidden", "turned", "half", "unscored", "no-text", "twice", "easier"],
@@ -165,23 +264,81 @@ NOT_AFTER_THE_TEXT = "its options are not scored after the texts that the model 
 def test_what_is_scored_after_a_text_follows_from_it(
     reasoned: Places, tmp_path: Path, change: Change, said: str | None
 ) -> None:
+    assert {len(record.exchanges) for record in read_records(reasoned.honest / "records.parquet")} == {4}
     found = verdict(forge(reasoned, tmp_path / "results" / "aaa", change), reasoned)
     if said is None:
         assert (found.state, found.reason) == (verdict(reasoned.honest, reasoned).state, None)
-        assert found.state != "rejected"
     else:
-        assert found.state == "rejected"
         assert said in (found.reason or "")
 
 
-@pytest.mark.parametrize("change", [with_request_hash, hidden_prompt])
+@pytest.mark.parametrize("text", ["x", ""])
+def test_a_text_beside_probabilities_hides_no_copy(places: Places, tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match="kind 'choice' has no text"):
+        forge(places, tmp_path / "a", exchanges_with(text=text))
+
+
+@pytest.mark.parametrize(
+    "change", [lambda one: replace(one, request_sha256=exchange_sha256(one)), hidden_prompt], ids=["beside", "instead"]
+)
 def test_a_choice_may_say_its_hash_beside_its_prompt_as_in_older_files_or_in_its_place(
-    places: Places, tmp_path: Path, change: Callable[[Record], Record]
+    places: Places, tmp_path: Path, change: Callable[[Exchange], Exchange]
 ) -> None:
     (record,) = read_records(places.honest / "records.parquet")[:1]
     assert {exchange.request_sha256 for exchange in record.exchanges} == {None}
-    found = verdict(forge(places, tmp_path / "results" / "aaa", on_each(change)), places)
+    found = verdict(forge(places, tmp_path / "results" / "aaa", on_each_exchange(change)), places)
     assert (found.state, found.reason) == (verdict(places.honest, places).state, None)
+
+
+def in_no_time(result: Result) -> Result:
+    """A result of answers that cost nothing, as an import has it."""
+    usage = replace(result.usage, n_attempts=0, n_prompt_tokens=None, n_completion_tokens=None, seconds=None)
+    return replace(result, usage=usage)
+
+
+CLAIMED: dict[str, tuple[Forged, str]] = {
+    "own backend": (
+        identified({"backend": "own", "model": f"{NAME}@1"}, backend="own"),
+        "no backend own is known here, so nothing says which model answered; if a plug-in defines it",
+    ),
+    "renamed import": (
+        identified({}, backend="imported", id="openai/gpt-9"),
+        "no backend imported is known here",
+    ),
+    "own endpoint": (told(identity=None, backend="own", endpoint="api"), "no backend own is known"),
+    "own replay": (
+        identified(OWN | {"backend": "own"}, endpoint="replay", backend="own"),
+        "the answers come from a file",
+    ),
+    "replay": (
+        identified({"backend": "replay", "id": NAME, "answers": "0" * 64}, backend="replay", endpoint="replay"),
+        "its numbers rest on claims: the answers come from a file",
+    ),
+    "import in all but usage": ({"of_result": in_no_time}, "the answers come from a file"),
+}
+
+
+@pytest.mark.parametrize(("forged", "said"), CLAIMED.values(), ids=CLAIMED)
+def test_a_result_whose_model_nobody_here_can_identify_is_a_claim(
+    places: Places, tmp_path: Path, forged: Forged, said: str
+) -> None:
+    found = verdict(forge(places, tmp_path / "results" / "aaa", **forged), places)
+    assert (found.state, found.provenance) == ("accepted with warnings", "reported")
+    assert said in " ".join(found.warnings)
+    (table,) = board(tmp_path / "results", places).tables
+    assert table.ranked == ()
+    assert ("replay" in said) <= (table.rows[0].unranked or "").startswith("replayed: ")
+
+
+def test_the_hash_of_an_endpoint_is_a_claim_that_readers_are_warned_of(places: Places, tmp_path: Path) -> None:
+    found = verdict(forge(places, tmp_path / "a", **told(identity=None, **AT_ENDPOINT)), places)
+    assert found.state == "accepted with warnings"
+    assert "the identity of its model is a claim" in " ".join(found.warnings)
+
+
+def test_own_runs_may_have_any_name(places: Places, tmp_path: Path) -> None:
+    forge(places, tmp_path / "runs" / "a", **REJECTED["another model's files"][0])
+    assert len(entries(tmp_path / "runs", places, "local")) == 1
 
 
 @pytest.mark.slow
@@ -194,53 +351,23 @@ def test_a_sound_result_is_accepted_untouched(places: Places) -> None:
 
 
 @pytest.mark.slow
-def test_fewer_items_are_a_slice_without_a_rank(places: Places, tmp_path: Path) -> None:
-    folder = forge(
-        places,
-        tmp_path / "results" / "aaa",
-        lambda records: records[:100],
-        of_result=lambda result: signed(result, n_items=100, items_sha256="1" * 64),
-    )
+def test_fewer_items_are_a_slice_without_a_rank_and_share_no_table_with_others(places: Places, tmp_path: Path) -> None:
+    sliced = asking(n_items=100, items_sha256="1" * 64)
+    folder = forge(places, tmp_path / "results" / "a", lambda records: records[:100], **sliced)
     assert LIMITED in verdict(folder, places).warnings
-    (table,) = board(tmp_path / "results", places).tables
-    assert not table.is_whole
-    assert table.rows[0].unranked == LIMITED
-
-
-@pytest.mark.slow
-def test_slices_of_other_items_share_no_table(places: Places, tmp_path: Path) -> None:
-    def sliced(result: Result) -> Result:
-        return signed(result, n_items=100, items_sha256="1" * 64)
-
-    forge(places, tmp_path / "results" / "a", lambda records: records[:100], of_result=sliced)
-    forge(places, tmp_path / "results" / "b", lambda records: records[100:], model="evil/b", of_result=sliced)
+    forge(places, tmp_path / "results" / "b", lambda records: records[100:], model="evil/b", **sliced)
     found = board(tmp_path / "results", places)
-    assert [len(table.rows) for table in found.tables] == [1]
+    (table,) = found.tables
+    assert not table.is_whole
+    assert [row.unranked for row in table.rows] == [LIMITED]
     assert [entry.place for entry in found.apart] == ["b"]
     assert "its items are not those of a, though the signature is the same" in (found.apart[0].match.reason or "")
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"items_sha256": "1" * 64}, "200 items of made@1.0.0 type2 under prompt intrinsic-v1, which has 200 others"),
-        ({"n_items": 202, "items_sha256": "1" * 64}, "counts.items 200, signature.n_items 202"),
-        ({"splits": ("test", "more"), "items_sha256": "1" * 64}, "items of split more, which are not asked under"),
-        ({"benchmark": "gifi"}, "benchmark is gifi, not synthbias"),
-        ({"dataset": "x" * 5_000}, "signature.dataset: 'xxx"),
-    ],
-)
-def test_a_signature_that_is_not_the_datasets_is_rejected(
-    places: Places, tmp_path: Path, fields: dict[str, Any], said: str
-) -> None:
-    folder = forge(places, tmp_path / "aaa", of_result=lambda result: signed(result, **fields))
-    assert said in (verdict(folder, places).reason or "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fields", [{"dataset_version": "99.0.0"}, {"dataset": "official"}, {"benchmark": "official"}])
 def test_what_nobody_published_stands_apart(places: Places, tmp_path: Path, fields: dict[str, Any]) -> None:
-    folder = forge(places, tmp_path / "results" / "aaa", of_result=lambda result: signed(result, **fields))
+    folder = forge(places, tmp_path / "results" / "aaa", **asking(**fields))
     assert verdict(folder, places).state == "accepted with warnings"
     found = board(tmp_path / "results", places)
     assert found.tables == ()
@@ -258,101 +385,47 @@ def test_what_a_result_leaves_out_is_computed(places: Places, tmp_path: Path) ->
     warnings = " ".join(verdict(folder, places).warnings)
     assert "metrics that it leaves out were computed from its records: accuracy" in warnings
     assert "metrics of other versions were computed again: ucerf 9.0" in warnings
-    (table,) = board(tmp_path / "results", places).tables
-    entry = table.rows[0].entry
+    (entry,) = entries(tmp_path / "results", places)
     true = {metric.name: metric for metric in read_result(places.honest).metrics if not metric.group}
-    assert entry.metric("accuracy") == true["accuracy"]
-    assert entry.metric("ucerf") == true["ucerf"]
+    assert [entry.metric(name) for name in ("accuracy", "ucerf")] == [true["accuracy"], true["ucerf"]]
 
 
-def test_impossible_probabilities_are_rejected(places: Places, tmp_path: Path) -> None:
-    def doubled(record: Record) -> Record:
-        return with_exchange(record, lambda one: replace(one, option_logprobs=tuple(-0.1 for _ in one.options)))
+def always_wrong(record: Record) -> Record:
+    def wrong(one: Exchange) -> Exchange:
+        logprobs = tuple(-math.inf if name == record.target else 0.0 for name in one.outcomes)
+        return replace(one, option_logprobs=logprobs)
 
-    found = verdict(forge(places, tmp_path / "aaa", on_each(doubled)), places)
-    assert "have probabilities that sum to 1.81, and they exclude each other" in (found.reason or "")
-
-
-@pytest.mark.slow
-def test_byte_counts_follow_from_the_options(places: Places, tmp_path: Path) -> None:
-    def counted(record: Record) -> Record:
-        return with_exchange(record, lambda one: replace(one, option_byte_counts=(1, 900)))
-
-    found = verdict(forge(places, tmp_path / "a", on_each(counted)), places)
-    assert "option_byte_counts are [1, 900]" in (found.reason or "")
+    return with_exchange(record, wrong)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_tokens", [0, 10**9])
-def test_token_counts_are_possible(places: Places, tmp_path: Path, n_tokens: int) -> None:
-    def counted(record: Record) -> Record:
-        return with_exchange(record, lambda one: replace(one, option_token_counts=(n_tokens,) * len(one.options)))
-
-    found = verdict(forge(places, tmp_path / "a", on_each(counted)), places)
-    assert f"option_token_counts are [{n_tokens}, {n_tokens}], its options have [" in (found.reason or "")
-
-
-@pytest.mark.parametrize("text", ["x", ""])
-def test_a_text_beside_probabilities_hides_no_copy(places: Places, tmp_path: Path, text: str) -> None:
-    def beside(record: Record) -> Record:
-        return with_exchange(record, lambda one: replace(one, text=text))
-
-    with pytest.raises(DataError, match="kind 'choice' has no text"):
-        verdict(forge(places, tmp_path / "a", on_each(beside)), places)
-
-
-def test_truncation_follows_from_the_answers(places: Places, tmp_path: Path) -> None:
-    found = verdict(forge(places, tmp_path / "a", on_each(lambda one: replace(one, truncated=True))), places)
-    assert "truncated is True, its answers say otherwise" in (found.reason or "")
-
-
-def always_wrong(records: list[Record]) -> list[Record]:
-    def wrong(record: Record) -> Record:
-        return with_exchange(
-            record,
-            lambda one: replace(
-                one, option_logprobs=tuple(-math.inf if name == record.target else 0.0 for name in one.outcomes)
-            ),
-        )
-
-    return [wrong(record) for record in records]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", [constant(0.5), constant(1.0), always_wrong], ids=["constant", "first", "wrong"])
+@pytest.mark.parametrize(
+    "change", [constant(0.5), constant(1.0), on_each(always_wrong)], ids=["constant", "first", "wrong"]
+)
 def test_trivial_predictors_have_no_rank(places: Places, tmp_path: Path, change: Change) -> None:
     forge(places, tmp_path / "results" / "aaa", change)
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     (table,) = board(tmp_path / "results", places).tables
     found = rows(table)
     assert found["acme/honest"].rank is not None
-    assert found["evil/forger"].rank is None
-    assert found["evil/forger"].is_below
+    assert (found[NAME].rank, found[NAME].is_below) == (None, True)
 
 
 @pytest.mark.slow
 def test_nobody_rises_by_refusing_what_is_hard(places: Places, tmp_path: Path) -> None:
-    honest = list(read_records(places.honest / "records.parquet"))
-    losses: dict[str, float] = {}
-    for record in honest:
+    losses: dict[str | None, float] = {}
+    for record in read_records(places.honest / "records.parquet"):
         assert record.reading is not None
         chance = dict(zip(record.reading.outcomes, record.reading.probabilities, strict=True))[record.target or ""]
-        losses[record.pair_id or ""] = max(losses.get(record.pair_id or "", 0.0), 1 - chance)
+        losses[record.pair_id] = max(losses.get(record.pair_id, 0.0), 1 - chance)
     hardest = sorted(losses, key=losses.__getitem__)[-4:]
-
-    def refused(record: Record) -> Record:
-        if record.pair_id not in hardest:
-            return record
-        empty: dict[str, Any] = dict.fromkeys(
-            ("option_logprobs", "option_end_logprobs", "option_token_counts", "option_is_bound"), ()
-        )
-        return with_exchange(record, lambda one: replace(one, status="refused", error="declined", **empty))
-
-    forge(places, tmp_path / "results" / "aaa", on_each(refused))
+    empty = dict.fromkeys(("option_logprobs", "option_end_logprobs", "option_token_counts", "option_is_bound"), ())
+    refuse = exchanges_with(status="refused", error="declined", **empty)
+    refused = on_each(lambda record: refuse([record])[0] if record.pair_id in hardest else record)
+    forge(places, tmp_path / "results" / "aaa", refused)
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     (table,) = board(tmp_path / "results", places).tables
-    found = rows(table)
-    ours, theirs = found["acme/honest"], found["evil/forger"]
+    ours, theirs = rows(table)["acme/honest"], rows(table)[NAME]
     assert ours.entry.primary is not None
     assert theirs.entry.primary is not None
     assert (theirs.entry.primary.value or 0) > (ours.entry.primary.value or 0)
@@ -360,68 +433,152 @@ def test_nobody_rises_by_refusing_what_is_hard(places: Places, tmp_path: Path) -
     assert theirs.entry.primary.n_excluded == 8
     assert theirs.bounds is not None
     assert theirs.bounds.worst < (ours.entry.primary.value or 0) < theirs.bounds.best
-    assert [row.entry.result.model.id for row in table.rows] == ["acme/honest", "evil/forger"]
+    assert [*rows(table)] == ["acme/honest", NAME]
     assert ours.bounds is None
 
 
+Edit: TypeAlias = Callable[[Path], object]
+"""A change of the files of a forged result."""
+
+
+def pipe(folder: Path) -> None:
+    (folder / "result.json").unlink()
+    os.mkfifo(folder / "result.json")
+
+
+def link_to(target: str, name: str) -> Edit:
+    def change(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(target)
+
+    return change
+
+
+def written(*where: str, **fields: Any) -> Edit:
+    """A change of fields of an object in the ``result.json``."""
+
+    def change(folder: Path) -> None:
+        value = told = json.loads((folder / "result.json").read_text())
+        for name in where:
+            value = value[name]
+        value |= {name: of(value) if callable(of) else of for name, of in fields.items()}
+        (folder / "result.json").write_text(json.dumps(told))
+
+    return change
+
+
+def table_bomb(n_rows: int, **texts: str) -> Edit:
+    """Equal rows that take a few bytes in the file."""
+
+    def change(folder: Path) -> None:
+        path = folder / "records.parquet"
+        first = honest = pq.read_table(path).slice(0, 1)
+        for name, text in texts.items():
+            place, column = first.schema.get_field_index(name), pa.array([text])
+            if place < 0:
+                first = first.append_column(name, column)
+            else:
+                first = first.set_column(place, first.schema.field(place), column)
+        many = honest.take(pa.array([0] * (n_rows - 1)))
+        pq.write_table(pa.concat_tables([first, many], promote_options="default"), path, compression="zstd")
+        written("records", sha256=sha256_file(path), n_rows=n_rows)(folder)
+        written("signature", n_items=n_rows)(folder)
+        written("counts", items=n_rows, scored=n_rows)(folder)
+        told = from_values(json.loads((folder / "result.json").read_text()), Result)
+        written(signature_sha256=told.signature.sha256())(folder)
+
+    return change
+
+
+LEAVES, CLOSED = "is a link that leaves this folder", "cannot be opened"
+UNREADABLE: list[tuple[Edit, str]] = [
+    (pipe, "is not a regular file"),
+    (link_to("/dev/zero", "result.json"), LEAVES),
+    (link_to("/etc/hostname", "result.json"), LEAVES),
+    (link_to("nowhere", "result.json"), CLOSED),
+    (link_to("result.json", "result.json"), CLOSED),
+    (link_to("nowhere", "records.parquet"), CLOSED),
+    (link_to("records.parquet", "records.parquet"), CLOSED),
+    (link_to("/dev/zero", "records.parquet"), LEAVES),
+    (
+        lambda folder: os.truncate(folder / "result.json", 200 << 20),
+        "has 209,715,200 bytes, more than the 16,777,216 of any such file",
+    ),
+    (table_bomb(200_000), "names 200000 items of made@1.0.0"),
+    (table_bomb(200, extra="x" * 1000), "column extra is none of Record"),
+    (table_bomb(200, reason="x" * 100_000_000), "more than the 46,661,632 of any result of such a size"),
+    (written(metrics=lambda told: told["metrics"][:1] * 16_000), "stands twice"),
+    (lambda folder: (folder / "records.parquet").write_bytes(b"PAR1"), "not a readable parquet file"),
+    (written("environment", settings={"note": "x" * 10_000_000}), "environment.settings"),
+    # Names that cannot be told apart, or that write to a terminal.
+    (written("model", id="evil/\x1b[31mred"), r"\x1b[31mred"),
+    (written("model", id="acme/sm\u0430ll"), "must be NAME or ORG/NAME"),
+    (written("model", id="acme/small "), "must be NAME or ORG/NAME"),
+    (written("model", id="acme/\u202elmals"), r"\u202elmals"),
+    (written("model", id="acme/sm\u200ball"), r"\u200ball"),
+    (written("model", id="x" * 200_000), "model.id"),
+    (written("model", precision="float32\x1b[31m"), "model.precision"),
+    (written("model", precision="float32\u202e"), "model.precision"),
+    (written("model", revision="main\u200b"), r"revision 'main\u200b' is not of letters"),
+]
+
+
+@pytest.fixture(scope="module")
+def unreadable(places: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of changed results before an honest one."""
+    results = tmp_path_factory.mktemp("unreadable")
+    for number, (change, _) in enumerate(UNREADABLE):
+        change(forge(places, results / f"{number:03}"))
+    shutil.copytree(places.honest, results / "honest")
+    return results
+
+
+@pytest.fixture(scope="module")
+def why_unreadable(places: Places, unreadable: Path) -> list[str | None]:
+    return [one.reason for one in judged([unreadable], places)]
+
+
 @pytest.mark.slow
-def test_replayed_answers_are_a_claim_without_a_rank(places: Places, tmp_path: Path) -> None:
-    def replayed(result: Result) -> Result:
-        identity: dict[str, str | None] = {"backend": "replay", "id": result.model.id, "answers": "0" * 64}
-        model = replace(result.model, identity=identity, identity_sha256=model_identity(identity))
-        return replace(result, model=replace(model, backend="replay", endpoint="replay"))
-
-    folder = forge(places, tmp_path / "results" / "a", of_result=replayed)
-    found = verdict(folder, places)
-    assert found.provenance == "reported"
-    assert "its numbers rest on claims: the answers come from a file" in found.warnings
-    (table,) = board(tmp_path / "results", places).tables
-    assert (table.rows[0].unranked or "").startswith("replayed: ")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"id": "evil/\x1b[31mred"}, r"\x1b[31mred"),
-        ({"id": "acme/sm\u0430ll"}, "must be NAME or ORG/NAME"),
-        ({"id": "acme/small "}, "must be NAME or ORG/NAME"),
-        ({"id": "acme/\u202elmals"}, r"\u202elmals"),
-        ({"id": "acme/sm\u200ball"}, r"\u200ball"),
-        ({"id": "x" * 200_000}, "model.id"),
-        ({"precision": "float32\x1b[31m"}, "model.precision"),
-        ({"precision": "float32\u202e"}, "model.precision"),
-        ({"revision": "main\u200b"}, r"revision 'main\u200b' is not of letters"),
-        ({"identity": {"backend": "transformers"}}, "identity_sha256 is not the hash of the identity"),
-    ],
-)
-def test_names_that_cannot_be_told_apart_are_rejected(
-    places: Places, tmp_path: Path, fields: dict[str, Any], said: str
+def test_what_cannot_be_read_harms_no_others(
+    places: Places, unreadable: Path, why_unreadable: list[str | None]
 ) -> None:
-    folder = forge(places, tmp_path / "a")
-    told = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    told["model"] |= fields
-    (folder / "result.json").write_text(json.dumps(told))
-    reason = verdict(folder, places).reason or ""
-    assert said in reason
-    assert len(reason) < 1_000
-    assert reason.isprintable()
-
-
-def test_an_identity_that_contradicts_the_model_is_rejected(places: Places, tmp_path: Path) -> None:
-    def claims(result: Result) -> Result:
-        identity: dict[str, str | None] = {"backend": "vllm", "model": "acme/honest@1"}
-        told = replace(result.model, identity=identity, identity_sha256=strict_json.sha256(dict(identity)))
-        return replace(result, model=told)
-
-    reason = verdict(forge(places, tmp_path / "a", of_result=claims), places).reason or ""
-    assert "the identity says backend 'vllm', the model 'transformers'" in reason
+    loaded = load([Root(unreadable, "accepted")], places.book, Memory(None))
+    assert [entry.place for entry in loaded.entries] == ["honest"]
+    assert len(loaded.left_out) == len(UNREADABLE)
+    assert why_unreadable[-1] is None
 
 
 @pytest.mark.slow
-def test_settings_are_of_bounded_size(places: Places, tmp_path: Path) -> None:
-    folder = forge(places, tmp_path / "a")
-    told = json.loads((folder / "result.json").read_text())
-    told["environment"]["settings"] = {"note": "x" * 10_000_000}
-    (folder / "result.json").write_text(json.dumps(told))
-    assert "environment.settings" in (verdict(folder, places).reason or "")
+@pytest.mark.parametrize("number", range(len(UNREADABLE)), ids=[row[1] for row in UNREADABLE])
+def test_files_that_are_no_results_are_one_line(why_unreadable: list[str | None], number: int) -> None:
+    why = why_unreadable[number] or ""
+    assert UNREADABLE[number][1] in why
+    assert "root" not in why
+    assert (len(why) < 1_000, why.isprintable()) == (True, True)
+
+
+@pytest.mark.slow
+def test_groups_without_an_answer_key_are_bounded(places: Places, tmp_path: Path) -> None:
+    def many(records: list[Record]) -> list[Record]:
+        row, *_ = records
+        return [
+            replace(row, item_id=f"i{n}", cluster=f"c{n}", pair_id=None, groups={**row.groups, "occupation": f"o{n}"})
+            for n in range(900)
+        ]
+
+    folder = forge(places, tmp_path / "aaa", many, **asking(dataset="own", n_items=900))
+    assert "groups in 900 records without an answer key are too many to check" in reason(folder, places)
+    # The owner of a folder may look at such a run.
+    assert entries(tmp_path, places, "local")
+
+
+@pytest.mark.slow
+def test_links_to_folders_are_named_and_not_followed(places: Places, tmp_path: Path) -> None:
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    (tmp_path / "results" / "loop").symlink_to(tmp_path / "results")
+    (tmp_path / "results" / "nowhere").symlink_to(tmp_path / "gone")
+    found = {Path(one.place).name: one.reason for one in judged([tmp_path / "results"], places)}
+    assert found["honest"] is None
+    for name in ("loop", "nowhere"):
+        assert "is a link, which is not followed" in (found[name] or "")
+    assert len(entries(tmp_path / "results", places)) == 1

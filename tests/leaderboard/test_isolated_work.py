@@ -13,6 +13,8 @@ import pytest
 from leaderboard.verify.isolation import ProcessLimits, StoppedWork, end_for_lack_of_memory, isolated
 from tests.commands import REPOSITORY
 
+pytestmark = pytest.mark.slow
+only_on_linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
 _LIMITS = ProcessLimits(n_bytes=600 << 20, seconds=60)
 _kept: list[np.ndarray] = []
 
@@ -26,15 +28,13 @@ def keep(n_megabytes: int) -> int:
     return len(_kept) - 1
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
+@only_on_linux
 def test_what_earlier_pieces_keep_takes_no_memory_from_later_ones() -> None:
     found = list(isolated(keep, [150] * 8, _LIMITS))
     assert all(isinstance(n_before, int) for n_before in found)
     assert max(n_before for n_before in found if isinstance(n_before, int)) > 0, "one process did several pieces"
 
 
-@pytest.mark.slow
 def test_a_script_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     work = "from leaderboard.verify.isolation import isolated\nprint('begun')\nprint(list(isolated(abs, [-1, 2])))\n"
@@ -44,8 +44,7 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == (f"begun\n[1, 2]\n{script}\n", "")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
+@only_on_linux
 def test_a_piece_that_is_too_large_by_itself_is_stopped_and_the_others_are_not() -> None:
     found = list(isolated(keep, [10, 700, 10], _LIMITS))
     assert found[1] == StoppedWork("checking it takes more than 600 MB of memory")

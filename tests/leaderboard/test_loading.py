@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +17,9 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import compute_metrics
 from leaderboard.verify.entries import Root
+from leaderboard.verify.verification import differences, earlier_metrics
 from schemas.documents.record import Record
+from schemas.documents.result import Metric
 from schemas.files.record_files import write_records
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
@@ -30,6 +32,9 @@ from tests.leaderboard.synthetic import (
     write_result,
 )
 
+Edit: TypeAlias = Callable[[Path], object]
+"""A change of the files of a sound result, by the path of its ``result.json``."""
+
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
@@ -41,35 +46,178 @@ def reason(root: Path) -> str:
     """Why the only result below a folder is left out."""
     loaded = load_known(Root(root, "local"))
     assert loaded.entries == ()
-    assert len(loaded.left_out) == 1
-    assert "\n" not in loaded.left_out[0].reason
-    return loaded.left_out[0].reason
+    (left_out,) = loaded.left_out
+    assert "\n" not in left_out.reason
+    return left_out.reason
 
 
-def edit(path: Path, change: Callable[[dict[str, object]], None]) -> None:
-    value = json.loads(path.read_text(encoding="utf-8"))
-    change(value)
-    path.write_text(json.dumps(value), encoding="utf-8")
+def told(change: Callable[[Any], object]) -> Edit:
+    def edit(path: Path) -> None:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        change(value)
+        path.write_text(json.dumps(value), encoding="utf-8")
+
+    return edit
+
+
+def asked(**fields: object) -> Edit:
+    """Another signature, and its hash."""
+
+    def change(value: Any) -> None:
+        value["signature"] |= fields
+        value["signature_sha256"] = strict_json.sha256(value["signature"])
+
+    return told(change)
+
+
+def of_model(**fields: str) -> Edit:
+    return told(lambda value: value["model"].update(fields))
+
+
+def records_at(path: str) -> Edit:
+    return told(lambda value: value["records"].update(path=path))
+
+
+def touch_up(value: Any) -> None:
+    next(metric for metric in value["metrics"] if metric["name"] == "ucerf")["value"] = 0.999
+
+
+def with_records(change: Callable[[Path], object]) -> Edit:
+    """Another file of records, and its hash."""
+
+    def edit(path: Path) -> None:
+        records = path.with_name("records.parquet")
+        change(records)
+        told(lambda value: value["records"].update(sha256=sha256_file(records)))(path)
+
+    return edit
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def of_another_type(path: Path) -> None:
+    table = pq.read_table(path)
+    column = pa.array([0] * table.num_rows, pa.timestamp("s"))
+    pq.write_table(table.set_column(table.column_names.index("reason"), "reason", column), path)
+
+
+def linked(path: Path) -> None:
+    elsewhere, records = path.parents[3] / ".elsewhere.parquet", path.with_name("records.parquet")
+    records.rename(elsewhere)
+    records.symlink_to(elsewhere)
+
+
+DAMAGED: list[tuple[Edit, str]] = [
+    *(
+        (lambda path, text=text: path.write_text(text), said)
+        for text, said in {
+            "{": "synthbias@9.0.0/acme__small/type2/result.json: not strict JSON",
+            '{"a": 1, "a": 2}': "key 'a' stands twice",
+            '{"a": NaN}': "NaN is not JSON; write null and a reason",
+            "[]": "is not of type object",
+            "{}": "is missing; add it",
+        }.items()
+    ),
+    (
+        lambda path: write_records(path.with_name("records.parquet"), make_records(leaning(3.0, 0.0))),
+        "the file was changed after the result was written: run or import the model again",
+    ),
+    (with_records(cut), "not a readable parquet file"),
+    (with_records(of_another_type), "column reason is of type timestamp"),
+    (records_at("../records.parquet"), "records.path: '../records.parquet'"),
+    (records_at("https://example.org/records.parquet"), "records.path 'https://example.org/records.parquet'"),
+    (records_at("/etc/hostname"), "records.path: '/etc/hostname'"),
+    (linked, "is a link that leaves this folder; put the file itself there"),
+    (
+        lambda path: path.with_name("records.parquet").unlink(),
+        "records.parquet: no such file, though result.json names",
+    ),
+    (told(touch_up), "metric ucerf is 0.999, the records give"),
+    (asked(task_version="9.9"), "read by task coreference 9.9, the code has 1.1; rescore the run"),
+    (asked(prompt_sha256="0" * 64), "prompt 'intrinsic-v1' differs from the one in this code; run the model again"),
+    (asked(n_outcomes=5), "has n_outcomes 5, and prompt 'intrinsic-v1' is measured on 2 here; run the model again"),
+    (asked(prompt="own-v1"), "prompt 'own-v1' does not exist for task 'coreference'; have: intrinsic-v1"),
+    (asked(normalisation=None), "normalisation: null, and scoring is 'option_logprob'; make it a text"),
+    (of_model(id="baseline/uniform"), "marked as a baseline only by id;"),
+    (of_model(endpoint="baseline"), "marked as a baseline only by endpoint;"),
+    (of_model(backend="baseline", endpoint="baseline"), "marked as a baseline only by endpoint, backend;"),
+]
+
+
+@pytest.mark.parametrize(("edit", "said"), DAMAGED, ids=[row[1] for row in DAMAGED])
+def test_a_damaged_result_is_refused(written: Path, tmp_path: Path, edit: Edit, said: str) -> None:
+    edit(written)
+    assert said in reason(tmp_path)
+
+
+def first(**fields: Any) -> Callable[[list[Record]], list[Record]]:
+    return lambda records: [replace(records[0], **fields), *records[1:]]
+
+
+def never_asked(records: list[Record]) -> list[Record]:
+    exchange = replace(records[0].exchanges[0], prompt="Never asked")
+    return first(exchanges=(exchange,))(records)
+
+
+# Records, hash and metrics agree with each other; only the stored answers tell otherwise.
+CHEATING: dict[str, tuple[Callable[[list[Record]], list[Record]], str]] = {
+    "readings": (
+        lambda records: [replace_reading(record, (0.9, 0.1)) for record in records],
+        "the reading does not follow from the stored answers",
+    ),
+    "a status": (
+        first(status="refused", reading=None, reason="inconvenient"),
+        "status is 'refused', its answers give 'scored'",
+    ),
+    "no answers": (
+        lambda records: [replace(record, exchanges=()) for record in records],
+        "holds no answer of the model;",
+    ),
+    "an item twice": (
+        lambda records: [records[0], replace(records[1], item_id=records[0].item_id), *records[2:]],
+        "row 2: item_id: 'p0000-m' stands in row 1 already",
+    ),
+    "another config": (
+        lambda records: [*records[:3], replace(records[3], config="type1"), *records[4:]],
+        "row 4: belongs to type1/test, the signature says type2/test",
+    ),
+    "a request": (never_asked, "row 1: request_sha256 is not the hash of its prompt and options"),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), CHEATING.values(), ids=CHEATING)
+def test_records_that_do_not_follow_from_answers_are_refused(
+    tmp_path: Path, change: Callable[[list[Record]], list[Record]], said: str
+) -> None:
+    records = change(make_records(leaning(0.2, 0.9)))
+    write_result(tmp_path / "a", make_result(records, "acme/cheat"), records)
+    assert said in reason(tmp_path)
+
+
+def test_counts_must_be_those_of_the_records(tmp_path: Path) -> None:
+    records = make_records(lambda reference, other, gender, pair: None if pair == 0 else 0.8)
+    result = make_result(records, "acme/refuser")
+    write_result(tmp_path / "a", replace(result, counts=replace(result.counts, scored=100, refused=0)), records)
+    assert "counts.scored: 100, but the records have 98; rescore the run" in reason(tmp_path)
 
 
 def test_a_sound_result_is_loaded_with_every_number_recomputed(written: Path, tmp_path: Path) -> None:
+    # A folder that is still being written is no result.
+    (tmp_path / ".tmp").mkdir()
+    (tmp_path / ".tmp" / "result.json").write_text("half", encoding="utf-8")
     loaded = load_known(Root(tmp_path, "local"), Root(tmp_path / "absent", "accepted"))
     assert loaded.left_out == ()
-    entry = loaded.entries[0]
+    (entry,) = loaded.entries
     assert entry.place == "synthbias@9.0.0/acme__small/type2"
     assert entry.n_recomputed == len(entry.result.metrics)
     ucerf = entry.metric("ucerf")
     assert ucerf is not None
     assert ucerf.value == pytest.approx(_ucerf_by_hand(make_records(leaning(1.0, 0.5))))
     assert entry.primary is not None
-    assert [*entry.deviations] == [
-        entry.primary.name,
-        "accuracy",
-        "equalized_odds",
-        "ucerf",
-        "accuracy_gap",
-        "pro_rate",
-    ]
+    compared = [entry.primary.name, "accuracy", "equalized_odds", "ucerf", "accuracy_gap", "pro_rate"]
+    assert [*entry.deviations] == compared
 
 
 def _ucerf_by_hand(records: list[Record]) -> float:
@@ -89,176 +237,17 @@ def test_progress_counts_every_result(written: Path, tmp_path: Path) -> None:
     assert seen == [(1, 2), (2, 2)]
 
 
-def test_unfinished_folders_are_not_results(written: Path, tmp_path: Path) -> None:
-    (tmp_path / ".tmp").mkdir()
-    (tmp_path / ".tmp" / "result.json").write_text("half", encoding="utf-8")
-    assert len(load_known(Root(tmp_path, "local")).entries) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{", "not strict JSON"),
-        ('{"a": 1, "a": 2}', "key 'a' stands twice"),
-        ('{"a": NaN}', "NaN is not JSON; write null and a reason"),
-        ("[]", "is not of type object"),
-        ("{}", "is missing; add it"),
-    ],
-)
-def test_broken_json_is_refused(written: Path, tmp_path: Path, text: str, said: str) -> None:
-    written.write_text(text, encoding="utf-8")
-    assert said in reason(tmp_path)
-
-
-def test_reasons_do_not_tell_where_the_folders_lie(written: Path, tmp_path: Path) -> None:
-    written.write_text("{", encoding="utf-8")
-    assert reason(tmp_path).startswith("synthbias@9.0.0/acme__small/type2/result.json: ")
-
-
-def test_changed_records_are_refused(written: Path, tmp_path: Path) -> None:
-    write_records(written.parent / "records.parquet", make_records(leaning(3.0, 0.0)))
-    assert "the file was changed after the result was written: run or import the model again" in reason(tmp_path)
-
-
-def test_truncated_records_are_refused_even_with_their_own_hash(written: Path, tmp_path: Path) -> None:
-    path = written.parent / "records.parquet"
-    path.write_bytes(path.read_bytes()[:-100])
-    edit(written, lambda value: value["records"].update(sha256=sha256_file(path)))  # type: ignore[attr-defined]
-    assert "not a readable parquet file" in reason(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["../records.parquet", "https://example.org/records.parquet", "/etc/hostname"])
-def test_records_outside_the_folder_are_not_read(written: Path, tmp_path: Path, name: str) -> None:
-    edit(written, lambda value: value["records"].update(path=name))  # type: ignore[attr-defined]
-    found = reason(tmp_path)
-    assert "records.path" in found
-    assert name in found
-
-
-def test_records_that_are_a_link_out_of_the_folder_are_not_read(written: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path.parent / f"{tmp_path.name}-elsewhere.parquet"
-    (written.parent / "records.parquet").rename(elsewhere)
-    (written.parent / "records.parquet").symlink_to(elsewhere)
-    assert "is a link that leaves this folder; put the file itself there" in reason(tmp_path)
-
-
-def test_missing_records_are_refused(written: Path, tmp_path: Path) -> None:
-    (written.parent / "records.parquet").unlink()
-    assert "records.parquet: no such file, though result.json names it" in reason(tmp_path)
-
-
-def test_a_metric_that_was_touched_up_is_caught(written: Path, tmp_path: Path) -> None:
-    def touch_up(value: dict[str, object]) -> None:
-        metrics = value["metrics"]
-        assert isinstance(metrics, list)
-        next(metric for metric in metrics if metric["name"] == "ucerf")["value"] = 0.999
-
-    edit(written, touch_up)
-    assert "metric ucerf is 0.999, the records give" in reason(tmp_path)
-
-
-def test_readings_that_do_not_follow_from_the_answers_are_caught(tmp_path: Path) -> None:
-    # Records, hash and metrics agree with each other; only the stored log-probabilities tell otherwise.
-    records = [replace_reading(record, (0.9, 0.1)) for record in make_records(leaning(0.2, 0.9))]
-    write_result(tmp_path / "a", make_result(records, "acme/cheat"), records)
-    assert "the reading does not follow from the stored answers" in reason(tmp_path)
-
-
-def test_a_status_that_does_not_follow_from_the_answers_is_caught(tmp_path: Path) -> None:
-    records = make_records(leaning(0.2, 0.9))
-    records[0] = replace(records[0], status="refused", reading=None, reason="inconvenient")
-    write_result(tmp_path / "a", make_result(records, "acme/cheat"), records)
-    assert "status is 'refused', its answers give 'scored'" in reason(tmp_path)
-
-
-def test_records_without_answers_prove_nothing(tmp_path: Path) -> None:
-    records = [replace(record, exchanges=()) for record in make_records(leaning(0.2, 0.9))]
-    write_result(tmp_path / "a", make_result(records, "acme/cheat"), records)
-    assert "holds no answer of the model;" in reason(tmp_path)
-
-
-def test_counts_must_be_those_of_the_records(tmp_path: Path) -> None:
-    records = make_records(lambda reference, other, gender, pair: None if pair == 0 else 0.8)
-    result = make_result(records, "acme/refuser")
-    write_result(tmp_path / "a", replace(result, counts=replace(result.counts, scored=100, refused=0)), records)
-    assert "counts.scored: 100, but the records have 98; rescore the run" in reason(tmp_path)
-
-
-def test_an_item_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    records = make_records(leaning(1.0, 0.5))
-    records[1] = replace(records[1], item_id=records[0].item_id)
-    write_result(tmp_path / "a", make_result(records, "acme/small"), records)
-    assert f"row 2: item_id: '{records[0].item_id}' stands in row 1 already" in reason(tmp_path)
-
-
-def test_records_of_another_config_are_refused(tmp_path: Path) -> None:
-    records = make_records(leaning(1.0, 0.5))
-    records[3] = replace(records[3], config="type1")
-    write_result(tmp_path / "a", make_result(records, "acme/small"), records)
-    assert "row 4: belongs to type1/test, the signature says type2/test" in reason(tmp_path)
-
-
-def test_results_of_one_signature_must_agree_on_the_right_answers(tmp_path: Path) -> None:
-    write_model(tmp_path, "acme/honest", leaning(1.0, 0.5))
-    records = make_records(leaning(-1.0, 0.5))
+def test_results_of_one_signature_must_agree_on_the_right_answers(written: Path, tmp_path: Path) -> None:
     swapped = []
-    for record in records:
-        groups = {**record.groups, "occupation": record.groups["other_occupation"]}
+    for record in make_records(leaning(-1.0, 0.5)):
         other = record.groups["other_occupation"]
-        groups["other_occupation"] = record.groups["occupation"]
+        groups = {**record.groups, "occupation": other, "other_occupation": record.groups["occupation"]}
         swapped.append(replace(record, target=other, reference=other, groups=groups))
-    result = replace(make_result(records, "acme/swapper"), metrics=compute_metrics(swapped, TASK))
+    result = replace(make_result(swapped, "acme/swapper"), metrics=compute_metrics(swapped, TASK))
     write_result(tmp_path / "synthbias@9.0.0" / "acme__swapper" / "type2", result, swapped)
     loaded = load_known(Root(tmp_path, "local"))
-    assert [entry.result.model.id for entry in loaded.entries] == ["acme/honest"]
+    assert [entry.result.model.id for entry in loaded.entries] == ["acme/small"]
     assert "item 'p0000-m' is not asked or described as in synthbias@9.0.0" in loaded.left_out[0].reason
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"task_version": "9.9"}, "read by task coreference 9.9, the code has 1.1; rescore the run"),
-        ({"prompt_sha256": "0" * 64}, "prompt 'intrinsic-v1' differs from the one in this code; run the model again"),
-        ({"n_outcomes": 5}, "has n_outcomes 5, and prompt 'intrinsic-v1' is measured on 2 here; run the model again"),
-        ({"prompt": "own-v1"}, "prompt 'own-v1' does not exist for task 'coreference'; have: intrinsic-v1"),
-        ({"normalisation": None}, "normalisation: null, and scoring is 'option_logprob'; make it a text"),
-    ],
-)
-def test_a_signature_that_this_code_does_not_ask_is_refused(
-    written: Path, tmp_path: Path, changes: dict[str, object], message: str
-) -> None:
-    def change(value: Any) -> None:
-        value["signature"] |= changes
-        value["signature_sha256"] = strict_json.sha256(value["signature"])
-
-    edit(written, change)
-    assert message in reason(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"id": "baseline/uniform"}, "marked as a baseline only by id;"),
-        ({"endpoint": "baseline"}, "marked as a baseline only by endpoint;"),
-        ({"backend": "baseline", "endpoint": "baseline"}, "marked as a baseline only by endpoint, backend;"),
-    ],
-)
-def test_a_baseline_cannot_take_a_model_s_name(
-    written: Path, tmp_path: Path, changes: dict[str, str], message: str
-) -> None:
-    def change(value: Any) -> None:
-        value["model"] |= changes
-
-    edit(written, change)
-    assert message in reason(tmp_path)
-
-
-def test_a_request_that_was_never_asked_is_refused(tmp_path: Path) -> None:
-    records = make_records(leaning(1.0, 0.5))
-    exchanges = (replace(records[0].exchanges[0], prompt="Never asked"),)
-    records[0] = replace(records[0], exchanges=exchanges)
-    write_result(tmp_path / "a", make_result(records, "acme/small"), records)
-    assert "row 1: request_sha256 is not the hash of its prompt and options" in reason(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -267,32 +256,83 @@ def test_a_request_that_was_never_asked_is_refused(tmp_path: Path) -> None:
     ids=["nested", "huge-number", "surrogate"],
 )
 def test_hostile_json_is_left_out_and_nothing_else(written: Path, tmp_path: Path, text: str) -> None:
-    folder = tmp_path / "evil"
-    folder.mkdir()
-    (folder / "result.json").write_text(text, encoding="utf-8")
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "result.json").write_text(text, encoding="utf-8")
     loaded = load_known(Root(tmp_path, "local"))
     assert len(loaded.entries) == 1
     assert [left_out.place for left_out in loaded.left_out] == ["evil"]
-
-
-def test_columns_of_another_type_are_left_out(written: Path, tmp_path: Path) -> None:
-    path = written.parent / "records.parquet"
-    table = pq.read_table(path)
-    index = table.column_names.index("reason")
-    pq.write_table(table.set_column(index, "reason", pa.array([0] * table.num_rows, pa.timestamp("s"))), path)
-    edit(written, lambda value: value["records"].update(sha256=sha256_file(path)))  # type: ignore[attr-defined]
-    assert "column reason is of type timestamp" in reason(tmp_path)
 
 
 @pytest.mark.slow
 def test_much_to_read_is_shared_out_and_gives_the_same(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write_model(tmp_path, f"acme/{name}", leaning(1.0, len(name) / 3))
-    (tmp_path / "synthbias@9.0.0" / "acme__b" / "type2" / "result.json").write_text("{", encoding="utf-8")
+    folder = tmp_path / "synthbias@9.0.0"
+    (folder / "acme__b" / "type2" / "result.json").write_text("{", encoding="utf-8")
     alone = load_known(Root(tmp_path, "local"))
     # A big file beside the records is what makes the work look large.
-    (tmp_path / "synthbias@9.0.0" / "acme__a" / "type2" / "ballast.parquet").write_bytes(bytes(3_000_000))
+    (folder / "acme__a" / "type2" / "ballast.parquet").write_bytes(bytes(3_000_000))
     together = load_known(Root(tmp_path, "local"))
-    assert [entry.place for entry in together.entries] == [entry.place for entry in alone.entries]
-    assert [dict(entry.metrics) for entry in together.entries] == [dict(entry.metrics) for entry in alone.entries]
+    assert [(one.place, dict(one.metrics)) for one in together.entries] == [
+        (one.place, dict(one.metrics)) for one in alone.entries
+    ]
     assert together.left_out == alone.left_out
+
+
+@pytest.fixture(scope="module")
+def computed() -> tuple[Metric, ...]:
+    return compute_metrics(make_records(leaning(1.0, 0.5)), TASK)
+
+
+def changed(metrics: tuple[Metric, ...], fields: Mapping[str, Any]) -> list[Metric]:
+    """The metrics, the accuracy on all items with other fields."""
+    is_changed = [metric.name == "accuracy" and not metric.group for metric in metrics]
+    return [replace(one, **fields) if is_it else one for one, is_it in zip(metrics, is_changed, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, None),
+        ({"value": 0.5}, "metric accuracy is 0.5, the records give"),
+        ({"value": None, "reason": "hidden"}, "metric accuracy is None, the records give"),
+        ({"n": 3}, "metric accuracy: n is 3, the records give 100"),
+        ({"n_excluded": 7}, "metric accuracy: n_excluded is 7, the records give 0"),
+        ({"ideal": 0.0}, "metric accuracy: ideal is 0.0, the records give 1.0"),
+        ({"interval": None, "interval_reason": "hidden"}, "metric accuracy: interval is null, the records give ["),
+    ],
+)
+def test_every_changed_field_is_named(computed: tuple[Metric, ...], fields: dict[str, Any], said: str | None) -> None:
+    found = list(differences(changed(computed, fields), computed))
+    if said is None:
+        assert (found, earlier_metrics(computed, computed)) == ([], ())
+        return
+    (line,) = found
+    assert line.startswith(said)
+    assert line.endswith("; rescore the run")
+
+
+@pytest.mark.parametrize(("by", "n"), [(1e-6, 1), (1e-12, 0)])
+def test_a_shifted_interval_is_seen_and_rounding_is_not(computed: tuple[Metric, ...], by: float, n: int) -> None:
+    (interval,) = (one.interval for one in computed if one.name == "accuracy" and not one.group)
+    assert interval is not None
+    shifted = changed(computed, {"interval": replace(interval, low=interval.low + by)})
+    assert len(list(differences(shifted, computed))) == n
+
+
+def test_metrics_that_are_taken_out_invented_or_of_another_version(computed: tuple[Metric, ...]) -> None:
+    without_slice = [metric for metric in computed if metric.group != {"stereotype": "anti"}]
+    assert list(differences(without_slice, computed)) == [
+        "metric accuracy (stereotype=anti) follows from the records but is not in the result; rescore the run"
+    ]
+    assert list(differences([*computed, replace(computed[0], name="goodness")], computed)) == [
+        "metric goodness cannot be computed from the records; rescore the run; if a plug-in defines it, install its "
+        "package or name its folder in BIASBOARD_PLUGINS"
+    ]
+    older = [replace(metric, version="0.9", value=0.123) if metric.name == "ucerf" else metric for metric in computed]
+    assert list(differences(older, computed)) == []
+    kept = [(metric.name, metric.version, metric.value) for metric in earlier_metrics(older, computed)]
+    assert kept == [("ucerf", "0.9", 0.123)] * sum(metric.name == "ucerf" for metric in computed)
+    without = [metric for metric in computed if metric.name != "ucerf_macro"]
+    assert list(differences(without, computed)) == []
+    assert earlier_metrics(without, computed) == ()

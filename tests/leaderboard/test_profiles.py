@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 import pytest
 
-from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.task import load_task
 from evaluators.tasks.labels.label_prompts import label_prompts
@@ -18,9 +17,8 @@ from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import profile_of, scope_of, tables_of
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import load
 from schemas.documents.result import Normalisation
-from tests.leaderboard.forging import accepted
+from tests.leaderboard.forging import accepted, entries
 from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import leaning, make_records, make_result, uniform, write_model, write_result
 
@@ -96,7 +94,7 @@ NORMALISATIONS = [name for name in get_args(Normalisation) if name != "sum"]
 def stand(
     root: Path,
     model: str,
-    certainty: float = 0.8,
+    certainty: float,
     *,
     normalisation: Normalisation = "sum",
     prompt: str = "intrinsic-v1",
@@ -140,59 +138,62 @@ def of_owners(models: list[dict[str, Any]], *owners: str) -> list[dict[str, Any]
 
 DATES: dict[str, Any] = {"date": "2026-01-01"}
 EARLIER: dict[str, Any] = {"date": "2025-01-01"}
-TAKEOVERS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
-    *((f"another normalisation, {name}", {}, ranked(1, normalisation=name)) for name in NORMALISATIONS),
-    *((f"more models, {name}", {}, ranked(4, normalisation=name)) for name in NORMALISATIONS),
-    ("unranked rows under another prompt", {}, copies(4, prompt="mcq2-v1")),
-    ("ranked rows under another prompt", {}, ranked(4, prompt="mcq2-v1")),
-    ("unranked rows on another dataset", {}, copies(4, dataset="winobias")),
-    ("unranked rows on a dataset whose name comes first", {}, copies(4, dataset="aaa")),
-    ("ranked rows on another dataset that nobody registered", DATES, ranked(4, dataset="winobias")),
-    (
-        "withdrawn rows on another dataset",
-        DATES,
-        copies(4, dataset="winobias", decision="withdrawn", reason="made", **DATES),
-    ),
-    ("few items under the default prompt", {"prompt": "mcq2-v1"}, copies(4, limit=20)),
-    ("unranked rows under the default prompt", {"prompt": "mcq2-v1"}, copies(4)),
-    ("rows under the default prompt that nobody registered", {"prompt": "mcq2-v1", **DATES}, ranked(4)),
-    ("few items", {}, ranked(4, limit=40)),
-    ("few registered items", DATES, ranked(4, limit=40, **DATES)),
-    ("registered rows on another dataset", DATES, ranked(4, dataset="winobias", **EARLIER)),
-    ("registered rows of many owners on another dataset", DATES, of_owners(ranked(4, dataset="aaa", **DATES), *"abcd")),
-    ("registered rows on a dataset of a later version", DATES, ranked(4, dataset="aaa", version="99.0.0", **EARLIER)),
-    ("registered rows on an earlier version", DATES, of_owners(ranked(4, version="8.0.0", **EARLIER), *"abcd")),
-    ("rows on a later version that nobody registered", DATES, ranked(4, version="99.0.0")),
-    ("registered rows without a rank on a later version", DATES, copies(4, version="99.0.0", **EARLIER)),
-    ("unranked rows on a later version", {}, copies(4, version="99.0.0", **DATES)),
-    ("one registered row without a rank on another dataset", {}, copies(1, dataset="winobias", **DATES)),
-    ("one registered row without a rank under another prompt", {}, copies(1, prompt="mcq2-v1", **DATES)),
-    ("one registered row without a rank, default prompt", {"prompt": "mcq2-v1"}, copies(1, **DATES)),
-    ("one registered row without a rank, byte_mean", {}, copies(1, normalisation="byte_mean", **DATES)),
-    ("one registered row without a rank on the own dataset", {"dataset": "winobias"}, copies(1, **DATES)),
-    ("unranked rows on the own dataset", {"dataset": "winobias", **DATES}, copies(4)),
-    ("a retired version of the own dataset", {"dataset": "winobias", **DATES}, ranked(4, version="2.0.0", **DATES)),
-    ("ranked rows on another dataset, none is registered", {}, ranked(4, dataset="winobias")),
-    ("registered rows of other data, own dataset unregistered", {"dataset": "winobias", **DATES}, ranked(4)),
-    ("rows of one owner, other data", {"dataset": "b", **DATES}, ranked(4, dataset="a", owner="e", date="2026-02-01")),
-    (
-        "rows of one owner whose name has two forms",
+LATER: dict[str, Any] = {"date": "2026-02-01"}
+OTHER, FIRST, MCQ = {"dataset": "winobias"}, {"dataset": "aaa"}, {"prompt": "mcq2-v1"}
+NEWER, OLDER = {"version": "99.0.0"}, {"version": "8.0.0"}
+WITHDRAWN = {"decision": "withdrawn", "reason": "made", **DATES}
+TAKEOVERS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    **{f"another normalisation, {name}": ({}, ranked(1, normalisation=name)) for name in NORMALISATIONS},
+    **{f"more models, {name}": ({}, ranked(4, normalisation=name)) for name in NORMALISATIONS},
+    "unranked rows under another prompt": ({}, copies(4, **MCQ)),
+    "ranked rows under another prompt": ({}, ranked(4, **MCQ)),
+    "unranked rows on another dataset": ({}, copies(4, **OTHER)),
+    "unranked rows on a dataset whose name comes first": ({}, copies(4, **FIRST)),
+    "ranked rows on another dataset that nobody registered": (DATES, ranked(4, **OTHER)),
+    "withdrawn rows on another dataset": (DATES, copies(4, **OTHER, **WITHDRAWN)),
+    "few items under the default prompt": (MCQ, copies(4, limit=20)),
+    "unranked rows under the default prompt": (MCQ, copies(4)),
+    "rows under the default prompt that nobody registered": (MCQ | DATES, ranked(4)),
+    "few items": ({}, ranked(4, limit=40)),
+    "few registered items": (DATES, ranked(4, limit=40, **DATES)),
+    "registered rows on another dataset": (DATES, ranked(4, **OTHER, **EARLIER)),
+    "registered rows of many owners on another dataset": (DATES, of_owners(ranked(4, **FIRST, **DATES), *"abcd")),
+    "registered rows on a dataset of a later version": (DATES, ranked(4, **FIRST, **NEWER, **EARLIER)),
+    "registered rows on an earlier version": (DATES, of_owners(ranked(4, **OLDER, **EARLIER), *"abcd")),
+    "rows on a later version that nobody registered": (DATES, ranked(4, **NEWER)),
+    "registered rows without a rank on a later version": (DATES, copies(4, **NEWER, **EARLIER)),
+    "unranked rows on a later version": ({}, copies(4, **NEWER, **DATES)),
+    "one registered row without a rank on another dataset": ({}, copies(1, **OTHER, **DATES)),
+    "one registered row without a rank under another prompt": ({}, copies(1, **MCQ, **DATES)),
+    "one registered row without a rank, default prompt": (MCQ, copies(1, **DATES)),
+    "one registered row without a rank, byte_mean": ({}, copies(1, normalisation="byte_mean", **DATES)),
+    "one registered row without a rank on the own dataset": (OTHER, copies(1, **DATES)),
+    "unranked rows on the own dataset": (OTHER | DATES, copies(4)),
+    "a retired version of the own dataset": (OTHER | DATES, ranked(4, version="2.0.0", **DATES)),
+    "ranked rows on another dataset, none is registered": ({}, ranked(4, **OTHER)),
+    "registered rows of other data, own dataset unregistered": (OTHER | DATES, ranked(4)),
+    "rows of one owner, other data": ({"dataset": "b", **DATES}, ranked(4, dataset="a", owner="e", **LATER)),
+    "rows of one owner whose name has two forms": (
         {"dataset": "b", **DATES},
-        of_owners(ranked(4, dataset="a", date="2026-02-01"), "evil", "Evil"),
+        of_owners(ranked(4, dataset="a", **LATER), "evil", "Evil"),
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("honest", "forged"), [row[1:] for row in TAKEOVERS], ids=[row[0] for row in TAKEOVERS])
+def board_with(folder: Path, honest: dict[str, Any], forged: list[dict[str, Any]]) -> Board:
+    for model, certainty in HONEST.items():
+        stand(folder, model, certainty, **honest)
+    for fields in forged:
+        stand(folder, **fields)
+    book = KeyBook(write_keys(folder.parent / f"{folder.name}-keys", folder))
+    return assemble(entries(folder, book))
+
+
+@pytest.mark.parametrize(("honest", "forged"), TAKEOVERS.values(), ids=TAKEOVERS)
 def test_nobody_takes_the_first_table_over(
     tmp_path: Path, honest: dict[str, Any], forged: list[dict[str, Any]]
 ) -> None:
-    for model, certainty in HONEST.items():
-        stand(tmp_path, model, certainty, **honest)
-    for fields in forged:
-        stand(tmp_path, **fields)
-    book = KeyBook(write_keys(tmp_path.parent / f"{tmp_path.name}-keys", tmp_path))
-    board = assemble(load([Root(tmp_path, "accepted")], book, Memory(None)).entries)
+    board = board_with(tmp_path, honest, forged)
     first, profile, front = tables_of(board, "synthbias")[0], profile_of(board, "synthbias"), all_parts(board)[0]
     assert [row.model.id for row in first.ranked] == [*HONEST]
     assert profile is not None
@@ -202,12 +203,7 @@ def test_nobody_takes_the_first_table_over(
 
 
 def test_many_models_of_one_owner_fold_no_columns_of_others_away(tmp_path: Path) -> None:
-    for model, certainty in HONEST.items():
-        stand(tmp_path, model, certainty, **DATES)
-    for fields in ranked(9, version="9.1.0", owner="evil", **DATES):
-        stand(tmp_path, **fields)
-    book = KeyBook(write_keys(tmp_path.parent / f"{tmp_path.name}-keys", tmp_path))
-    board = assemble(load([Root(tmp_path, "accepted")], book, Memory(None)).entries)
+    board = board_with(tmp_path, DATES, ranked(9, version="9.1.0", owner="evil", **DATES))
     front = front_table(board, all_parts(board))
     assert [part.scope.dataset_version for part in front.groups] == ["9.1.0", "9.0.0"]
     assert {row.model_id for row in front.rows} >= {*HONEST}

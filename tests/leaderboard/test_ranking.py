@@ -1,10 +1,12 @@
-"""Rank ranges from hand-made deviations."""
+"""Rank ranges from hand-made deviations, and of made-up models of known quality: how often they are told apart."""
 
 from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from biasboard.ground.columns import FloatArray
-from evaluators.statistics.jackknife import Deviations
-from leaderboard.ranking.rank_ranges import Contender, RankRange, rank
+from evaluators.statistics.jackknife import Deviations, deviations_of
+from evaluators.statistics.record_tables import mean
+from leaderboard.ranking.bounds import Bounds, bounds_of
+from leaderboard.ranking.rank_ranges import LEVEL, POWER, Contender, Ranking, RankRange, rank
+from tests.bench.bench_uneven_clusters import SETTINGS, ranked
+from tests.schemas import examples
 
 N_CLUSTERS = 100
 SHARED_NOISE = np.random.default_rng(0).normal(0, 0.02 / N_CLUSTERS**0.5, N_CLUSTERS)
@@ -36,39 +42,41 @@ def candidate(name: str, value: float, *, own_noise: float = 0.001, **fields: An
     return made(name, value, SHARED_NOISE + own, **fields)
 
 
+def words(candidates: Sequence[Contender], ideal: float = 1.0) -> dict[str, str]:
+    """The range of ranks of each model, as tables show it."""
+    return {
+        name: str(found).replace("\N{EN DASH}", "-") for name, found in rank(candidates, ideal=ideal).ranges.items()
+    }
+
+
 def test_models_far_apart_have_one_rank_each() -> None:
     ranking = rank([candidate("b", 0.8), candidate("a", 0.9), candidate("c", 0.7)], ideal=1.0)
     assert ranking.ranges == {"a": RankRange(1, 1, 3), "b": RankRange(2, 2, 3), "c": RankRange(3, 3, 3)}
-    assert [str(ranking.ranges[name]) for name in "abc"] == ["1", "2", "3"]
+    single = rank([candidate("only", 0.5)], ideal=1.0)
+    assert (single.ranges, single.comparisons) == ({"only": RankRange(1, 1, 1)}, ())
 
 
 def test_noise_that_is_shared_does_not_hide_a_difference() -> None:
     # The noise of each alone is twice their difference; paired, it cancels.
-    ranking = rank([candidate("a", 0.81), candidate("b", 0.80)], ideal=1.0)
-    assert ranking.ranges["a"] == RankRange(1, 1, 2)
-    unpaired = made("b", 0.80, -SHARED_NOISE)
-    assert rank([candidate("a", 0.81), unpaired], ideal=1.0).ranges["a"] == RankRange(1, 2, 2)
+    assert words([candidate("a", 0.81), candidate("b", 0.80)])["a"] == "1"
+    assert words([candidate("a", 0.81), made("b", 0.80, -SHARED_NOISE)])["a"] == "1-2"
 
 
 @pytest.mark.parametrize("ideal", [1.0, 0.0])
 def test_noise_that_is_shared_cancels_for_a_model_at_the_ideal(ideal: float) -> None:
-    other = abs(ideal - 0.01)
-    ranking = rank([candidate("a", ideal), candidate("b", other)], ideal=ideal)
-    assert ranking.ranges == {"a": RankRange(1, 1, 2), "b": RankRange(2, 2, 2)}
+    assert words([candidate("a", ideal), candidate("b", abs(ideal - 0.01))], ideal) == {"a": "1", "b": "2"}
 
 
 def test_models_that_cannot_be_separated_share_a_range() -> None:
     noisy = [candidate(name, value, own_noise=0.05) for name, value in (("a", 0.80), ("b", 0.81), ("c", 0.30))]
-    ranking = rank(noisy, ideal=1.0)
-    assert ranking.ranges == {"a": RankRange(1, 2, 3), "b": RankRange(1, 2, 3), "c": RankRange(3, 3, 3)}
-    assert str(ranking.ranges["a"]) == "1\N{EN DASH}2"
+    assert words(noisy) == {"a": "1-2", "b": "1-2", "c": "3"}
 
 
 def test_being_told_apart_is_not_transitive() -> None:
     chain = [candidate(name, value, own_noise=0.02) for name, value in (("a", 0.86), ("b", 0.80), ("c", 0.74))]
     separable = {(pair.first, pair.second): pair.separable for pair in rank(chain, ideal=1.0).comparisons}
     assert separable == {("a", "b"): False, ("a", "c"): True, ("b", "c"): False}
-    assert rank(chain, ideal=1.0).ranges["b"] == RankRange(1, 3, 3)
+    assert words(chain)["b"] == "1-3"
 
 
 def test_distance_counts_on_both_sides_of_an_ideal_in_the_middle() -> None:
@@ -76,17 +84,10 @@ def test_distance_counts_on_both_sides_of_an_ideal_in_the_middle() -> None:
     assert [ranking.ranges[name].best for name in ("below", "above", "far")] == [1, 2, 3]
 
 
-def test_a_single_model_is_first_of_one() -> None:
-    ranking = rank([candidate("only", 0.5)], ideal=1.0)
-    assert ranking.ranges == {"only": RankRange(1, 1, 1)}
-    assert ranking.comparisons == ()
-
-
 def test_equal_models_are_not_separable_without_any_noise() -> None:
     same = [made(name, 1.0, np.zeros(N_CLUSTERS)) for name in "ab"]
-    assert rank(same, ideal=1.0).ranges["a"] == RankRange(1, 2, 2)
-    lower = made("b", 0.5, np.zeros(N_CLUSTERS))
-    assert rank([same[0], lower], ideal=1.0).ranges["a"] == RankRange(1, 1, 2)
+    assert words(same)["a"] == "1-2"
+    assert words([same[0], made("b", 0.5, np.zeros(N_CLUSTERS))])["a"] == "1"
 
 
 def test_without_an_interval_nothing_is_claimed() -> None:
@@ -119,29 +120,21 @@ def test_p_values_of_independent_models_are_nearly_those_of_sidak() -> None:
     # Copies of a model add nothing to what a table asks of a pair; as many other models do.
     copies = [made(f"c{number}", 0.5, columns[0] * 1e-6) for number in range(40)]
     others = [made(f"o{number}", 0.5, columns[number]) for number in range(1, 11)]
-    with_copies, with_others = (
-        next(
-            one
-            for one in rank([fixed, pair, *rest], ideal=1.0).comparisons
-            if {one.first, one.second} == {"a", "fixed"}
-        )
-        for rest in (copies, others)
-    )
-    assert with_copies.p_adjusted == pytest.approx(alone.p_adjusted, abs=0.003)
-    assert with_others.p_adjusted is not None
-    assert with_others.p_adjusted > 5 * (alone.p_adjusted or 1.0)
+    with_copies, with_others = (p_values([fixed, pair, *rest])["a", "fixed"] for rest in (copies, others))
+    assert with_copies == pytest.approx(alone.p_adjusted, abs=0.003)
+    assert with_others > 5 * (alone.p_adjusted or 1.0)
+
+
+def p_values(candidates: Sequence[Contender]) -> dict[tuple[str, str], float]:
+    pairs = rank(candidates, ideal=1.0).comparisons
+    return {(pair.first, pair.second): pair.p_adjusted for pair in pairs if pair.p_adjusted is not None}
 
 
 def test_missing_answers_widen_ranks() -> None:
-    whole, refusing = candidate("whole", 0.80), candidate("refusing", 0.70, best=0.90)
-    assert rank([whole, refusing], ideal=1.0).ranges == {"whole": RankRange(1, 2, 2), "refusing": RankRange(1, 2, 2)}
-    ranges = rank([whole, refusing, candidate("low", 0.60), candidate("high", 0.95)], ideal=1.0).ranges
-    assert [str(ranges[name]) for name in ("high", "refusing", "whole", "low")] == [
-        "1",
-        "2\N{EN DASH}3",
-        "2\N{EN DASH}3",
-        "4",
-    ]
+    two = [candidate("whole", 0.80), candidate("refusing", 0.70, best=0.90)]
+    assert words(two) == {"whole": "1-2", "refusing": "1-2"}
+    of_four = words([*two, candidate("low", 0.60), candidate("high", 0.95)])
+    assert of_four == {"high": "1", "refusing": "2-3", "whole": "2-3", "low": "4"}
 
 
 def test_a_lead_is_that_of_the_given_answers_and_its_range_that_of_the_missing_ones() -> None:
@@ -213,9 +206,9 @@ def test_rows_of_one_model_count_as_one() -> None:
 def test_many_comparisons_need_more_than_few() -> None:
     pair = [candidate("a", 0.84, own_noise=0.01), candidate("b", 0.80, own_noise=0.01)]
     others = [candidate(f"z{number}", 0.80, own_noise=0.3) for number in range(12)]
-    assert rank(pair, ideal=1.0).comparisons[0].separable
-    adjusted = {(c.first, c.second): c.p_adjusted or 0.0 for c in rank([*pair, *others], ideal=1.0).comparisons}
-    assert adjusted["a", "b"] > (rank(pair, ideal=1.0).comparisons[0].p_adjusted or 1.0)
+    alone = rank(pair, ideal=1.0).comparisons[0]
+    assert alone.separable
+    assert p_values([*pair, *others])["a", "b"] > (alone.p_adjusted or 1.0)
 
 
 @given(
@@ -246,3 +239,106 @@ def test_a_model_with_other_clusters_is_named() -> None:
     own = made("hash", 0.5, np.linspace(-0.1, 0.1, 12), model="lab/other")
     with pytest.raises(AssertionError, match="lab/other: other clusters than a"):
         rank([made("a", 0.5, np.linspace(-0.1, 0.1, 10)), own], ideal=1.0)
+
+
+N_DRAWN, PER_CLUSTER, N_MODELS, N_TABLES = 60, 8, 5, 250
+
+
+def table(rng: np.random.Generator, qualities: np.ndarray) -> tuple[list[str], Ranking]:
+    """Names of models from the best to the worst as they were measured, and their ranks.
+
+    Items of a cluster are hard or easy for all models, and each model has good and bad clusters of its own.
+    """
+    shared = rng.normal(0, 0.05, N_DRAWN)
+    own = rng.normal(0, 0.04, (N_DRAWN, len(qualities)))
+    chances = np.clip(qualities + shared[:, None] + own, 0, 1)
+    right = rng.binomial(PER_CLUSTER, chances)
+    values = right.sum(axis=0) / (N_DRAWN * PER_CLUSTER)
+    candidates = []
+    for number, value in enumerate(values.tolist()):
+        sums = np.column_stack([right[:, number], np.full(N_DRAWN, PER_CLUSTER)]).astype(float)
+        deviations = deviations_of(sums, mean)
+        assert isinstance(deviations, Deviations)
+        candidates.append(Contender(name=str(number), worst=value, best=value, deviations=deviations))
+    ordered = sorted(candidates, key=lambda one: -one.worst)
+    return [one.name for one in ordered], rank(candidates, ideal=1.0)
+
+
+def separable(ranking: Ranking) -> set[frozenset[str]]:
+    return {frozenset((pair.first, pair.second)) for pair in ranking.comparisons if pair.separable}
+
+
+@pytest.mark.slow
+def test_equal_models_are_rarely_told_apart() -> None:
+    rng = np.random.default_rng(7)
+    n_apart = n_tables = 0
+    for _ in range(N_TABLES):
+        names, ranking = table(rng, np.full(N_MODELS, 0.7))
+        found = separable(ranking)
+        n_apart += sum(frozenset(pair) in found for pair in pairwise(names))
+        n_tables += bool(found)
+    n_pairs = N_TABLES * (N_MODELS - 1)
+    assert n_apart / n_pairs <= 1 - LEVEL
+    # Step-down keeps the chance of a single wrong pair in a whole table.
+    assert n_tables <= stats.binom.ppf(0.999, N_TABLES, 1 - LEVEL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("named", "n_models"),
+    [
+        ("12 clusters, sizes 0.9", 15),
+        ("evenness, 12 patterns", 6),
+        ("crossed 60x30, sizes 0.9", 6),
+        ("index of 12 uneven and 200", 6),
+        ("index of 12 uneven and 200, unlike", 6),
+    ],
+)
+def test_equal_models_are_rarely_told_apart_where_clusters_differ_in_size(named: str, n_models: int) -> None:
+    rng = np.random.default_rng(10)
+    n_tables = sum(bool(separable(ranked(SETTINGS[named].draw, rng, np.zeros(n_models)))) for _ in range(N_TABLES))
+    assert n_tables <= stats.binom.ppf(0.999, N_TABLES, 1 - LEVEL)
+
+
+@pytest.mark.slow
+def test_models_that_differ_by_the_detectable_difference_are_told_apart() -> None:
+    rng = np.random.default_rng(8)
+    _, pilot = table(rng, np.full(N_MODELS, 0.7))
+    assert pilot.detectable is not None
+    qualities = 0.85 - pilot.detectable * np.arange(N_MODELS)
+    assert qualities[-1] > 0.3
+    n_apart = 0
+    for _ in range(N_TABLES):
+        found = separable(table(rng, qualities)[1])
+        n_apart += sum(frozenset((str(n), str(n + 1))) in found for n in range(N_MODELS - 1))
+    n_pairs = N_TABLES * (N_MODELS - 1)
+    assert n_apart >= stats.binom.ppf(0.001, n_pairs, POWER)
+
+
+def test_chances_to_be_first_add_up_and_follow_the_quality() -> None:
+    rng = np.random.default_rng(9)
+    _, ranking = table(rng, np.array([0.8, 0.78, 0.5]))
+    assert sum(ranking.chances.values()) == pytest.approx(1)
+    assert ranking.chances["2"] == 0
+    assert ranking.chances["0"] + ranking.chances["1"] == pytest.approx(1)
+    _, single = table(rng, np.array([0.8]))
+    assert (single.chances, single.detectable) == ({}, None)
+
+
+def bounds(value: float, n: int, n_excluded: int, **fields: Any) -> Bounds | None:
+    """Bounds of a value from 0 to 1."""
+    asked = {"missing_share": fields.pop("missing_share", 0.0)}
+    made = examples.result().metrics[0]
+    told = {"n": n, "n_excluded": n_excluded, "ideal": 1.0, "minimum": 0.0, "maximum": 1.0}
+    return bounds_of(replace(made, value=value, reason=None, **(told | fields)), **asked)
+
+
+def test_bounds_are_those_of_a_mean_whose_missing_units_are_known() -> None:
+    values = np.random.default_rng(3).random(50)
+    known = float(values[:40].mean())
+    ends = [np.r_[values[:40], np.full(10, end)].mean() for end in (0, 1)]
+    assert bounds(known, 40, 10) == pytest.approx(ends)
+    assert bounds(0.1, 30, 10, ideal=0.0, minimum=-1.0) == pytest.approx((0.75 * 0.1 + 0.25, 0.0))
+    assert bounds(0.5, 10, 1, ideal=None) is None
+    # Half of the answers to each of the units that count are missing too.
+    assert bounds(0.8, 30, 10, missing_share=0.5) == pytest.approx((0.375 * 0.8, 0.375 * 0.8 + 0.625))

@@ -1,4 +1,7 @@
-"""``--results``: several folders and datasets of a Hub on loopback become one folder, and nothing is taken twice."""
+"""Where results are read from: the working folder or what biasboard brings, or the folders of ``--results``.
+
+Several folders, and datasets of a Hub on loopback, become one folder, and nothing is taken twice.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from typing import Any
 import pytest
 
 from leaderboard.commands.results_option import accepted_results
-from tests.commands import run
+from leaderboard.verify.board_files import keys_folder, results_folder, site_folder
+from tests.commands import REPOSITORY, run
 from tests.fake_hub import FakeHub, serving
 
 REGISTERED = {
@@ -35,6 +39,37 @@ try:
 except BiasboardError as error:
     print("error:", error)
 """
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+BROUGHT = {name: REPOSITORY / name for name in ("leaderboard/keys", "leaderboard/results", "site")}
+
+
+@pytest.mark.parametrize(
+    ("has", "own"),
+    [
+        # A board that was built here is no settings of one, nor are plug-ins results.
+        (("site/_build/x", "leaderboard/benchmarks/x"), ()),
+        # Keys and results belong together.
+        (("leaderboard/keys/x",), ("leaderboard/keys", "leaderboard/results")),
+        (("leaderboard/results/x",), ("leaderboard/keys", "leaderboard/results")),
+        (("site/mkdocs.yml",), ("site",)),
+    ],
+)
+def test_a_working_folder_with_a_board_of_its_own_is_read_there(
+    folder: Path, has: tuple[str, ...], own: tuple[str, ...]
+) -> None:
+    for name in has:
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).touch()
+    expected = [Path(name) if name in own else path for name, path in BROUGHT.items()]
+    assert [keys_folder(), results_folder(), site_folder()] == expected
 
 
 def register(*decisions: dict[str, Any]) -> bytes:

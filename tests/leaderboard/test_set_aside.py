@@ -4,58 +4,42 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leaderboard.pages.rendering import View, generate, make_view
-from schemas.documents.result import Result
-from tests.leaderboard.forging import AT_ENDPOINT, Places, accepted, board, constant, forge, signed
-from tests.sites import table_rows
+from tests.leaderboard.forging import AT_ENDPOINT, Forged, Places, accepted, asking, board, constant, forge, told
+from tests.worlds import table_rows
+
+pytestmark = pytest.mark.slow
 
 
-def sliced(result: Result) -> Result:
-    return signed(result, n_items=100, items_sha256="1" * 64)
-
-
-def renamed(result: Result) -> Result:
-    return replace(
-        result, model=replace(result.model, id="evil/renamed", identity_sha256="2" * 64, identity=None, **AT_ENDPOINT)
-    )
-
-
-def named(result: Result) -> Result:
-    return replace(
-        result, model=replace(result.model, id="acme/first", identity_sha256="2" * 64, identity=None, **AT_ENDPOINT)
-    )
-
-
-def on_another_dataset(result: Result) -> Result:
-    return signed(result, dataset="elsewhere")
+def claiming(name: str) -> Forged:
+    """An endpoint's model of a name, with an identity that another one has."""
+    return told(id=name, identity_sha256="2" * 64, identity=None, **AT_ENDPOINT)
 
 
 @pytest.fixture(scope="module")
 def view(places: Places, tmp_path_factory: pytest.TempPathFactory) -> View:
     """One result of each kind that stands apart, and an honest one with a rank."""
-    results = tmp_path_factory.mktemp("apart")
+    results, sliced = tmp_path_factory.mktemp("apart"), asking(n_items=100, items_sha256="1" * 64)
     shutil.copytree(places.honest, results / "honest")
-    accepted(results, "honest", "2026-01-01")
-    forge(places, results / "unknown", constant(0.71), model="acme/unknown", of_result=on_another_dataset)
-    forge(places, results / "first", constant(0.72), of_result=named)
-    accepted(results, "first", "2026-01-01")
-    forge(places, results / "second", constant(0.73), of_result=renamed)
-    forge(places, results / "slice", lambda records: records[:100], model="acme/slice", of_result=sliced)
-    forge(places, results / "slices", lambda records: records[100:], model="acme/slices", of_result=sliced)
+    forge(places, results / "unknown", constant(0.71), model="acme/unknown", **asking(dataset="elsewhere"))
+    forge(places, results / "first", constant(0.72), **claiming("acme/first"))
+    forge(places, results / "second", constant(0.73), **claiming("evil/renamed"))
+    forge(places, results / "slice", lambda records: records[:100], model="acme/slice", **sliced)
+    forge(places, results / "slices", lambda records: records[100:], model="acme/slices", **sliced)
     forge(places, results / "withdrawn", constant(0.74), model="acme/withdrawn")
-    accepted(results, "withdrawn", "2026-01-02", decision="withdrawn", reason="the tokenizer was wrong")
     for name, chance in (("one", 0.6), ("two", 0.61)):
         forge(places, results / f"disputed-{name}", constant(chance), model="acme/disputed")
     forge(places, results / "copy", model="evil/copy")
+    for name in ("honest", "first"):
+        accepted(results, name, "2026-01-01")
+    accepted(results, "withdrawn", "2026-01-02", decision="withdrawn", reason="the tokenizer was wrong")
     return make_view(board(results, places), (), ())
 
 
-@pytest.mark.slow
 def test_every_result_is_listed_once_under_its_kind(view: View) -> None:
     found = {group.kind: [one.entry.place for one in group.results] for group in view.apart}
     assert found == {
@@ -69,7 +53,6 @@ def test_every_result_is_listed_once_under_its_kind(view: View) -> None:
     }
 
 
-@pytest.mark.slow
 def test_the_page_says_why_and_what_to_do(view: View) -> None:
     texts = generate(view, {"index.md": "<!-- generated: apart -->\n"})
     page = texts["apart.md"]
@@ -80,16 +63,8 @@ def test_the_page_says_why_and_what_to_do(view: View) -> None:
     assert "a limited run, of 100 of 200 items: ask all, without --quick, --limit, --split and --part" in page
     assert "withdrawn: the tokenizer was wrong" in page
     assert "claims the identity of acme/first" in page
-    assert {
-        one.entry.place: one.page is None
-        for group in view.apart
-        if group.kind in ("unknown", "identity", "items")
-        for one in group.results
-    } == {
-        "unknown": True,
-        "second": True,
-        "slices": True,
-    }
+    without_page = {one.entry.place for group in view.apart for one in group.results if one.page is None}
+    assert without_page == {"unknown", "second", "slices"}
     shown = [one.page for group in view.apart for one in group.results if one.page is not None]
     assert len(shown) == 5
     for address in shown:
@@ -98,7 +73,6 @@ def test_the_page_says_why_and_what_to_do(view: View) -> None:
     assert '8 valid results have no table or no place of their own in one: <a href="apart.html">' in texts["index.md"]
 
 
-@pytest.mark.slow
 def test_the_audit_page_leads_there_and_does_not_repeat_the_reasons(view: View) -> None:
     texts = generate(view, {})
     page = texts["audit.md"]
@@ -111,7 +85,6 @@ def test_the_audit_page_leads_there_and_does_not_repeat_the_reasons(view: View) 
     assert all(reasons)
 
 
-@pytest.mark.slow
 def test_without_such_results_there_is_no_page_and_no_link(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "honest")
     view = make_view(board(tmp_path, places), (), ())

@@ -42,24 +42,17 @@ def memory(tmp_path: Path) -> Memory:
     return Memory(tmp_path / "memory")
 
 
-class Verified:
-    """How many results were verified, and not taken from memory."""
-
-    def __init__(self) -> None:
-        self.n = 0
-
-
 @pytest.fixture
-def verified(monkeypatch: pytest.MonkeyPatch) -> Verified:
-    """Count the calls of what verification must do and memory must not: check the rows of a result."""
-    seen = Verified()
+def verified(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The results that were verified, and not taken from memory: of each the rows were checked."""
+    seen: list[object] = []
     check = checks.check_records
 
-    def counted(*arguments: object) -> None:
-        seen.n += 1
-        check(*arguments)  # type: ignore[arg-type]
+    def noted(path: Path, *others: object) -> None:
+        seen.append(path)
+        check(path, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verification, "check_records", counted)
+    monkeypatch.setattr(verification, "check_records", noted)
     return seen
 
 
@@ -69,45 +62,51 @@ def entries(results: Path, memory: Memory) -> list[Entry]:
     return list(loaded.entries)
 
 
-def assert_equal(one: Entry, other: Entry) -> None:
-    for field in fields(Entry):
-        ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if field.name == "deviations":
-            assert ours.keys() == theirs.keys()
-            for name, deviations in ours.items():
-                assert deviations.n_clusters == theirs[name].n_clusters
-                assert all(map(np.array_equal, deviations.parts, theirs[name].parts))
-        elif field.name == "sketch":
-            for values, others in zip(ours, theirs, strict=True):
-                np.testing.assert_array_equal(values, others, strict=True)
-        else:
-            assert ours == theirs, field.name
+def reason(results: Path, memory: Memory) -> str:
+    (left_out,) = load_known(Root(results, "local"), memory=memory).left_out
+    return left_out.reason
+
+
+def assert_equal(ones: list[Entry], others: list[Entry]) -> None:
+    for one, other in zip(ones, others, strict=True):
+        for field in fields(Entry):
+            ours, theirs = getattr(one, field.name), getattr(other, field.name)
+            if field.name == "deviations":
+                assert ours.keys() == theirs.keys()
+                for name, deviations in ours.items():
+                    assert deviations.n_clusters == theirs[name].n_clusters
+                    assert all(map(np.array_equal, deviations.parts, theirs[name].parts))
+            elif field.name == "sketch":
+                for values, of_other in zip(ours, theirs, strict=True):
+                    np.testing.assert_array_equal(values, of_other, strict=True)
+            else:
+                assert ours == theirs, field.name
 
 
 @pytest.mark.slow
-def test_the_same_files_are_verified_once(results: Path, memory: Memory, verified: Verified) -> None:
+def test_the_same_files_are_verified_once_unless_all_is_to_be_fresh_or_the_memory_was_tampered_with(
+    results: Path, memory: Memory, verified: list[object]
+) -> None:
     first = entries(results, memory)
-    assert verified.n == len(first) == 5
-    second = entries(results, memory)
-    assert verified.n == 5
-    for one, other in zip(first, second, strict=True):
-        assert_equal(one, other)
+    assert len(verified) == len(first) == 5
     assert any(one.standing is not None for one in first)
     assert any(one.deviations for one in first)
-
-
-@pytest.mark.slow
-def test_fresh_means_verified_again(results: Path, tmp_path: Path, memory: Memory, verified: Verified) -> None:
-    entries(results, memory)
-    entries(results, Memory(tmp_path / "memory", is_fresh=True))
-    assert verified.n == 10
+    assert_equal(first, entries(results, memory))
+    assert len(verified) == 5
+    assert memory.folder is not None
+    entries(results, Memory(memory.folder, is_fresh=True))
+    assert len(verified) == 10
+    for path in memory.folder.rglob("*.json"):
+        path.write_text(path.read_text(encoding="utf-8").replace("0.", "0.9"), encoding="utf-8")
+    baseline_gate._KNOWN.clear()
+    assert_equal(first, entries(results, memory))
+    assert len(verified) == 15
 
 
 def change_result(folder: Path) -> None:
-    path = folder / "result.json"
-    value = json.loads(path.read_text(encoding="utf-8"))
+    value = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     value["metrics"][0]["value"] = 0.123
-    path.write_text(json.dumps(value), encoding="utf-8")
+    (folder / "result.json").write_text(json.dumps(value), encoding="utf-8")
 
 
 def change_records(folder: Path) -> None:
@@ -124,88 +123,60 @@ def change_records(folder: Path) -> None:
 
 
 def one_byte_of_records(folder: Path) -> None:
-    path = folder / "records.parquet"
-    content = bytearray(path.read_bytes())
+    content = bytearray((folder / "records.parquet").read_bytes())
     content[len(content) // 2] ^= 1
-    path.write_bytes(content)
+    (folder / "records.parquet").write_bytes(content)
+
+
+def link_records(folder: Path) -> None:
+    elsewhere = folder.parents[3] / "elsewhere.parquet"
+    shutil.move(folder / "records.parquet", elsewhere)
+    (folder / "records.parquet").symlink_to(elsewhere)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("change", "said"),
     [
         (change_result, "the records give"),
         (change_records, "does not follow from the stored answers"),
         (one_byte_of_records, "was changed after the result was written"),
         (lambda folder: (folder / "records.parquet").unlink(), "no such file"),
+        # Though its bytes are known.
+        (link_records, "is a link that leaves this folder"),
     ],
 )
 def test_a_changed_file_is_not_taken_from_memory(
-    tmp_path: Path, memory: Memory, change: Callable[[Path], None], reason: str
+    tmp_path: Path, memory: Memory, change: Callable[[Path], None], said: str
 ) -> None:
     path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
     entries(tmp_path / "runs", memory)
     change(path.parent)
-    (left_out,) = load_known(Root(tmp_path / "runs", "local"), memory=memory).left_out
-    assert reason in left_out.reason
-
-
-def test_a_link_to_elsewhere_is_refused_though_its_bytes_are_known(tmp_path: Path, memory: Memory) -> None:
-    path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
-    entries(tmp_path / "runs", memory)
-    records = path.parent / "records.parquet"
-    shutil.move(records, tmp_path / "elsewhere.parquet")
-    records.symlink_to(tmp_path / "elsewhere.parquet")
-    (left_out,) = load_known(Root(tmp_path / "runs", "local"), memory=memory).left_out
-    assert "is a link that leaves this folder" in left_out.reason
-
-
-@pytest.mark.slow
-def test_a_memory_that_was_tampered_with_is_not_believed(
-    results: Path, tmp_path: Path, memory: Memory, verified: Verified
-) -> None:
-    first = entries(results, memory)
-    paths = list((tmp_path / "memory").rglob("*.json"))
-    for path in paths:
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace("0.", "0.9"), encoding="utf-8")
-    baseline_gate._KNOWN.clear()
-    again = entries(results, memory)
-    assert verified.n == 10
-    for one, other in zip(first, again, strict=True):
-        assert_equal(one, other)
+    assert said in reason(tmp_path / "runs", memory)
 
 
 @pytest.mark.slow
 def test_values_of_baselines_are_remembered_too(results: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     baseline_gate._KNOWN.clear()
-    first = entries(results, memory)
+    first = {entry.result.model.id: entry.standing for entry in entries(results, memory)}
     baseline_gate._KNOWN.clear()
 
     def never(self: baseline_gate.GateCheck) -> None:
         raise AssertionError("computed again")
 
     monkeypatch.setattr(baseline_gate.GateCheck, "_computed_references", never)
-    copied = results / "copy"
     source = next(path.parent for path in results.rglob("result.json") if "small" in str(path))
-    shutil.copytree(source, copied)
-    value = json.loads((copied / "result.json").read_text(encoding="utf-8"))
-    (copied / "result.json").write_text(json.dumps(value), encoding="utf-8")  # Other bytes, the same content.
-    again = entries(results, memory)
-    standing = {entry.result.model.id: entry.standing for entry in first}
-    assert len(again) == len(first) + 1
-    assert all(entry.standing == standing[entry.result.model.id] for entry in again if "small" in entry.result.model.id)
+    copied = Path(shutil.copytree(source, results / "copy")) / "result.json"
+    copied.write_text(json.dumps(json.loads(copied.read_text())))  # Other bytes, the same content.
+    again = [entry.standing for entry in entries(results, memory) if entry.result.model.id == "acme/small"]
+    assert again == [first["acme/small"]] * 2
 
 
 def test_what_was_verified_as_an_own_run_is_verified_again_as_that_of_a_stranger(
     places: Places, tmp_path: Path, memory: Memory
 ) -> None:
-    forge(
-        places,
-        tmp_path / "runs" / "a",
-        of_result=lambda result: replace(result, model=replace(result.model, revision="2")),
-    )
-    own, foreign = (load([Root(tmp_path / "runs", origin)], places.book, memory) for origin in ("local", "accepted"))
+    forge(places, tmp_path / "a", of_result=lambda one: replace(one, model=replace(one.model, revision="2")))
+    own, foreign = (load([Root(tmp_path, origin)], places.book, memory) for origin in ("local", "accepted"))
     assert len(own.entries) == 1
     assert foreign.entries == ()
     assert "the identity says revision '1', the model '2'" in foreign.left_out[0].reason
@@ -231,16 +202,14 @@ MADE_OF_RESULTS: list[Callable[[Entry, Memory], object]] = [
 ]
 
 
-@pytest.mark.parametrize("make", MADE_OF_RESULTS)
-def test_what_is_made_of_a_result_is_remembered_by_its_signature_and_all_its_files(
-    tmp_path: Path, make: Callable[[Entry, Memory], object]
-) -> None:
+def test_what_is_made_of_a_result_is_remembered_by_its_signature_and_all_its_files(tmp_path: Path) -> None:
     write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
     (entry,) = entries(tmp_path / "runs", Memory(None))
     file = CorrectionsFile(path="corrections.json", sha256="1" * 64)
     entry = replace(entry, result=replace(entry.result, corrections=file))
-    with pytest.raises(Asked) as asked:
-        make(entry, AskedMemory(tmp_path / "memory"))
-    named_parts = asked.value.args[0].items()
-    assert named_parts >= contents_of(entry.result).items()
-    assert dict(named_parts)["corrections"] == "1" * 64
+    for make in MADE_OF_RESULTS:
+        with pytest.raises(Asked) as asked:
+            make(entry, AskedMemory(tmp_path / "memory"))
+        named_parts = asked.value.args[0]
+        assert named_parts.items() >= contents_of(entry.result).items()
+        assert named_parts["corrections"] == "1" * 64

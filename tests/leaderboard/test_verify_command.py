@@ -1,24 +1,38 @@
-"""The commands ``verify`` and ``keys`` as a maintainer and a workflow call them."""
+"""The commands ``verify``, ``comment`` and ``keys`` as a maintainer calls them, and as workflows do for strangers."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
+from leaderboard.pages.publishing import SiteSettings, site_settings
 from leaderboard.verify.public_files import place_for
+from leaderboard.verify.submissions import DECIDING
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
-from tests.commands import run
+from schemas.outputs.documents import Verdict, Verdicts
+from schemas.printed import as_json
+from tests.commands import REPOSITORY, run
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.forging import Places, forge, nudged
+from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
-HOSTILE = "x\n::add-mask::secret\n::warning::%0A \x1b[31m"
+GITHUB = REPOSITORY / ".github"
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+ACTS = "x\n::add-mask::secret\n::warning::%0A \x1b[31m"
+RUNS = "x$(touch pwned)`touch pwned`;touch pwned\n::add-mask::x"
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +45,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "runs"
 
 
-def verify(*arguments: str | Path, runs: Path) -> subprocess.CompletedProcess[str]:
-    return run("-W", "error", "-m", "leaderboard", "verify", *arguments, cwd=runs.parent)
+def verify(*arguments: str | Path, runs: Path, status: int) -> subprocess.CompletedProcess[str]:
+    command = ("-W", "error", "-m", "leaderboard", "verify", *arguments, "--keys", runs.parent / "keys")
+    return run(*command, cwd=runs.parent, status=status)
 
 
 def broken(runs: Path, folder: Path) -> Path:
@@ -44,14 +59,20 @@ def broken(runs: Path, folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_exit_status_tells_the_worst_verdict(runs: Path, tmp_path: Path) -> None:
-    done = verify(runs, "--keys", runs.parent / "keys", runs=runs)
-    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+    (result,) = runs.rglob("result.json")
+    # Named three times, it is judged once.
+    done = verify(runs, result, result.parent, runs=runs, status=2)
     assert done.stdout.startswith(f"accepted with warnings: {runs}/synthbias@9.0.0/acme__small/type2: the identity of")
+    assert done.stdout.count("\n") == 1
     bad = broken(runs, tmp_path / "bad")
-    done = verify(runs, bad, "--keys", runs.parent / "keys", runs=runs)
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[1].startswith("rejected: ")
-    assert done.stdout.splitlines()[2] == "1 accepted with warnings, 1 rejected"
+    lines = verify(runs, bad, runs=runs, status=1).stdout.splitlines()
+    assert lines[1].startswith("rejected: ")
+    assert lines[2] == "1 accepted with warnings, 1 rejected"
+    sound, rejected = json.loads(verify(runs, bad, "--format", "json", runs=runs, status=1).stdout)["verdicts"]
+    assert (sound["state"], sound["provenance"]) == ("accepted with warnings", "recomputed")
+    assert sound["model"] == f"acme/small ({'0' * 40}, float32)"
+    assert rejected["state"] == "rejected"
+    assert rejected["reason"]
 
 
 @pytest.mark.slow
@@ -64,35 +85,16 @@ def test_a_path_without_results_is_rejected_and_the_others_are_judged(runs: Path
         tmp_path / "gone" / "result.json": "no such folder",
         file: "is a file and no result",
     }
-    done = verify(*wrong, runs, "--keys", runs.parent / "keys", runs=runs)
-    assert done.returncode == 1
-    *rejected, sound, _ = done.stdout.splitlines()
+    *rejected, sound, _ = verify(*wrong, runs, runs=runs, status=1).stdout.splitlines()
     assert rejected == [f"rejected: {path}: {said}; name the folder of a finished run" for path, said in wrong.items()]
     assert sound.startswith("accepted with warnings: ")
 
 
 @pytest.mark.slow
-def test_a_result_that_is_named_twice_is_judged_once(runs: Path) -> None:
-    (result,) = runs.rglob("result.json")
-    done = verify(runs, result, result.parent, "--keys", runs.parent / "keys", runs=runs)
-    assert done.stdout.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_json_holds_every_verdict(runs: Path, tmp_path: Path) -> None:
-    done = verify(runs, broken(runs, tmp_path / "bad"), "--format", "json", "--keys", runs.parent / "keys", runs=runs)
-    sound, bad = json.loads(done.stdout)["verdicts"]
-    assert (sound["state"], sound["provenance"], bad["state"]) == ("accepted with warnings", "recomputed", "rejected")
-    assert sound["model"] == f"acme/small ({'0' * 40}, float32)"
-    assert bad["reason"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("output", ["text", "json", "github"])
 def test_names_of_folders_command_nothing(runs: Path, tmp_path: Path, output: str) -> None:
-    broken(runs, tmp_path / "results" / HOSTILE)
-    done = verify(tmp_path / "results", "--format", output, "--keys", runs.parent / "keys", runs=runs)
-    assert done.returncode == 1
+    broken(runs, tmp_path / "results" / ACTS)
+    done = verify(tmp_path / "results", "--format", output, runs=runs, status=1)
     assert "\x1b" not in done.stdout + done.stderr
     commands = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("::")]
     assert len(commands) == (1 if output == "github" else 0)
@@ -107,14 +109,13 @@ def test_what_github_shows_says_of_no_model_that_it_is_like_another(places: Plac
     shutil.copytree(places.honest, results / place_for(read_result(places.honest)))
     forged = forge(places, tmp_path / "forged", nudged(1e-6), model="lab/other")
     arguments = ("-m", "leaderboard", "verify", forged, "--keys", places.keys, "--results", results, "--report", report)
-    told = run(*arguments)
     # It changes no verdict.
-    assert told.returncode == 0
-    assert told.stdout.startswith("accepted: ")
+    told = run(*arguments, status=0).stdout
+    assert told.startswith("accepted: ")
     (verdict,) = json.loads(report.read_text())["verdicts"]
     assert (verdict["state"], verdict["warnings"]) == ("accepted", [])
     assert verdict["likenesses"][0].startswith("a maintainer may look at it beside acme/honest (1) in ")
-    assert verdict["likenesses"][0] in told.stdout
+    assert verdict["likenesses"][0] in told
     comment = run("-m", "leaderboard", "comment", report, status=0)
     hidden = run(*arguments, "--format", "github", status=0)
     for public in (comment.stdout, hidden.stdout, report.read_text()):
@@ -126,5 +127,180 @@ def test_a_key_names_the_contents_of_its_dataset(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "made", {"type2": made_items(4)})
     run("-m", "leaderboard", "keys", dataset, "--out", tmp_path / "keys", status=0)
     keys = [json.loads(path.read_text(encoding="utf-8")) for path in (tmp_path / "keys" / "made@1.0.0").glob("*.json")]
-    contents = read_manifest(dataset).content_sha256
-    assert {key["dataset_sha256"] for key in keys} == {contents}
+    assert {key["dataset_sha256"] for key in keys} == {read_manifest(dataset).content_sha256}
+
+
+class Pull(NamedTuple):
+    """A base branch and a pull request to it, as two checkouts."""
+
+    base: Path
+    submitted: Path
+
+    @property
+    def results(self) -> Path:
+        return self.submitted / "leaderboard" / "results"
+
+    @property
+    def report(self) -> Path:
+        return self.base.parent / "verdicts.json"
+
+    def step(self, name: str, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.base / ".ci" / name, *arguments, sys.executable],
+            cwd=self.base.parent,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "AUTHOR": "acme-bot", **environment},
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+        )
+
+    def verify(self, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+        for checkout in (self.base, self.submitted):
+            for command in (["init", "--quiet"], ["add", "--all", "--force"]):
+                subprocess.run(["git", "-C", checkout, *command], check=True, capture_output=True)
+        self.report.touch()
+        done = self.step("verify-submission", self.submitted, self.report, **environment)
+        text = self.report.read_text()
+        return done, json.loads(text)["verdicts"] if text else []
+
+    def comment(
+        self, sha: str = "a" * 40, number: str = "7", changed: str = "leaderboard/results/a/result.json"
+    ) -> tuple[subprocess.CompletedProcess[str], str]:
+        """Run the step that comments, with a program in the place of GitHub's, and return what it would post."""
+        tools, body = self.base.parent / "tools", self.base.parent / "body.md"
+        tools.mkdir(exist_ok=True)
+        answers = f'*/pulls) echo "{number} {"b" * 40}";; */compare/*) echo "{changed}";; *) cat > "{body}";;'
+        (tools / "gh").write_text(f'#!/bin/sh\ncase "$2" in {answers} esac\n')
+        (tools / "gh").chmod((tools / "gh").stat().st_mode | stat.S_IXUSR)
+        path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+        done = self.step("comment-verdicts", self.report, PATH=path, REPOSITORY="acme/board", HEAD_SHA=sha)
+        return done, body.read_text() if body.exists() else ""
+
+
+@pytest.fixture
+def pull(tmp_path: Path) -> Pull:
+    """A pull request that changes nothing: one accepted result in both checkouts."""
+    base = tmp_path / "base"
+    shutil.copytree(REPOSITORY / ".ci", base / ".ci")
+    run = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5)).parent
+    write_model(tmp_path / "runs", "acme/new", leaning(2.0, 0.1), endpoint="api")
+    write_keys(base / "leaderboard" / "keys", tmp_path / "runs")
+    hand_in(run, base / "leaderboard" / "results")
+    shutil.copytree(base, tmp_path / "submitted")
+    return Pull(base, tmp_path / "submitted")
+
+
+@pytest.mark.slow
+def test_only_what_changed_is_verified(pull: Pull) -> None:
+    done, verdicts = pull.verify()
+    assert (done.returncode, verdicts) == (0, [])
+    hand_in(pull.base.parent / "runs/synthbias@9.0.0/acme__new/type2", pull.results)
+    done, (verdict,) = pull.verify()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (verdict["state"], verdict["model"]) == ("accepted with warnings", f"acme/new ({'0' * 40}, float32)")
+    assert done.stdout.startswith("::warning file=")
+
+
+@pytest.mark.slow
+def test_results_do_not_vanish_or_change_and_the_register_is_the_maintainers(pull: Pull) -> None:
+    (kept,) = (path.parent for path in pull.results.rglob("result.json"))
+    (pull.results / "register.json").write_text('{"schema_version": "1.0", "results": []}')
+    shutil.rmtree(kept)
+    done, verdicts = pull.verify()
+    assert done.returncode == 1
+    reasons = " ".join(verdict["reason"] for verdict in verdicts)
+    assert "is gone; to withdraw a result, ask a maintainer" in reasons
+    assert "only maintainers change the register" in reasons
+
+
+@pytest.mark.slow
+def test_names_of_folders_and_authors_run_nothing(pull: Pull) -> None:
+    (pull.results / RUNS).mkdir()
+    (pull.results / RUNS / "result.json").write_text("{}")
+    done, verdicts = pull.verify(AUTHOR=RUNS.splitlines()[0])
+    assert done.returncode == 1, done.stderr
+    assert [verdict["state"] for verdict in verdicts] == ["rejected"], done.stderr
+    (line,) = (line for line in (done.stdout + done.stderr).splitlines() if line.startswith("::"))
+    assert line.startswith("::error file=")
+    commented, body = pull.comment()
+    assert commented.returncode == 0, commented.stderr
+    assert not list(pull.base.parent.rglob("pwned"))
+    assert "$(" not in body
+    assert "`" not in body
+    assert len(body.splitlines()) == 3
+
+
+EMPTY = as_json(Verdicts(verdicts=()))
+HOSTILE = as_json(Verdicts(verdicts=(Verdict(place="@everyone ![x](https://evil.example/x)", reason="<img src=x>"),)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("report", "options", "said"),
+    [
+        (EMPTY, {}, ""),
+        (EMPTY, {"sha": "$(touch pwned)"}, "HEAD_SHA is no commit"),
+        (EMPTY, {"number": "null"}, "no open pull request ends with"),
+        ("{}", {}, "field 'verdicts' is missing"),
+        (HOSTILE, {}, ""),
+        # Not shown where the pull request changes the workflow.
+        (HOSTILE, {"changed": ".github/workflows/verify.yml"}, ""),
+    ],
+)
+def test_a_report_is_data(pull: Pull, report: str, options: dict[str, str], said: str) -> None:
+    pull.report.write_text(report)
+    done, body = pull.comment(**options)
+    assert (done.returncode == 0) == (said == "")
+    assert said in done.stderr
+    for sign in ("<", "](", "@", "!["):
+        assert sign not in body
+    assert ("everyone" in body) == (report == HOSTILE and "changed" not in options)
+    assert ("verify.yml" in body) == ("changed" in options)
+
+
+def test_what_decides_has_owners() -> None:
+    owned = (GITHUB / "CODEOWNERS").read_text(encoding="utf-8")
+    assert all(f"\n/{path} @" in owned for path in DECIDING)
+
+
+def workflow(name: str) -> Any:
+    return yaml.safe_load((GITHUB / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", [path.stem for path in WORKFLOWS])
+def test_workflows_put_nothing_of_strangers_into_a_shell(name: str) -> None:
+    told = workflow(name)
+    assert "pull_request_target" not in json.dumps(told, default=str)
+    assert told["permissions"] == {"contents": "read"}
+    for step in (step.get("run", "") for job in told["jobs"].values() for step in job["steps"]):
+        assert "${{" not in step
+        for script in (word.removeprefix("base/") for word in step.split()):
+            assert not script.startswith(".ci/") or os.access(REPOSITORY / script, os.X_OK), script
+
+
+def test_the_job_that_reads_strangers_files_may_write_nothing() -> None:
+    verify = workflow("verify")
+    assert "secrets." not in json.dumps(verify)
+    assert all("permissions" not in job for job in verify["jobs"].values())
+    checkouts = [step for job in verify["jobs"].values() for step in job["steps"] if "checkout" in step.get("uses", "")]
+    assert [step["with"]["persist-credentials"] for step in checkouts] == [False, False]
+    # Both hold the newest state of the base branch: a pull request that is behind it changes nothing else.
+    refs = {step["with"]["path"]: step["with"]["ref"] for step in checkouts}
+    assert refs == {"base": "${{ github.event.pull_request.base.ref }}", "submitted": "${{ github.sha }}"}
+
+
+def test_every_supported_python_is_tested() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [line.rpartition(" ")[2] for line in project["classifiers"] if line.startswith("Programming Language")]
+    assert [job["python"] for job in workflow("ci")["jobs"]["check"]["strategy"]["matrix"]["include"]] == named
+
+
+def test_the_published_site_has_its_address_and_a_link_to_the_source(tmp_path: Path) -> None:
+    (step,) = (step for step in workflow("pages")["jobs"]["build"]["steps"] if "mkdocs.yml" in step.get("run", ""))
+    site = tmp_path / "site"
+    shutil.copytree(REPOSITORY / "site", site, ignore=shutil.ignore_patterns("_build"))
+    addresses = {"SITE": "https://lab.test/board", "REPOSITORY": "https://code.test/lab/board"}
+    assert {*addresses} == {*step["env"]}
+    subprocess.run(step["run"], shell=True, cwd=tmp_path, env={**os.environ, **addresses}, check=True)
+    assert site_settings(site) == SiteSettings("https://lab.test/board/", "https://code.test/lab/board", None)
