@@ -1,20 +1,26 @@
-"""Asking a fake endpoint through the openai backend, and what came of it."""
+"""Asking a fake endpoint or a server of raw bytes through the openai backend, and what came of it."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from evaluators.backend import GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
+from tests.evaluators.raw_server import Raw, RawServer, chat, models, plain
 
 SERVES = frozenset({"chat", "models"})
 QUICK = Patience(n_tries=4, call_seconds=0.5, outage_seconds=4.0, longest_pause=0.1)
+IMPATIENT = Patience(n_tries=3, n_timeouts=2, call_seconds=0.0, outage_seconds=4.0, longest_pause=0.02)
+N = 6
+ODD = "Say 3"
+"""The one prompt of a few that a server takes offence at."""
+Body: TypeAlias = Mapping[str, Any]
 
 
 def made(n: int) -> list[Request]:
@@ -83,3 +89,54 @@ def first_tries(fault: Callable[[Received], Fault], n: int, of: set[int]) -> Cal
 
 def error(message: str) -> bytes:
     return json.dumps({"error": {"message": message}}).encode()
+
+
+def prompt_of(sent: Body) -> str:
+    return str(sent["messages"][-1]["content"])
+
+
+def served(answer: Callable[[Body], Raw]) -> RawServer:
+    """A server of a list of models and of chats, which answers with bytes as the test wrote them."""
+
+    def serve(path: str, sent: Body) -> Raw:
+        if path.partition("?")[0].endswith("/models"):
+            return plain(models())
+        if not path.partition("?")[0].endswith("/chat/completions"):
+            return plain({"error": {"message": "no such route"}}, 404)
+        return answer(sent)
+
+    return RawServer(serve)
+
+
+def of_items(answer: Callable[[str], Raw]) -> RawServer:
+    """A sound server but for its answers to the prompts of a run, which are not those that find out what it can do."""
+    return served(lambda sent: plain(chat()) if prompt_of(sent).startswith("The clock") else answer(prompt_of(sent)))
+
+
+def connected(server: RawServer, **options: Any) -> OpenAIBackend:
+    backend = open_backend(MODEL, BackendOptions(**{"base_url": server.url, "api": "chat", **options}))
+    backend.patience = IMPATIENT
+    return backend
+
+
+def among_others(odd: Callable[[int], Raw], whole: Raw | None = None, **options: Any) -> tuple[Asked, int]:
+    """What comes of a few requests of which one gets odd answers, and how often that one was sent.
+
+    Args:
+        odd: Function of the number of the try.
+        whole: The answer to all others.
+        **options: Of the backend.
+    """
+    tries = 0
+
+    def answer(prompt: str) -> Raw:
+        nonlocal tries
+        if prompt != ODD:
+            return whole or plain(chat())
+        tries += 1
+        return odd(tries)
+
+    with of_items(answer) as server:
+        asked = Asked().of(connected(server, **options), made(N))
+    assert len(asked.responses) == N
+    return asked, tries

@@ -59,8 +59,7 @@ def test_a_template_that_cannot_be_used_is_one_line(folder: Path, template: str,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "template",
-    [USER, "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}", "{{ messages[0].content | tojson }}"],
+    "template", [USER, "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}", "{{ messages[0].content | tojson }}"]
 )
 def test_white_space_and_escapes_may_differ(folder: Path, template: str, tmp_path: Path) -> None:
     for file in folder.iterdir():

@@ -210,14 +210,7 @@ def test_what_cannot_be_compared_or_opened_says_why(model: Path, tmp_path: Path)
     assert nowhere.exit_code == 1
     assert "does not exist" in lines(nowhere)["backend transformers"]["detail"]
     no_reference = doctor(
-        "--backend",
-        "transformers",
-        "--model",
-        model,
-        "--device",
-        "cpu",
-        "--reference",
-        tmp_path / "no",
+        "--backend", "transformers", "--model", model, "--device", "cpu", "--reference", tmp_path / "no"
     )
     assert lines(no_reference)["parity"]["status"] == "missing"
     assert "cannot be compared" in lines(no_reference)["parity"]["detail"]

@@ -14,13 +14,7 @@ import pytest
 from evaluators.backend import GenerateRequest, Sent
 from evaluators.backends.transformers.transformers_backend import TransformersBackend
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
-from tests.evaluators.plain_generation import (
-    assert_equals_plain_loop,
-    decoded,
-    made_requests,
-    opened,
-    plain,
-)
+from tests.evaluators.plain_generation import assert_equals_plain_loop, decoded, made_requests, opened, plain
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")

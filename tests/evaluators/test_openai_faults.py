@@ -1,114 +1,116 @@
-"""The openai backend against an endpoint that fails: every request ends, none is asked again after it was answered."""
+"""The openai backend against an endpoint that fails: every request ends, none is asked again after it was answered.
+
+What an endpoint asks for is waited for, what it bears is sent, and the console is told of outages: soon, again, and
+when they are over.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import email.utils
 import json
+import os
+import pty
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
 import threading
 import time
+import tracemalloc
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
 from biasboard.ground.errors import ConfigError, RunError
-from evaluators.backend import Answers
+from evaluators.backend import Answers, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.address import parse_address
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.openai_backend import open_backend
+from evaluators.backends.openai.pacing import Pacer, Patience
+from schemas.folders.run_folder import read_result
+from tests.commands import REPOSITORY, run, started
+from tests.evaluators import word_problems
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
+from tests.evaluators.test_pipeline import wait_for_answers
 
 KEY = "sk-made-0123456789abcdef"
-
-
+TALKATIVE = Patience(
+    n_tries=1000, outage_seconds=30.0, longest_pause=0.1, fault_seconds=0.3, silent_seconds=0.4, repeat_seconds=0.5
+)
 PASSING: dict[str, Callable[[Received], Fault]] = {
-    "429 with Retry-After": lambda received: Fault(429, {"retry-after": "0.2"}, error("slow down")),
-    "429 without": lambda received: Fault(429, {}, error("slow down")),
-    "429 with a limit's reset": lambda received: Fault(
+    "429 with Retry-After": lambda _: Fault(429, {"retry-after": "0.2"}, error("slow down")),
+    "429 without": lambda _: Fault(429, {}, error("slow down")),
+    "429 with a limit's reset": lambda _: Fault(
         429, {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "200ms"}, error("slow down")
     ),
-    "429 with a wait in ms, and a unit": lambda received: Fault(429, {"retry-after-ms": "200ms"}, error("slow down")),
-    "500": lambda received: Fault(500, {}, b"<html>oops</html>"),
-    "503": lambda received: Fault(503, {}, error("loading")),
-    "408": lambda received: Fault(408),
-    "cut in the middle": lambda received: Fault(cut=True, body=b'{"choices": ['),
-    "cut before the answer": lambda received: Fault(cut=True, body=b""),
-    "not JSON": lambda received: Fault(body=b'{"choices": [{"index": 0, "mess'),
-    "no object": lambda received: Fault(body=b"[]"),
-    "empty": lambda received: Fault(body=b""),
+    "429 with a wait in ms": lambda _: Fault(429, {"retry-after-ms": "200"}, error("slow down")),
+    "429 with a wait in ms, and a unit": lambda _: Fault(429, {"retry-after-ms": "200ms"}, error("slow down")),
+    "500": lambda _: Fault(500, {}, b"<html>oops</html>"),
+    "503": lambda _: Fault(503, {}, error("loading")),
+    "408": lambda _: Fault(408),
+    "cut in the middle": lambda _: Fault(cut=True, body=b'{"choices": ['),
+    "cut before the answer": lambda _: Fault(cut=True, body=b""),
+    "not JSON": lambda _: Fault(body=b'{"choices": [{"index": 0, "mess'),
+    "no object": lambda _: Fault(body=b"[]"),
+    "empty": lambda _: Fault(body=b""),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PASSING)
-def test_a_fault_that_passes_leaves_no_trace_but_the_count(name: str, tokenizer: Tokenizer) -> None:
+def test_a_fault_that_passes_leaves_no_trace_but_the_count_and_one_that_does_not_fails_alone(
+    name: str, tokenizer: Tokenizer
+) -> None:
+    lost = {7} if name in ("500", "cut in the middle", "not JSON") else set()
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint)
-        endpoint.before = first_tries(PASSING[name], 2, {1, 5, 6, 20})
+        passing, lasting = (first_tries(PASSING[name], n, of) for n, of in ((2, {1, 5, 6, 20}), (10**6, lost)))
+        endpoint.before = lambda received: passing(received) or lasting(received)
         asked = Asked().of(backend, made(30))
-        assert asked.statuses() == {"answered": 30}
-        assert {place: response.text for place, response in asked.responses.items()} == {
-            place: f"You said: Say {place}" for place in range(30)
-        }
+        answered = {place: response.text for place, response in asked.responses.items() if place not in lost}
+        assert answered == {place: f"You said: Say {place}" for place in range(30) if place not in lost}
+        assert all("gave up after" in str(asked.responses[place].error) for place in lost)
         assert asked.n_attempts == endpoint.n_received
-        assert Counter(map(number_in, endpoint.received)) == {n: 3 if n in {1, 5, 6, 20} else 1 for n in range(30)}
+        tries = Counter(number for one in endpoint.received if (number := number_in(one)) not in lost)
+        assert tries == {n: 3 if n in {1, 5, 6, 20} else 1 for n in {*range(30)} - lost}
         assert set(endpoint.answered.values()) == {1}
-
-
-@pytest.mark.parametrize("name", ["500", "cut in the middle", "not JSON"])
-def test_a_request_that_never_succeeds_fails_alone(name: str, tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint)
-        endpoint.before = first_tries(PASSING[name], 10**6, {7})
-        asked = Asked().of(backend, made(30))
-        assert asked.statuses() == {"answered": 29, "failed": 1}
-        assert "gave up after" in str(asked.responses[7].error)
-        assert asked.n_attempts == endpoint.n_received
-        assert set(endpoint.answered.values()) == {1}
-
-
-@pytest.mark.slow
-def test_a_server_that_hangs_is_left_alone(tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint, timeout=0.5)
-        endpoint.before = first_tries(lambda received: Fault(hang=True), 1, {3})
-        asked = Asked().of(backend, made(10))
-        assert asked.statuses() == {"answered": 10}
-        assert asked.n_attempts == endpoint.n_received
-
-
-def test_a_request_that_is_refused_is_not_sent_again(tokenizer: Tokenizer) -> None:
-    def before(received: Received) -> Fault | None:
-        filtered = json.dumps({"error": {"message": "policy", "code": "content_filter"}}).encode()
-        return {2: Fault(400, {}, error("too long")), 4: Fault(422), 5: Fault(400, {}, filtered)}.get(
-            number_in(received)
-        )
-
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint)
-        endpoint.before = before
-        asked = Asked().of(backend, made(8))
-        assert [asked.responses[place].status for place in (2, 4, 5)] == ["failed", "failed", "refused"]
-        assert "too long" in str(asked.responses[2].error)
-        assert asked.statuses() == {"answered": 5, "failed": 2, "refused": 1}
-        assert len(endpoint.received) == 8
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "remedy"),
+    ("status", "body", "remedy", "ends_as"),
     [
-        (401, error("bad key"), "OPENAI_API_KEY"),
-        (403, error("not allowed"), "OPENAI_API_KEY"),
-        (404, error("no such model"), "--model"),
-        (429, json.dumps({"error": {"message": "quota", "code": "insufficient_quota"}}).encode(), "credit"),
+        (401, error("bad key"), "OPENAI_API_KEY", "failed"),
+        (403, error("not allowed"), "OPENAI_API_KEY", "refused"),
+        (404, error("no such model"), "--model", "failed"),
+        (307, b"", "--base-url", "failed"),
+        (429, json.dumps({"error": {"message": "quota", "code": "insufficient_quota"}}).encode(), "credit", "failed"),
     ],
 )
-def test_what_no_request_survives_ends_the_run_and_keeps_the_answers(
-    status: int, body: bytes, remedy: str, tokenizer: Tokenizer
+def test_an_error_of_one_request_is_no_error_of_all_and_one_of_all_ends_the_run(
+    status: int, body: bytes, remedy: str, ends_as: str, tokenizer: Tokenizer
 ) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, concurrency=1)
+        endpoint.before = lambda received: Fault(status, {}, body) if number_in(received) == 5 else None
+        asked = Asked().of(backend, made(30))
+        assert asked.n_attempts == endpoint.n_received
+        # Another request was asked once, to see whether all are concerned, and what is forbidden was asked again.
+        assert len(endpoint.received) == (32 if status == 403 else 31)
+        assert asked.statuses() == {"answered": 29, ends_as: 1}
+        assert f"HTTP {status}" in str(asked.responses[5].error)
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint, concurrency=1)
         # The sixth call, and from then on what was answered before too.
@@ -118,54 +120,6 @@ def test_what_no_request_survives_ends_the_run_and_keeps_the_answers(
             asked.of(backend, made(30))
         assert set(asked.responses) == set(range(5))
         assert asked.n_attempts == endpoint.n_received
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "ends_as"),
-    [
-        (401, error("bad key"), "failed"),
-        (403, error("not allowed"), "refused"),
-        (404, error("no server may answer this"), "failed"),
-        (307, b"", "failed"),
-        (429, json.dumps({"error": {"message": "quota", "code": "insufficient_quota"}}).encode(), "failed"),
-    ],
-)
-def test_an_error_of_one_request_is_no_error_of_all(
-    status: int, body: bytes, ends_as: str, tokenizer: Tokenizer
-) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint, concurrency=1)
-        endpoint.before = lambda received: Fault(status, {}, body) if number_in(received) == 5 else None
-        asked = Asked().of(backend, made(30))
-        assert asked.n_attempts == endpoint.n_received
-        # Another request was asked once, to see whether all are concerned, and what is forbidden was asked again.
-        assert len(endpoint.received) == (32 if status == 403 else 31)
-    assert asked.statuses() == {"answered": 29, ends_as: 1}
-    assert f"HTTP {status}" in str(asked.responses[5].error)
-
-
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_wrong_key_is_found_before_the_first_request(status: int, tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES, before=lambda received: Fault(status, {}, error("no"))) as endpoint:
-        backend = open_backend(MODEL, BackendOptions(base_url=endpoint.url))
-        with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-            _ = backend.model
-
-
-def test_a_model_that_is_not_there_is_named_with_those_that_are(tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer) as endpoint:
-        backend = open_backend("made/other", BackendOptions(base_url=endpoint.url))
-        with pytest.raises(ConfigError, match=f"'made/other'.*{MODEL}"):
-            _ = backend.model
-
-
-@pytest.mark.slow
-def test_nobody_there_is_a_config_error(tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer) as endpoint:
-        url = endpoint.url
-    backend = open_backend(MODEL, BackendOptions(base_url=url))
-    with pytest.raises(ConfigError, match="--base-url"):
-        _ = backend.model
 
 
 @pytest.mark.slow
@@ -193,16 +147,16 @@ def test_everything_at_once_ends_in_the_right_statuses(tokenizer: Tokenizer) -> 
 
 
 def test_closing_ends_what_is_under_way_and_the_thread(tokenizer: Tokenizer) -> None:
-    def threads() -> Iterator[str]:
-        return (thread.name for thread in threading.enumerate() if thread.name == "openai-endpoint")
+    def threads() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name == "openai-endpoint"]
 
     with FakeEndpoint(tokenizer, serves=SERVES, delay=0.01) as endpoint:
         backend = opened(endpoint)
         steps = backend.ask(made(1000), frozenset(range(1000)))
         next(step for step in steps if isinstance(step, Answers))
-        assert list(threads())
+        assert threads()
         steps.close()
-        assert not list(threads())
+        assert not threads()
         # Requests that were sent before may be read after: a slow server is done once every connection has ended.
         deadline = time.monotonic() + 30
         while endpoint.n_connections and time.monotonic() < deadline:
@@ -219,13 +173,7 @@ def test_closing_ends_what_is_under_way_and_the_thread(tokenizer: Tokenizer) -> 
 def test_only_what_is_missing_is_asked(tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint)
-        places = {
-            place
-            for step in backend.ask(made(9), frozenset({2, 8}))
-            if isinstance(step, Answers)
-            for place in step.responses
-        }
-        assert places == {2, 8}
+        assert {*Asked().of(backend, made(9), frozenset({2, 8})).responses} == {2, 8}
         assert sorted(map(number_in, endpoint.received)) == [2, 8]
         assert list(backend.ask(made(9), frozenset())) == []
 
@@ -289,3 +237,406 @@ def test_no_key_and_nothing_secret_gets_out(
     assert "you sent" in "".join(texts), "the case does not test what it is for"
     for secret in (*secrets, "sk-another-key-9876543210", "dXNlci1uYW1l"):
         assert [text for text in texts if secret in text] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("as_date", [False, True])
+def test_retry_after_is_waited_for_by_everybody(as_date: bool, tokenizer: Tokenizer) -> None:
+    limited: list[float] = []
+
+    def before(received: Received) -> Fault | None:
+        if number_in(received) < 0 or limited:
+            return None
+        limited.append(received.seconds)
+        after = email.utils.formatdate(time.time() + 3, usegmt=True) if as_date else "2"
+        return Fault(429, {"retry-after": after})
+
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, concurrency=4)
+        endpoint.before = before
+        assert Asked().of(backend, made(60)).statuses() == {"answered": 60}
+        # A date has whole seconds: of three, two are sure. What was under way may still come in.
+        too_early = [one for one in endpoint.received if 0 < one.seconds - limited[0] < 1.9]
+        assert len(too_early) <= 3
+
+
+@pytest.mark.slow
+def test_a_limit_that_is_used_up_is_waited_for(tokenizer: Tokenizer) -> None:
+    spent = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1s20ms"}
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, concurrency=1)
+        endpoint.headers = lambda received: spent if number_in(received) == 2 else {}
+        assert Asked().of(backend, made(5)).statuses() == {"answered": 5}
+        times = [received.seconds for received in endpoint.received]
+        assert times[3] - times[2] >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("before", "headers", "words"),
+    [
+        (Fault(429, {"retry-after": "86400"}), {}, "asks to wait 86400 s"),
+        (
+            None,
+            {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": f"{'9' * 400}s"},
+            "asks to wait inf s",
+        ),
+    ],
+)
+def test_a_wait_that_is_too_long_ends_the_run(
+    before: Fault | None, headers: dict[str, str], words: str, tokenizer: Tokenizer
+) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint)
+        endpoint.before, endpoint.headers = lambda _: before, lambda _: headers
+        with pytest.raises(RunError, match=words):
+            Asked().of(backend, made(5))
+
+
+def test_a_limit_that_one_request_alone_meets_is_given_up(tokenizer: Tokenizer) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, Patience(n_limited=4, call_seconds=0.2, longest_pause=0.02), concurrency=4)
+        endpoint.before = lambda received: Fault(429, {}, error("slow down")) if number_in(received) == 3 else None
+        asked = Asked().of(backend, made(20))
+        assert asked.n_attempts == endpoint.n_received
+    assert asked.statuses() == {"answered": 19, "failed": 1}
+    assert "slow down" in str(asked.responses[3].error)
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_is_told_of_with_its_first_words(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = threading.Event()
+
+    def before(received: Received) -> Fault | None:
+        if number_in(received) < 20:
+            return None
+        said.set()
+        return Fault(500, {}, error("EngineDeadError: see the stack trace above"))
+
+    raised: list[RunError] = []
+
+    def ask() -> None:
+        with pytest.raises(RunError) as caught:
+            asked.of(backend, made(50))
+        raised.append(caught.value)
+
+    asked, patience = Asked(), Patience(n_tries=1000, outage_seconds=1.5, longest_pause=0.05, fault_seconds=0.5)
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, patience, concurrency=4)
+        endpoint.before = before
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert said.wait(30)
+    thread.join()
+    assert asked.statuses() == {"answered": 20}
+    both = r"connection re\w+; the first was HTTP 500: EngineDeadError: see the stack trace above"
+    assert re.search(f"last fault: {both}. Answers are kept", str(raised[0]))
+    assert re.search(f"no answer from .*: {both}; 30 requests wait", capsys.readouterr().err)
+
+
+@pytest.mark.slow
+def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Tokenizer) -> None:
+    down = (150, 170)
+
+    def before(received: Received) -> Fault | None:
+        # Down for twenty requests, however long they take.
+        return Fault(500) if down[0] <= received.number < down[1] else None
+
+    # Slow enough that the endpoint, and not the client, is what limits the rate.
+    with FakeEndpoint(tokenizer, serves=SERVES, delay=0.25) as endpoint:
+        backend = opened(endpoint, Patience(), concurrency=16)
+        endpoint.before = before
+        asked = Asked().of(backend, made(400))
+        assert asked.statuses() == {"answered": 400}
+        assert asked.n_attempts == endpoint.n_received
+        last_fault = max(received.seconds for received in endpoint.received if received.number < down[1])
+        before_it = sorted(received.seconds for received in endpoint.received if received.number < down[0])
+        after = sorted(received.seconds - last_fault for received in endpoint.received if received.number >= down[1])
+        per_second = 100 / (before_it[-1] - before_it[-101])
+        # At the latest after ten seconds, at least half as much is done in one second as before.
+        recovered = [start for start in range(10) if sum(start <= one < start + 1 for one in after) > per_second * 0.5]
+        assert recovered
+
+
+@pytest.mark.slow
+def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tokenizer) -> None:
+    under_way: list[int] = []
+
+    # Slow enough that the client, however slow itself, has sent all that it may before the first answer comes.
+    with FakeEndpoint(tokenizer, serves=SERVES, delay=0.4) as endpoint:
+        backend = opened(endpoint, concurrency=24)
+        Asked().of(backend, made(150))
+        assert endpoint.most_at_a_time == 24
+        endpoint.delay = 0.02
+
+        def before(received: Received) -> Fault | None:
+            under_way.append(endpoint._under_way)
+            return Fault(429) if endpoint._under_way > 6 else None
+
+        endpoint.before = before
+        asked = Asked().of(backend, made(600))
+        assert asked.statuses() == {"answered": 600}
+    # It settles around what the endpoint bears instead of trying 24 every time.
+    assert np.mean(under_way[300:]) < 9
+
+
+def test_a_pause_in_which_the_limit_falls_ends_with_one_call_at_a_time() -> None:
+    down, most = NoAnswerError("down", "passing", status=503, overload=True), 64
+    under_way: list[int] = []
+
+    async def call(pacer: Pacer) -> None:
+        await pacer.start()
+        under_way.append(pacer.n_under_way)
+        await asyncio.sleep(0.01)
+        pacer.end()
+
+    async def simulated() -> None:
+        pacer = Pacer(most, Patience(longest_pause=0.05))
+        for _ in range(most):
+            pacer.answered()
+        # All calls wait for a limit that is used up, and meanwhile the endpoint goes down.
+        pacer.answered(0.3)
+        waiting = [asyncio.create_task(call(pacer)) for _ in range(most)]
+        for _ in range(8):
+            await asyncio.sleep(0.01)
+            pacer.failed(down, time.monotonic())
+        await asyncio.gather(*waiting)
+
+    asyncio.run(simulated())
+    assert len(under_way) == most
+    assert max(under_way) == 1
+
+
+@pytest.mark.slow
+def test_memory_is_flat_however_much_is_queued(tokenizer: Tokenizer) -> None:
+    n = 100_000
+    requests = [GenerateRequest(prompt=f"Say {number}", max_tokens=3) for number in range(n)]
+    with FakeEndpoint(tokenizer, serves=SERVES, keeps=0) as endpoint:
+        backend = opened(endpoint)
+        endpoint.n_received = 0
+        steps = backend.ask(requests, frozenset(range(n)))
+        n_answered = 0
+        peaks = []
+        for bound in (300, 800):
+            for step in steps:
+                n_answered += len(step.responses) if isinstance(step, Answers) else 0
+                if n_answered >= bound:
+                    break
+            if not tracemalloc.is_tracing():
+                tracemalloc.start()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        steps.close()
+        # Five hundred answers more, and not more than a few megabytes were ever held for them.
+        assert peaks[-1] < 8_000_000
+        # What was not handed over was under way: nothing ran ahead of what was taken.
+        assert endpoint.n_received <= n_answered + 4096 + 2 * 64
+
+
+@pytest.mark.slow
+def test_a_server_that_is_stopped_is_told_of_again_and_again_until_it_is_back(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Asked()
+    with FakeEndpoint(tokenizer, serves=SERVES, delay=0.01) as endpoint:
+        backend = opened(endpoint, TALKATIVE, concurrency=4)
+        port, place = endpoint.port, endpoint.url.split("/")[2]
+        thread = threading.Thread(target=lambda: asked.of(backend, made(400)))
+        thread.start()
+        while endpoint.n_received < 60:
+            time.sleep(0.01)
+    time.sleep(2.5)
+    with FakeEndpoint(tokenizer, serves=SERVES, port=port):
+        thread.join()
+    assert asked.statuses() == {"answered": 400}
+    told = capsys.readouterr().err.splitlines()
+    outages = [line for line in told if line.startswith(f"no answer from {place} for ")]
+    assert len(outages) >= 3
+    assert all("connection re" in line for line in outages)
+    assert all(re.search(r"; \d+ requests wait; tried again ", line) for line in outages)
+    assert all("given up after 30 s; Ctrl-C keeps the answers" in line for line in outages)
+    (back,) = [line for line in told if "answers again" in line]
+    assert told.index(back) > told.index(outages[-1])
+
+
+def test_a_wait_that_the_endpoint_asks_for_is_told_as_long_as_it_is(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, TALKATIVE, timeout=3.0, concurrency=1)
+        endpoint.headers = lambda received: {
+            "x-ratelimit-remaining-requests": "0",
+            "x-ratelimit-reset-requests": "14m59s",
+        }
+        steps = backend.ask(made(4), frozenset(range(4)))
+        thread = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+        # A process that runs tests beside others may ignore the signal.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                for _ in steps:
+                    pass
+        finally:
+            signal.signal(signal.SIGINT, before)
+    told = capsys.readouterr().err.splitlines()
+    assert told
+    assert all(
+        re.search(r" asks to wait 89\d s \(its rate limit is used up\); 3 requests wait; ", line) for line in told
+    )
+
+
+@pytest.mark.slow
+def test_a_server_that_hangs_is_told_of_and_a_slow_one_is_not(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES, delay=0.3) as endpoint:
+        backend = opened(endpoint, TALKATIVE, concurrency=4, timeout=3.0)
+        assert Asked().of(backend, made(12)).statuses() == {"answered": 12}
+        assert "no answer" not in capsys.readouterr().err
+        hung: list[float] = []
+
+        def before(received: Received) -> Fault | None:
+            if number_in(received) >= 4 and len(hung) < 4:
+                hung.append(received.seconds)
+                return Fault(hang=True)
+            return None
+
+        endpoint.before = before
+        assert Asked().of(backend, made(8)).statuses() == {"answered": 8}
+    told = capsys.readouterr().err.splitlines()
+    assert [line for line in told if "; 4 requests wait, each up to 3 s" in line]
+
+
+@pytest.mark.slow
+def test_an_overloaded_server_is_told_of_with_its_words_and_ends_the_run(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        patience = Patience(n_tries=1000, outage_seconds=1.0, longest_pause=0.05, fault_seconds=0.2)
+        backend = opened(endpoint, patience)
+        endpoint.before = lambda received: Fault(503, {}, error("loading the model"))
+        asked = Asked()
+        with pytest.raises(RunError, match=r"answered nothing for 1 s.* run the same command again when it is back"):
+            asked.of(backend, made(50))
+        # Those in flight when the run ended may not have reached the endpoint.
+        assert 0 <= asked.n_attempts - endpoint.n_received <= endpoint.most_at_a_time
+    assert "HTTP 503: loading the model; 50 requests wait" in capsys.readouterr().err
+
+
+def test_a_fault_that_passes_is_not_told(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint)
+        endpoint.before = lambda received: Fault(500) if received.number % 7 == 0 else None
+        assert Asked().of(backend, made(50)).statuses() == {"answered": 50}
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["refused", "no handshake"])
+def test_a_server_that_is_not_there_is_one_error_in_seconds(kind: str) -> None:
+    full = []
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        if kind == "no handshake":
+            # With a full queue, the system answers no further attempt to connect.
+            listening.listen(0)
+            for _ in range(4):
+                waiting = socket.socket()
+                waiting.setblocking(False)
+                waiting.connect_ex(listening.getsockname())
+                full.append(waiting)
+        port = listening.getsockname()[1]
+        backend = open_backend(MODEL, BackendOptions(base_url=f"http://127.0.0.1:{port}/v1"))
+        began = time.monotonic()
+        with pytest.raises(ConfigError) as caught:
+            _ = backend.model
+        assert time.monotonic() - began < 10
+    for waiting in full:
+        waiting.close()
+    reason = "connection refused" if kind == "refused" else "no connection within 4 s"
+    assert f"cannot be reached: {reason}; start the server, or check --base-url" in str(caught.value)
+
+
+def test_a_line_does_not_garble_the_bar() -> None:
+    program = (
+        "import time\nfrom biasboard.ground.progress import note, progress\n"
+        "with progress('asking', 30) as advance:\n"
+        "    for number in range(30):\n        advance(1)\n        time.sleep(0.01)\n"
+        "        if number % 10 == 5:\n            note(f'a line of its own, number {number}')\n"
+    )
+    main, other = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen([sys.executable, "-c", program], stdout=other, stderr=other, env=environment) as process:
+        os.close(other)
+        written = b""
+        try:
+            while part := os.read(main, 65536):
+                written += part
+        except OSError:  # Linux ends a terminal whose other side is closed with an error.
+            pass
+    os.close(main)
+    assert process.returncode == 0
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode()).replace("\r", "\n")
+    lines = [line.strip() for line in plain.splitlines()]
+    assert [line for line in lines if "of its own" in line] == [f"a line of its own, number {n}" for n in (5, 15, 25)]
+    assert any("30/30" in line for line in lines)
+
+
+def whole(received: Received) -> str:
+    """The whole question: samples of one prompt differ in their seeds."""
+    return json.dumps(received.body, sort_keys=True)
+
+
+def draw(received: Received, what: str) -> float:
+    """A number in [0, 1) that depends on the question; 1 where the endpoint is only probed."""
+    asked = whole(received)
+    return 1.0 if "The clock on the wall showed" in asked else zlib.crc32(f"{what} {asked}".encode()) / 2**32
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_nothing_that_was_answered_is_asked_again(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    datasets = (write_dataset(tmp_path / "pairs", {"type2": made_items(30)}), word_problems.build(tmp_path / "texts"))
+    tries: Counter[str] = Counter()
+    answered: Counter[str] = Counter()
+
+    def failing(received: Received) -> Fault | None:
+        """Fail the first try of 8 % of the questions: 5 % as too many, 3 % as an error."""
+        tries[whole(received)] += 1
+        number = draw(received, "fault")
+        if tries[whole(received)] > 1 or number >= 0.08:
+            return None
+        return Fault(429, {"retry-after": "0"}) if number < 0.05 else Fault(500, {}, error("failed"))
+
+    def refusing(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        """Decline 15 % of the questions, and answer the others so that each task can read it."""
+        answered[whole(received)] += "The clock on the wall showed" not in whole(received)
+        text = "A" if "letter of one option" in whole(received) else "She said: they are 12."
+        refusal = "I will not say that." if draw(received, "refusal") < 0.15 else None
+        answer["choices"][0]["message"] = {"role": "assistant", "content": text, "refusal": refusal}
+        return answer
+
+    out = tmp_path / "runs"
+    with FakeEndpoint(tokenizer, serves=SERVES, before=failing, alter=refusing, delay=0.002) as endpoint:
+        named = [word for dataset in datasets for word in ("--dataset", dataset)]
+        model = ("--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--concurrency", 4)
+        rest = ("--prompt", "mcq2-generate-v1", "--limit", 20, "--scorer", "none", "--out", out)
+        command = ("-m", "biasboard", "run", *named, *model, *rest)
+        with started(*command) as first:
+            wait_for_answers(out, first, at_least=12)
+            first.kill()
+        n_answered, n_stored = answered.total(), 0
+        for path in out.rglob("responses.sqlite"):
+            with closing(sqlite3.connect(path)) as connection:
+                n_stored += connection.execute("SELECT COUNT(*) FROM responses").fetchone()[0]
+        assert not list(out.rglob("result.json")), "it was over before it could be killed"
+        run(*command, status=0)
+    # Only what was on its way when the process was killed is asked again.
+    assert answered.total() - len(+answered) == n_answered - n_stored <= 4
+    results = [read_result(path.parent) for path in out.rglob("result.json")]
+    counts = {result.signature.config: result.counts for result in results}
+    assert {*counts} == {"type2", "recognition", "continuation", "assignment", "math"}
+    assert counts["type2"].refused > 0
+    assert sum(of_config.failed for of_config in counts.values()) == 0
+    assert max(tries.values()) > 1

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from typer.testing import Result
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.client import _certificates
-from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
-from evaluators.backends.openai.pacing import Patience
+from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.protocol import logprob, token_id, usage
 from evaluators.runs.measure.recording import _warn_of_tokens
 from schemas.documents.record import Exchange
@@ -25,92 +23,8 @@ from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.evaluators.openai_runs import Asked, made
+from tests.evaluators.openai_runs import Asked, connected, made, of_items
 from tests.evaluators.raw_server import Raw, RawServer, chat, kept, models, plain
-
-PATIENCE = Patience(n_tries=2, n_timeouts=2, call_seconds=0.0, outage_seconds=4.0, longest_pause=0.05)
-NESTED = b"[" * 200_000
-GZIP = "content-encoding: gzip\r\n"
-BOMB = gzip.compress(b" " * 300_000_000, 9)
-MANY_DIGITS = b'{"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": %s}}' % (b"9" * 5000)
-
-
-def of_chat(text: Callable[[str], Raw], but: str = "") -> Callable[[str, Mapping[str, Any]], Raw]:
-    """A server with a list of models, whose answers to the requests of a run are as given, or to all others but one."""
-
-    def answer(path: str, sent: Mapping[str, Any]) -> Raw:
-        if path.endswith("/models"):
-            return plain(models())
-        if not path.endswith("/chat/completions") or "logprobs" in sent:
-            return plain({"error": {"message": "no such route"}}, 404)
-        prompt = sent["messages"][0]["content"]
-        is_of_run = not prompt.startswith(but) if but else prompt.startswith("Say")
-        return text(prompt) if is_of_run else plain(chat())
-
-    return answer
-
-
-def ending(reason: str, text: str = "They agree.") -> dict[str, Any]:
-    """An answer that ended for a reason."""
-    return chat() | {"choices": [{"index": 0, "finish_reason": reason, "message": {"content": text}}]}
-
-
-def opened(server: RawServer, **options: Any) -> OpenAIBackend:
-    backend = open_backend(MODEL, BackendOptions(base_url=server.url, api="chat", **options))
-    backend.patience = PATIENCE
-    return backend
-
-
-UNUSABLE: dict[str, Callable[[], Raw]] = {
-    "nested": lambda: plain(NESTED),
-    "nested inside": lambda: plain(b'{"choices": ' + NESTED),
-    "a web page": lambda: plain(b"<html>hello</html>", kind="text/html"),
-    "not JSON": lambda: plain(b"\xff\xfe\x00nothing"),
-    "an unknown charset": lambda: plain(b"\xe9", kind="application/json; charset=hex"),
-    "an error with status 200": lambda: plain({"error": {"message": "upstream is gone", "code": 502}}),
-    "an error text with status 200": lambda: plain({"error": "upstream is gone"}),
-    "half of what was promised": lambda: Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n{}"),
-    "no HTTP": lambda: Raw(b"\x16\x03\x01 hello\r\n\r\n"),
-    "nothing": lambda: Raw(b""),
-    "huge headers": lambda: plain(chat(), more=f"x-filler: {'a' * 2_000_000}\r\n"),
-    "many headers": lambda: plain(chat(), more="".join(f"x-{n}: a\r\n" for n in range(200_000))),
-    "redirects to itself": lambda: plain(b"", 307, more="location: /v1/chat/completions\r\n"),
-    "redirects to nowhere": lambda: plain(b"", 302, more="location: http://[::/\r\n"),
-    "a gzip bomb": lambda: plain(BOMB, more=GZIP),
-    "gzip that is none": lambda: plain(b"nothing", more=GZIP),
-    "a body without end": lambda: Raw(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 100_000_000),
-    "a nested error": lambda: plain(b'{"error": ' + NESTED, 400),
-    "an error in another charset": lambda: plain(b"\xff", 400, kind="text/plain; charset=hex"),
-    "a retry in the year 999999": lambda: plain(b"{}", 503, more="retry-after: Sun, 06 Nov 999999 08:49:37 GMT\r\n"),
-    "no content": lambda: plain({}),
-    "null choices": lambda: plain({"choices": None}),
-    "choices that are numbers": lambda: plain({"choices": [1]}),
-    "5 MB": lambda: plain(chat("no" * 2_500_000)),
-    "5 MB of finish_reason": lambda: plain(ending("s" * 5_000_000)),
-    "5 MB of nothing": lambda: plain(b" " * 5_000_000 + json.dumps(chat()).encode()),
-    "5 MB in gzip": lambda: plain(gzip.compress(json.dumps(chat("no" * 2_500_000)).encode()), more=GZIP),
-    "5 MB in a stream": lambda: plain(b": hello\n" * 700_000, kind="text/event-stream"),
-    "5 MB of an error": lambda: plain({"error": {"message": "no" * 2_500_000}}, 400),
-    "lists in 100 lists": lambda: plain(b'{"choices": ' + b"[" * 100 + b"]" * 100 + b"}"),
-    "an index of many digits": lambda: plain(b'{"choices": [{"index": %s}]}' % (b"9" * 5000)),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", UNUSABLE)
-def test_an_answer_that_cannot_be_used_fails_alone_and_says_why(name: str) -> None:
-    with RawServer(of_chat(lambda prompt: UNUSABLE[name]() if prompt == "Say 3" else plain(chat()))) as server:
-        backend = opened(server, timeout=20.0)
-        assert backend.capabilities == {"generation"}
-        began = time.monotonic()
-        asked = Asked().of(backend, made(6))
-    assert asked.statuses() == {"answered": 5, "failed": 1}
-    error = asked.responses[3].error
-    assert error
-    assert len(error) < 600
-    assert error.isprintable()
-    assert time.monotonic() - began < 20
-
 
 SMUGGLED: dict[str, bytes] = {
     "an answer": kept(chat("smuggled")),
@@ -124,12 +38,8 @@ SMUGGLED: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", SMUGGLED)
 def test_what_follows_an_answer_is_no_answer_to_the_next_request(name: str) -> None:
-    def answer(prompt: str) -> Raw:
-        return Raw(kept(chat(f"It is {prompt}")) + SMUGGLED[name], stays=True)
-
-    with RawServer(of_chat(answer)) as server:
-        backend = opened(server, concurrency=1, timeout=5.0)
-        asked = Asked().of(backend, made(4))
+    with of_items(lambda prompt: Raw(kept(chat(f"It is {prompt}")) + SMUGGLED[name], stays=True)) as server:
+        asked = Asked().of(connected(server, concurrency=1, timeout=5.0), made(4))
     assert [asked.responses[place].text for place in range(4)] == [f"It is Say {place}" for place in range(4)]
 
 
@@ -165,17 +75,6 @@ def test_what_the_environment_says_wrong_is_named(name: str, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_a_dripping_server_is_given_up_in_time() -> None:
-    drip = Raw(plain(chat()).content, pause=0.2)
-    with RawServer(of_chat(lambda prompt: drip if prompt == "Say 3" else plain(chat()))) as server:
-        backend = opened(server, timeout=1.0)
-        assert backend.capabilities
-        asked = Asked().of(backend, made(6))
-    assert asked.statuses() == {"answered": 5, "failed": 1}
-    assert "no answer within 1 s" in str(asked.responses[3].error)
-
-
-@pytest.mark.slow
 def test_a_server_that_drips_from_the_start_is_given_up_before_the_first_item() -> None:
     with RawServer(lambda path, sent: Raw(plain(chat()).content, pause=0.2)) as server:
         backend = open_backend(MODEL, BackendOptions(base_url=server.url, timeout=1.0))
@@ -193,9 +92,8 @@ def test_a_server_that_drips_from_the_start_is_given_up_before_the_first_item() 
 )
 def test_token_counts_that_are_none_are_unknown(usage_text: str) -> None:
     body = json.dumps(chat()).replace('"prompt_tokens": 9', f'"prompt_tokens": {usage_text}').encode()
-    with RawServer(of_chat(lambda prompt: plain(body))) as server:
-        backend = opened(server)
-        asked = Asked().of(backend, made(3))
+    with of_items(lambda _: plain(body)) as server:
+        asked = Asked().of(connected(server), made(3))
     assert asked.statuses() == {"answered": 3}
     assert {response.n_prompt_tokens for response in asked.responses.values()} == {None}
     assert {response.n_completion_tokens for response in asked.responses.values()} == {3}
@@ -211,20 +109,8 @@ def test_numbers_without_measure_are_no_numbers() -> None:
 
 def test_a_wait_without_measure_ends_the_run() -> None:
     spent = f"x-ratelimit-remaining-tokens: 0\r\nx-ratelimit-reset-tokens: {'9' * 400}s\r\n"
-    with RawServer(of_chat(lambda prompt: plain(chat(), more=spent))) as server:
-        backend = opened(server)
-        assert backend.capabilities
-        with pytest.raises(RunError, match="asks to wait"):
-            Asked().of(backend, made(30))
-
-
-def test_half_a_character_does_not_end_the_run() -> None:
-    error = b'{"error": {"message": "half \\ud800 of one"}}'
-    with RawServer(of_chat(lambda prompt: plain(error, 400) if prompt == "Say 1" else plain(chat()))) as server:
-        backend = opened(server)
-        asked = Asked().of(backend, made(3))
-    assert asked.statuses() == {"answered": 2, "failed": 1}
-    str(asked.responses[1].error).encode()
+    with of_items(lambda _: plain(chat(), more=spent)) as server, pytest.raises(RunError, match="asks to wait"):
+        Asked().of(connected(server), made(30))
 
 
 @pytest.mark.parametrize(
@@ -242,8 +128,8 @@ def test_half_a_character_does_not_end_the_run() -> None:
 def test_an_answer_in_another_name_is_recorded_and_warned_of_once(
     said: str, warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with RawServer(of_chat(lambda prompt: plain(chat(model=said)))) as server:
-        backend = opened(server)
+    with of_items(lambda _: plain(chat(model=said))) as server:
+        backend = connected(server)
         before = backend.model
         Asked().of(backend, made(9))
         Asked().of(backend, made(2))
@@ -263,32 +149,23 @@ def test_an_answer_in_another_name_is_recorded_and_warned_of_once(
 
 START: dict[str, tuple[Callable[[str], Raw], str]] = {
     "a page everywhere": (lambda path: plain(b"<html></html>", kind="text/html"), "does not answer for model"),
-    "nested everywhere": (lambda path: plain(NESTED), "nested too deep"),
+    "nested everywhere": (lambda path: plain(b"[" * 200_000), "nested too deep"),
     "redirects": (lambda path: plain(b"", 301, more=f"location: {path}/\r\n"), "give the address behind them"),
     "a wrong key": (lambda path: plain({"error": "Unauthorized"}, 401), "check OPENAI_API_KEY"),
     "forbidden": (lambda path: plain(b"no", 403), "check OPENAI_API_KEY"),
-    "a wrong model": (
-        lambda path: (
-            plain(models("made/other", "zzz", "made/modell", "aaa"))
-            if path.endswith("models")
-            else plain({"error": {"message": "The model does not exist", "code": 404}}, 404)
-        ),
-        "the endpoint has: made/modell, made/other, ",
-    ),
+    "a wrong model": (lambda path: (plain(models("made/other", "zzz", "made/modell",
+        "aaa")) if path.endswith("models") else plain({"error": {"message": "The model does not exist", "code": 404}},
+        404)), "the endpoint has: made/modell, made/other, "),
     "closes at once": (lambda path: Raw(b""), "check --base-url"),
-    "no /v1": (
-        lambda path: plain(models()) if path == "/v1/models" else plain({"detail": "Not Found"}, 404),
-        "did you mean --base-url http://127.0.0.1:",
-    ),
-    "a page, and no /v1": (
-        lambda path: plain(models()) if path == "/v1/models" else plain(b"<html></html>", kind="text/html"),
-        "did you mean --base-url http://127.0.0.1:",
-    ),
-    "a locked API, and no /v1": (
-        lambda path: plain(b"no", 401) if path.startswith("/v1/") else plain(b"", 404),
-        "did you mean --base-url http://127.0.0.1:",
-    ),
-}
+    "no /v1": (lambda path: plain(models()) if path == "/v1/models" else plain({"detail": "Not Found"}, 404),
+        "did you mean --base-url http://127.0.0.1:"),
+    "a page, and no /v1": (lambda path: plain(models()) if path == "/v1/models" else plain(b"<html></html>",
+        kind="text/html"), "did you mean --base-url http://127.0.0.1:"),
+    "a locked API, and no /v1": (lambda path: plain(b"no", 401) if path.startswith("/v1/") else plain(b"", 404),
+        "did you mean --base-url http://127.0.0.1:"),
+    "a route, and no /v1": (lambda path: plain(models()) if path == "/api/v1/models" else plain({"detail": "Not Found"},
+        404), "did you mean --base-url http://127.0.0.1:"),
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -296,7 +173,8 @@ START: dict[str, tuple[Callable[[str], Raw], str]] = {
 def test_what_is_wrong_from_the_start_is_one_line_in_seconds(name: str) -> None:
     answer, message = START[name]
     with RawServer(lambda path, sent: answer(path)) as server:
-        url = server.url.removesuffix("/v1") if "no /v1" in name else server.url
+        root = server.url.removesuffix("/v1")
+        url = f"{root}/api/v1/chat/completions" if "a route" in name else root if "no /v1" in name else server.url
         backend = open_backend(MODEL, BackendOptions(base_url=url))
         began = time.monotonic()
         with pytest.raises(ConfigError) as caught:
@@ -305,25 +183,13 @@ def test_what_is_wrong_from_the_start_is_one_line_in_seconds(name: str) -> None:
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     if "no /v1" in name:
-        assert str(caught.value).endswith("/v1?")
-
-
-def test_a_route_that_was_given_as_address_is_put_right() -> None:
-    def answer(path: str, sent: Mapping[str, Any]) -> Raw:
-        return plain(models()) if path == "/api/v1/models" else plain({"detail": "Not Found"}, 404)
-
-    with RawServer(answer) as server:
-        address = server.url.removesuffix("/v1") + "/api/v1"
-        backend = open_backend(MODEL, BackendOptions(base_url=f"{address}/chat/completions"))
-        with pytest.raises(ConfigError, match="did you mean --base-url") as caught:
-            _ = backend.model
-    assert str(caught.value).endswith(f"{address}?")
+        assert str(caught.value).endswith(f"{root}{'/api' if 'a route' in name else ''}/v1?")
 
 
 def asked_of(folder: Path, answer: dict[str, Any]) -> tuple[Result, list[Exchange]]:
     """A run of 60 items, and the exchanges that it stored."""
     dataset = write_dataset(folder / "data", {"type1": made_items(30)})
-    with RawServer(of_chat(lambda prompt: plain(answer), but="The clock")) as server:
+    with of_items(lambda _: plain(answer)) as server:
         command = ["run", "--dataset", dataset, "--backend", "openai", "--model", MODEL, "--out", folder / "runs"]
         result = evaluators(*command, "--base-url", server.url, "--prompt", "mcq2-generate-v1", "--concurrency", 1)
     stored = [records for path in (folder / "runs").rglob("result.json") for records in read_run(path.parent).records]
@@ -353,7 +219,8 @@ def test_an_answer_that_no_tokens_can_hold_ends_the_run_soon(tmp_path: Path) -> 
 
 
 def test_a_reason_for_an_ending_is_no_longer_than_any(tmp_path: Path) -> None:
-    result, exchanges = asked_of(tmp_path, ending("s" * 3_000_000, "A"))
+    choice = {"index": 0, "finish_reason": "s" * 3_000_000, "message": {"content": "A"}}
+    result, exchanges = asked_of(tmp_path, chat() | {"choices": [choice]})
     assert result.exit_code == 0, result.output
     assert {exchange.finish_reason for exchange in exchanges} == {"s" * 100}
     assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 1_000_000

@@ -6,13 +6,7 @@ import math
 
 import pytest
 
-from evaluators.models.option_trie import (
-    TokenQuestion,
-    end_logprobs,
-    option_logprobs,
-    questions,
-    split_wide,
-)
+from evaluators.models.option_trie import TokenQuestion, end_logprobs, option_logprobs, questions, split_wide
 from evaluators.models.tokenizer import TokenRows
 from tests.commands import run
 

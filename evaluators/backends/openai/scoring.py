@@ -91,12 +91,7 @@ class _Completions:
         return [
             Call(
                 COMPLETIONS,
-                {
-                    "model": self.generation.model,
-                    "prompt": part if self.lists else part[0],
-                    **_ONE_TOKEN,
-                    **rest,
-                },
+                {"model": self.generation.model, "prompt": part if self.lists else part[0], **_ONE_TOKEN, **rest},
                 None if isinstance(part[0], str) else sum(map(len, part)),
                 len(part),
             )

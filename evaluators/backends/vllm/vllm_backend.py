@@ -38,15 +38,7 @@ from evaluators.backend import (
     identified_model,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.engine import (
-    Continuation,
-    Done,
-    EngineSettings,
-    Generated,
-    ModelSpecs,
-    Work,
-    specs_of,
-)
+from evaluators.backends.vllm.engine import Continuation, Done, EngineSettings, Generated, ModelSpecs, Work, specs_of
 from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers, environments_of
 from evaluators.models.chosen_adapters import chosen_adapters
 from evaluators.models.model_files import find_files, find_model, opening_arguments
@@ -310,11 +302,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     )
     specs = specs_of(settings)
     environments = environments_of(specs, options)
-    tokenizer = load_tokenizer(
-        tokenizer_files.location,
-        tokenizer_files.commit,
-        **options.chat_settings,
-    )
+    tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, **options.chat_settings)
     thinking_tokens = thinking_tokens_of(options, tokenizer)
     conditions = conditions_of(options, thinking_tokens)
     chosen.check_base(

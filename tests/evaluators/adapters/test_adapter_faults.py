@@ -139,12 +139,7 @@ def other_settings(folder: Path) -> None:
     ],
 )
 def test_damaged_adapters_are_refused(
-    model: Path,
-    dataset: Path,
-    adapters: Path,
-    tmp_path: Path,
-    damage: Callable[[Path], None],
-    expected: str,
+    model: Path, dataset: Path, adapters: Path, tmp_path: Path, damage: Callable[[Path], None], expected: str
 ) -> None:
     folder = Path(shutil.copytree(adapters, tmp_path / "copy"))
     damage(folder)
@@ -169,10 +164,7 @@ SETTINGS_OF_STRANGERS: dict[str, tuple[dict[str, Any], str]] = {
 WEIGHTS_OF_STRANGERS = {
     "a layer of the model": (HEAD, {}),
     "a layer below an adapted one": ("base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight", {}),
-    "a layer beside its copy": (
-        "base_model.model.lm_head.original_module.weight",
-        {"modules_to_save": ["lm_head"]},
-    ),
+    "a layer beside its copy": ("base_model.model.lm_head.original_module.weight", {"modules_to_save": ["lm_head"]}),
 }
 
 

@@ -203,11 +203,7 @@ def whole(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "seen",
-    ["*/*/adapter.json", "*/.release*"],
-    ids=["between two contexts", "within a context"],
-)
+@pytest.mark.parametrize("seen", ["*/*/adapter.json", "*/.release*"], ids=["between two contexts", "within a context"])
 def test_kill_9_loses_only_the_context_that_was_being_trained(
     model: Path, dataset: Path, whole: Path, tmp_path: Path, seen: str
 ) -> None:
