@@ -1,8 +1,9 @@
-"""The openai backend through a batch API."""
+"""The openai backend through a batch API, also of servers that send what none should."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,24 +11,27 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError, RunError
-from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Sent
+from biasboard.ground.errors import BiasboardError, ConfigError, RunError
+from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.batch_api import BatchLimits
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from tests.evaluators.fake_batch_api import FakeBatchEndpoint
 from tests.evaluators.fake_endpoint import MODEL
-from tests.evaluators.openai_runs import ask
+from tests.evaluators.openai_runs import Asked, ask, made
 
 CHAT = frozenset({"chat", "top_logprobs", "models"})
-REQUESTS: list[Request] = [GenerateRequest(prompt=f"Say {number}", max_tokens=3) for number in range(20)]
+KEY = "sk-made-0123456789-abcdef"
+REQUESTS = made(20)
 EVERY = frozenset(range(20))
+Lines = list[dict[str, Any]]
 
 
-def opened(endpoint: FakeBatchEndpoint, state: Path | None, **options: Any) -> OpenAIBackend:
+def opened(
+    endpoint: FakeBatchEndpoint, state: Path | None = None, seconds: float = 60.0, **options: Any
+) -> OpenAIBackend:
     backend = open_backend(MODEL, BackendOptions(base_url=endpoint.url, batch=True, **options))
-    backend.batch_limits = BatchLimits(poll_seconds=0.01)
+    backend.batch_limits = BatchLimits(poll_seconds=0.01, most_seconds=seconds)
     backend.state_path = state
     return backend
 
@@ -60,11 +64,12 @@ def test_requests_of_several_calls_are_put_together(folder: Path, tokenizer: Tok
 
 
 @pytest.mark.slow
-def test_lines_may_come_in_any_order_repeated_or_not_at_all(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    def edit(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [*reversed(lines[1:]), lines[3]]
-
-    with FakeBatchEndpoint(tokenizer, serves=CHAT, edit=edit, ends_as="expired") as endpoint:
+@pytest.mark.parametrize("state", ["expired", "cancelled"])
+def test_what_a_batch_answered_before_it_ended_early_is_kept(state: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    # In any order, repeated or not at all.
+    with FakeBatchEndpoint(
+        tokenizer, serves=CHAT, edit=lambda lines: [*reversed(lines[1:]), lines[3]], ends_as=state
+    ) as endpoint:
         found, _ = ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
     assert found[0].status == "failed"
     assert "run the same command again" in str(found[0].error)
@@ -79,10 +84,7 @@ def test_a_line_ends_only_at_a_line_feed(tokenizer: Tokenizer) -> None:
 
 
 def test_errors_of_lines_are_read_from_the_error_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    requests: list[Request] = [
-        *REQUESTS[:3],
-        GenerateRequest(prompt="Say 3", max_tokens=3, json_schema='{"type": "object"}'),
-    ]
+    requests = [*REQUESTS[:3], GenerateRequest(prompt="Say 3", max_tokens=3, json_schema='{"type": "object"}')]
     with FakeBatchEndpoint(tokenizer, serves=CHAT, refuses=frozenset({"response_format"})) as endpoint:
         found, _ = ask(opened(endpoint, tmp_path / "batch.json"), requests, frozenset(range(4)))
     assert [found[place].status for place in range(4)] == ["answered", "answered", "answered", "failed"]
@@ -150,55 +152,6 @@ def test_large_runs_are_split(tokenizer: Tokenizer, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_that_is_not_accepted_ends_the_run(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    with FakeBatchEndpoint(tokenizer, serves=CHAT, ends_as="failed") as endpoint:
-        with pytest.raises(RunError, match="line 1 is no request"):
-            ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
-        endpoint.ends_as = "completed"
-        found, _ = ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
-    assert len(found) == 20
-
-
-ENDED = {"input_file_id": "file-0", "id": "batch-0"}
-SPOILT: dict[str, tuple[str, Any, str]] = {
-    "a file without id": ("POST /files", {"object": "file"}, "gives None as the id of an uploaded file"),
-    "a file that is a list": ("POST /files", [1], "gives None as the id of an uploaded file"),
-    "a batch without id": ("POST /batches", {"data": []}, "gives None as the id of a batch"),
-    "a batch with an object": ("POST /batches", {"id": {}}, "gives {} as the id of a batch"),
-    "no status": ("GET /batches/batch-0", ENDED, "gives None as the status of batch batch-0"),
-    "a list as status": ("GET /batches/batch-0", ENDED | {"status": []}, r"gives \[\] as the status"),
-    "errors in a text": ("GET /batches/batch-0", ENDED | {"status": "failed", "errors": "no"}, "no reason given"),
-    "errors that are texts": (
-        "GET /batches/batch-0",
-        ENDED | {"status": "failed", "errors": {"data": ["a quota", 3]}},
-        "a quota; 3",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SPOILT)
-def test_a_batch_api_that_answers_what_none_should_ends_in_one_line(
-    name: str, tokenizer: Tokenizer, tmp_path: Path
-) -> None:
-    call, answer, why = SPOILT[name]
-    with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={call: answer}) as endpoint:
-        with pytest.raises(RunError, match=why) as caught:
-            ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
-        assert "\n" not in str(caught.value)
-        endpoint.spoilt.clear()
-        found, _ = ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
-    assert len(found) == 20
-
-
-def test_batches_of_another_model_are_left_alone(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    state = tmp_path / "batch.json"
-    strict_json.write(state, {"model": "0" * 64, "batches": []})
-    with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint, pytest.raises(ConfigError, match="another model"):
-        ask(opened(endpoint, state), REQUESTS)
-    assert state.is_file()
-
-
-@pytest.mark.slow
 def test_the_discount_of_the_batch_api_is_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text(f'["{MODEL}"]\ninput = 1000\noutput = 2000\nbatch_discount = 0.5\n')
@@ -217,3 +170,251 @@ def test_the_discount_of_the_batch_api_is_counted(tokenizer: Tokenizer, tmp_path
         with pytest.raises(RunError, match="does not cover the batch"):
             ask(too_much, REQUESTS)
         assert endpoint.uploads == []
+
+
+def _first(**response: Any) -> Callable[[Lines], Lines]:
+    """A change of the first line's response."""
+    return lambda lines: [{**lines[0], "response": {**lines[0]["response"], **response}}, *lines[1:]]
+
+
+def _body(text: str, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    return {"model": MODEL, "choices": [choice], **more}
+
+
+def _other(line: dict[str, Any]) -> dict[str, Any]:
+    return {**line, "response": {"status_code": 200, "body": _body("another answer")}}
+
+
+NO_IDS: tuple[Any, ...] = (None, 7, [], {}, "\x1b[31m", "-", "x" * 100_000)
+HARMLESS: dict[str, Callable[[Lines], Lines]] = {
+    "lines that nobody asked for": lambda lines: [*(_other(one) | {"custom_id": f"x-{n}"} for n,
+        one in enumerate(lines)), *lines],
+    "numbers of calls that nobody made": lambda lines: [*lines,
+        *(_other(one) | {"custom_id": one["custom_id"][:-1] + "7"} for one in lines)],
+    "the same lines twice": lambda lines: [*lines, *lines],
+    "another order": lambda lines: lines[::-1],
+    "ids of every kind": lambda lines: [*(_other(lines[0]) | {"custom_id": one} for one in NO_IDS), *lines],
+    "ids in a list": lambda lines: [*lines, _other(lines[0]) | {"custom_id": [lines[0]["custom_id"]]}],
+    "the key in an id": lambda lines: [*lines, {"custom_id": KEY, "response": KEY}],
+    "lines that are no objects": lambda lines: [*lines, [], None, 7, "x"],  # type: ignore[list-item]
+}  # fmt: skip
+"""What changes no answer."""
+
+SPOILT: dict[str, Callable[[Lines], Lines]] = {
+    "no line": lambda lines: lines[1:],
+    "two lines with different contents": lambda lines: [*lines, _other(lines[0])],
+    "another line before": lambda lines: [_other(lines[0]), *lines],
+    "an error with status 200": _first(body={"error": {"message": "no", "code": 500}}),
+    "a text as body": _first(body="no"),
+    "a list as body": _first(body=[_body("one"), _body("two")]),
+    "no body": _first(body=None),
+    "a status in letters": _first(status_code="200"),
+    "a status that is none": _first(status_code=True),
+    "status 500 with an answer": _first(status_code=500),
+    "a list as response": lambda lines: [{**lines[0], "response": [lines[0]["response"]]}, *lines[1:]],
+    "no response": lambda lines: [{**lines[0], "response": None}, *lines[1:]],
+    "an error beside an answer": lambda lines: [{**lines[0], "error": {"message": "cancelled"}, "response": None},
+        *lines[1:]],
+    "an error beside a whole answer": lambda lines: [{**lines[0], "error": {"message": "cancelled"}}, *lines[1:]],
+    "nested errors": lambda lines: [{**lines[0], "error": json.loads("[" * 60 + "]" * 60), "response": None},
+        *lines[1:]],
+    "lists in 100 lists": _first(body=json.loads("[" * 100 + "]" * 100)),
+    "no choice": _first(body={"choices": []}),
+    "two choices": _first(body=_body("x") | {"choices": [*_body("x")["choices"], *_body("y")["choices"]]}),
+}  # fmt: skip
+"""What costs one answer."""
+
+
+@pytest.mark.parametrize("name", [*HARMLESS, *SPOILT])
+def test_lines_that_no_server_should_send_change_no_other_answer(name: str, tokenizer: Tokenizer) -> None:
+    edit = (HARMLESS | SPOILT)[name]
+    with FakeBatchEndpoint(tokenizer, serves=CHAT, edit=edit) as endpoint:
+        found, _ = ask(opened(endpoint), made(5))
+    right = range(0 if name in HARMLESS else 1, 5)
+    assert {place: found[place].text for place in right} == {place: f"You said: Say {place}" for place in right}
+    if name in SPOILT:
+        assert found[0].status in ("failed", "refused")
+        assert found[0].text is None
+        assert len(str(found[0].error)) < 500
+
+
+FILES: dict[str, Callable[[bytes], bytes]] = {
+    "a mark of UTF-8": lambda content: b"\xef\xbb\xbf" + content,
+    "lines of Windows": lambda content: content.replace(b"\n", b"\r\n"),
+    "empty lines": lambda content: content.replace(b"\n", b"\n\n\n"),
+    "bytes that are no text": lambda content: b"\xff\xfe\n" + content + b"\x00\n",
+    "a line without end": lambda content: content + b'{"custom_id": "x',
+    "a nested line": lambda content: b"[" * 200_000 + b"\n" + content,
+    "numbers without measure": lambda content: content.replace(
+        b'"prompt_tokens":', b'"x": NaN, "prompt_tokens": 1%b, "y":' % (b"0" * 5000)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_read_line_by_line(name: str, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
+        usual = endpoint._output
+        monkeypatch.setattr(endpoint, "_output", lambda file: FILES[name](usual(file)))
+        found, _ = ask(opened(endpoint), made(5))
+    assert [found[place].text for place in range(5)] == [f"You said: Say {place}" for place in range(5)]
+
+
+IDS: dict[str, Any] = {
+    "a path above": "../../models",
+    "a path below the root": "/etc/passwd",
+    "a query": "batch-0?x=1",
+    "a part of a page": "batch-0#x",
+    "an address": "http://127.0.0.1:9/x",
+    "escapes of a path": "%2e%2e%2fmodels",
+    "escape signs": "batch\x1b[31m",
+    "a line break": "batch\n::error::x",
+    "a space": "batch 0",
+    "5,000 letters": "x" * 5000,
+    "the key": KEY,
+    "a list": ["batch-0"],
+    "null": None,
+    "true": True,
+    "empty": "",
+}
+FILE, BATCH, LOOK = "POST /files", "POST /batches", "GET /batches/batch-0"
+ENDED = {"input_file_id": "file-0", "id": "batch-0"}
+WRONG: dict[str, tuple[str, Any, str]] = {
+    **{
+        f"{name} as id, {place}": (place, {"id": one}, "as the id of")
+        for name, one in IDS.items()
+        for place in (FILE, BATCH)
+    },
+    # A batch may have no file of errors.
+    **{
+        f"{name} as id of a file": (LOOK, {"status": "completed", "output_file_id": one}, "as the id of")
+        for name, one in IDS.items()
+        if one not in (None, "")
+    },
+    "a file without id": (FILE, {"object": "file"}, "gives None as the id of an uploaded file"),
+    "a file that is a list": (FILE, [1], "gives None as the id of an uploaded file"),
+    "a batch without id": (BATCH, {"data": []}, "gives None as the id of a batch"),
+    "a batch with an object": (BATCH, {"id": {}}, "gives {} as the id of a batch"),
+    "no status": (LOOK, ENDED, "gives None as the status of batch batch-0"),
+    "a list as status": (LOOK, ENDED | {"status": []}, r"gives \[\] as the status"),
+    "errors in a text": (LOOK, ENDED | {"status": "failed", "errors": "no"}, "no reason given"),
+    **{
+        f"errors {name}": (LOOK, ENDED | {"status": "failed", "errors": errors}, words)
+        for name, errors, words in (
+            ("that are texts", {"data": ["a quota", 3]}, "a quota; 3"),
+            ("in a list", [{"message": KEY}], "was not accepted"),
+            ("in an object", {"data": [{"message": {KEY: KEY}}]}, "was not accepted"),
+            ("that are nested", {"data": [json.loads("[" * 60 + "]" * 60)]}, "was not accepted"),
+            ("that are many", {"data": [KEY] * 9999}, "was not accepted"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_answer_that_none_should_give_is_one_line_and_the_next_run_goes_on(
+    name: str, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    (call, answer, why), state = WRONG[name], tmp_path / "batch.json"
+    with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={call: answer}) as endpoint:
+        with pytest.raises(RunError, match=why) as caught:
+            ask(opened(endpoint, state), made(5))
+        assert KEY not in str(caught.value)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 600
+        assert not state.is_file() or KEY not in state.read_text()
+        endpoint.spoilt.clear()
+        found, _ = ask(opened(endpoint, state), made(5))
+    assert len(found) == 5
+
+
+ENDLESS: dict[str, dict[str, Any]] = {
+    "in progress for ever": {"status": "in_progress"},
+    "cancelling for ever": {"status": "cancelling"},
+    "a state that is none": {"status": "made\x1b[31m"},
+    "a state of 1 MB": {"status": "x" * 1_000_000},
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_batch_that_does_not_end_is_given_up_and_kept(name: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    state = tmp_path / "pending.json"
+    spoilt = {"GET /batches/batch-0": ENDLESS[name]}
+    with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt=spoilt) as endpoint:
+        backend = opened(endpoint, state, seconds=0.1)
+        with pytest.raises(RunError, match="has not ended") as caught:
+            Asked().of(backend, made(5))
+        endpoint.spoilt = {}
+        found, _ = ask(opened(endpoint, state), made(5))
+        assert len(endpoint.uploads) == 1
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+    assert len(found) == 5
+
+
+def test_a_file_that_is_too_large_is_not_read(tokenizer: Tokenizer) -> None:
+    with (
+        FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={"GET /files/out-0/content": b" " * 12_000_000}) as endpoint,
+        pytest.raises(RunError, match="larger than 9 MB"),
+    ):
+        Asked().of(opened(endpoint), made(5))
+
+
+@pytest.mark.parametrize("name", ["Completed", " completed ", "COMPLETED"])
+def test_a_state_in_another_spelling_is_one(name: str, tokenizer: Tokenizer) -> None:
+    ended = {"status": name, "output_file_id": "out-0"}
+    with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={"GET /batches/batch-0": ended}) as endpoint:
+        found, _ = ask(opened(endpoint, seconds=1.0), made(5))
+    assert {response.status for response in found.values()} == {"answered"}
+
+
+ECHOED: dict[str, dict[str, Any]] = {
+    "the text": _body(f"It is {KEY}"),
+    "the reasoning": {"choices": [{"index": 0, "message": {"content": "A", "reasoning": KEY}}]},
+    "finish_reason": {"choices": [{"index": 0, "finish_reason": KEY, "message": {"content": "A"}}]},
+    "the model": _body("A", model=KEY),
+    "the fingerprint": _body("A", system_fingerprint=KEY),
+    "an error": {"error": {"message": f"not {KEY}", "code": KEY}},
+    "a refusal": {"choices": [{"index": 0, "message": {"refusal": f"not {KEY}"}}]},
+}
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("name", ECHOED)
+def test_a_key_in_a_file_reaches_nothing(
+    name: str, status: int, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    edit = _first(body=ECHOED[name], status_code=status)
+    with FakeBatchEndpoint(tokenizer, serves=CHAT, edit=edit) as endpoint:
+        backend = opened(endpoint)
+        found, _ = ask(backend, made(5))
+    said = capsys.readouterr()
+    assert KEY not in f"{found} {backend.runtime} {backend.model} {said.out} {said.err}"
+
+
+STATES: dict[str, bytes] = {
+    "random bytes": b"\xff\x00\x80",
+    "a list": b"[]",
+    "a text": b'"x"',
+    "no batches": b'{"model": "MODEL"}',
+    "batches that are none": b'{"model": "MODEL", "batches": [1, null]}',
+    "fields of another version": b'{"model": "MODEL", "batches": [{"file_id": "f", "other": 1}]}',
+    "fields of another kind": b'{"model": "MODEL", "batches": [{"file_id": 1, "batch_id": [], "requests": "x"}]}',
+    "another run": b'{"model": "another", "batches": []}',
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_state_that_is_none_is_named(name: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    state = tmp_path / "pending.json"
+    with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
+        backend = opened(endpoint, state)
+        state.write_bytes(STATES[name].replace(b"MODEL", backend.model.identity_sha256.encode()))
+        with pytest.raises(ConfigError if name == "another run" else BiasboardError) as caught:
+            Asked().of(backend, made(5))
+        assert not endpoint.uploads
+    assert state.is_file()
+    assert str(state) in str(caught.value)

@@ -1,31 +1,67 @@
-"""What a run behind an endpoint is told before the first item, and what its result says of the endpoint."""
+"""What a run behind an endpoint is told before the first item, what it may cost, and what its result says of it."""
 
 from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from evaluators.__main__ import app
-from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.openai.costs import Price, read_price
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from schemas.folders.run_folder import read_run
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.openai_runs import Asked, ask
 
 TEMPLATE_TOKENS = 60
 TEXT_ONLY = frozenset({"chat", "models"})
 WITH_TOP = frozenset({"chat", "top_logprobs", "models"})
 BOTH = frozenset({"chat", "models", "echo", "text"})
-TEXTS = ["", "a", "The nurse said 'hi'.\n", "émigré — 🙂🙂", '{"a": "\\"}', "x" * 5000]
-GENERATE: list[Request] = [GenerateRequest(prompt=text, max_tokens=7) for text in TEXTS if text]
-CHOICE: list[Request] = [ChoiceRequest(prompt=f"Is it {x}?", options=(" A", " B"), outcomes=("a", "b")) for x in TEXTS]
+ODD_TEXTS = [
+    "",
+    "a",
+    "The nurse said 'hi'.\n",
+    "\u00e9migr\u00e9 \u2014 \U0001f642\U0001f642",
+    '{"a": "\\"}',
+    "x" * 5000,
+]
+GENERATE: list[Request] = [GenerateRequest(prompt=text, max_tokens=7) for text in ODD_TEXTS if text]
+CHOICE: list[Request] = [
+    ChoiceRequest(prompt=f"Is it {x}?", options=(" A", " B"), outcomes=("a", "b")) for x in ODD_TEXTS
+]
+TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}<|assistant|>"
+ITEMS = made_items(40)
+CHOICES: list[Request] = [
+    ChoiceRequest(
+        prompt=f"{item.sentence} '{item.pronoun.title()}' refers to the",
+        options=tuple(f" {name}" for name in item.occupations),
+        outcomes=item.occupations,
+    )
+    for item in ITEMS
+]
+TEXTS: list[Request] = [GenerateRequest(prompt=item.sentence, max_tokens=5) for item in ITEMS]
+
+
+@pytest.fixture
+def prices(tmp_path: Path) -> Path:
+    path = tmp_path / "prices.toml"
+    path.write_text('["made/*"]\ninput = 100\ncached_input = 10\noutput = 400\n')
+    return path
+
+
+def opened(endpoint: FakeEndpoint, **options: Any) -> OpenAIBackend:
+    return open_backend(MODEL, BackendOptions(base_url=endpoint.url, **options))
 
 
 @pytest.fixture
@@ -33,9 +69,10 @@ def dataset(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "data", {"type1": made_items(6)})
 
 
-def run(dataset: Path, endpoint: FakeEndpoint, *more: str) -> Result:
-    command = ["run", "--dataset", dataset, "--backend", "openai", "--model", MODEL, "--base-url", endpoint.url]
-    return CliRunner().invoke(app, [*map(str, command), "--out", str(dataset.parent / "runs"), *more])
+def run(dataset: Path, endpoint: FakeEndpoint | None, *more: str | Path) -> Result:
+    url = "http://[::1]:9/v1" if endpoint is None else endpoint.url
+    command = ("run", "--dataset", dataset, "--backend", "openai", "--model", MODEL, "--base-url", url)
+    return evaluators(*command, "--out", dataset.parent / "runs", *more)
 
 
 def of_items(endpoint: FakeEndpoint) -> list[str]:
@@ -122,16 +159,6 @@ def test_completions_write_and_then_score_the_options_after_it(dataset: Path, to
             assert choice.prompt == f"{text.prompt} and so on\nAnswer:"
 
 
-def sent_tokens(backend: OpenAIBackend, endpoint: FakeEndpoint, requests: list[Request]) -> tuple[int, int]:
-    """Ask, and return the tokens that the endpoint counted in the prompts and in the answers."""
-    _ = backend.model
-    of_probing = endpoint.n_prompt_tokens
-    found = [one for one in backend.ask(requests, frozenset(range(len(requests)))) if isinstance(one, Answers)]
-    answers = [answer for one in found for answer in one.responses.values()]
-    assert len(answers) == len(requests)
-    return endpoint.n_prompt_tokens - of_probing, sum(answer.n_completion_tokens or 0 for answer in answers)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("api", [None, "completions", "chat"])
 @pytest.mark.parametrize("requests", [GENERATE, CHOICE], ids=["texts", "choices"])
@@ -154,7 +181,11 @@ def test_the_bound_on_tokens_holds(
         assert endpoint.n_received == 0
         if not with_tokenizer and api != "chat":
             endpoint.adds_bos = False
-        n_prompt, n_completion = sent_tokens(backend, endpoint, requests)
+        _ = backend.model
+        of_probing = endpoint.n_prompt_tokens
+        answers, _ = ask(backend, requests)
+        n_prompt = endpoint.n_prompt_tokens - of_probing
+        n_completion = sum(answer.n_completion_tokens or 0 for answer in answers.values())
         after = backend.most_tokens(requests)
     assert 0 < n_prompt <= after.n_prompt <= before.n_prompt
     assert 0 < n_completion <= before.n_completion
@@ -164,15 +195,13 @@ def test_the_bound_on_tokens_holds(
 
 @pytest.mark.slow
 def test_a_result_does_not_tell_the_address(dataset: Path, tokenizer: Tokenizer) -> None:
-    def refuse(endpoint: FakeEndpoint) -> str:
-        return f"I am {endpoint.url}, at 127.0.0.1:{endpoint.port} or 127.0.0.1"
-
     with FakeEndpoint(tokenizer, serves=WITH_TOP) as endpoint:
         first = endpoint.answer
 
         def answer(received: Any) -> tuple[int, dict[str, Any]]:
             if received.route == "/completions":
-                return 400, {"error": {"message": refuse(endpoint)}}
+                words = f"I am {endpoint.url}, at 127.0.0.1:{endpoint.port} or 127.0.0.1"
+                return 400, {"error": {"message": words}}
             return first(received)
 
         endpoint.answer = answer  # type: ignore[method-assign]
@@ -204,21 +233,146 @@ def test_a_dry_run_refuses_what_no_chat_can_be_asked_and_asks_nothing(dataset: P
 
 
 def test_a_tokenizer_with_a_template_sends_messages_whatever_the_interface(dataset: Path, tmp_path: Path) -> None:
-    template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-    chat = ("--tokenizer", str(save_tokenizer(tmp_path / "chat", template=template)), "--chat", "--dry-run")
-    nobody = (
-        "run",
-        "--dataset",
-        str(dataset),
-        "--backend",
-        "openai",
-        "--model",
-        MODEL,
-        "--base-url",
-        "http://[::1]:9/v1",
-    )
-    refused = CliRunner().invoke(app, [*nobody, *chat, "--prompt", "intrinsic-v1"])
+    chat = ("--tokenizer", save_tokenizer(tmp_path / "chat", template=TEMPLATE), "--chat", "--dry-run", "--prompt")
+    refused = run(dataset, None, *chat, "intrinsic-v1")
     assert refused.exit_code == 1
     assert "prompt 'intrinsic-v1' is a text to continue" in refused.stderr
-    taken = CliRunner().invoke(app, [*nobody, *chat, "--prompt", "mcq2-v1"])
+    taken = run(dataset, None, *chat, "mcq2-v1")
     assert taken.exit_code == 0, taken.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("api", ["completions", "chat"])
+@pytest.mark.parametrize("requests", [CHOICES, TEXTS], ids=["choices", "texts"])
+def test_tokens_are_estimated_before_anything_is_sent(
+    api: str, requests: list[Request], folder: Path, tokenizer: Tokenizer, prices: Path
+) -> None:
+    with FakeEndpoint(tokenizer) as endpoint:
+        backend = opened(endpoint, api=api, tokenizer=str(folder), prices=prices)
+        tokens = backend.count_tokens(requests)
+        assert endpoint.n_received == 0
+        assert tokens is not None
+        assert backend.cost_usd(tokens) == pytest.approx((tokens.n_prompt * 100 + tokens.n_completion * 400) / 1e6)
+        assert backend.capabilities
+        of_probing = endpoint.n_prompt_tokens
+        found, _ = ask(backend, requests)
+        assert {response.status for response in found.values()} == {"answered"}
+        counted = endpoint.n_prompt_tokens - of_probing
+        assert tokens.n_prompt == pytest.approx(counted, rel=0.05)
+        assert sum(response.n_prompt_tokens or 0 for response in found.values()) == counted
+
+
+@pytest.mark.slow
+def test_a_chat_template_counts(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    folder = save_tokenizer(tmp_path / "chatty", template=TEMPLATE)
+    with FakeEndpoint(tokenizer) as endpoint:
+        with_template = opened(endpoint, api="chat", tokenizer=str(folder)).count_tokens(TEXTS)
+        assert with_template is not None
+        texts = [f"<|user|>{item.sentence}\n<|assistant|>" for item in ITEMS]
+        assert with_template.n_prompt == sum(len(tokenizer.encode(x, add_special_tokens=False).ids) for x in texts)
+        assert opened(endpoint).count_tokens(TEXTS) is None
+        assert endpoint.n_received == 0
+
+
+@pytest.mark.slow
+def test_the_cost_is_that_of_the_tokens_the_endpoint_counts(tokenizer: Tokenizer, prices: Path) -> None:
+    def with_cache(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        answer["usage"]["prompt_tokens_details"] = {"cached_tokens": 4}
+        return answer
+
+    with FakeEndpoint(tokenizer, serves=TEXT_ONLY, alter=with_cache) as endpoint:
+        sent = Asked().of(opened(endpoint, prices=prices), TEXTS).sent
+        n_answers = sum(endpoint.answered.values())
+        chats = [received.body for received in endpoint.received if received.route == "/chat/completions"]
+        assert len(chats) == n_answers
+        n_completion = sum(min(body["max_tokens"], 5) for body in chats)
+        cost = ((endpoint.n_prompt_tokens - 4 * n_answers) * 100 + 4 * n_answers * 10 + n_completion * 400) / 1e6
+    assert sum(step.cost_usd or 0 for step in sent) == pytest.approx(cost)
+    with FakeEndpoint(tokenizer, serves=TEXT_ONLY) as endpoint:
+        sent = Asked().of(opened(endpoint), TEXTS).sent
+        assert {step.cost_usd for step in sent} == {None}
+
+
+def test_no_more_is_spent_than_allowed(tokenizer: Tokenizer, prices: Path) -> None:
+    with FakeEndpoint(tokenizer, serves=TEXT_ONLY, delay=0.005) as endpoint:
+        backend = opened(endpoint, prices=prices, max_cost=0.1)
+        asked = Asked()
+        with pytest.raises(RunError, match=r"--max-cost 0\.1 is reached"):
+            asked.of(backend, TEXTS * 5)
+        price = Price(input=100, output=400, cached_input=10)
+        answers = sum(endpoint.answered.values())
+        spent = price.cost_usd(endpoint.n_prompt_tokens, 5 * answers)
+    assert asked.responses
+    assert spent <= 0.1
+    assert sum(step.cost_usd or 0 for step in asked.sent) <= 0.1
+    # Nor is much of it left: by its bytes a request may take three cents.
+    assert spent > 0.06
+
+
+def test_the_exact_name_goes_before_the_longer_glob_before_the_shorter(tmp_path: Path) -> None:
+    path = tmp_path / "prices.toml"
+    tables = [("*", 1), ("gpt-*", 2), ("gpt-4*", 3), ("gpt-4o", 4)]
+    path.write_text("\n".join(f'["{name}"]\ninput = {price}\noutput = 0\n' for name, price in tables))
+    found = [read_price(path, model).input for model in ("llama", "gpt-3", "gpt-4.1", "gpt-4o")]
+    assert found == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("not toml", DataError, "TOML"),
+        ('["other"]\ninput = 1\noutput = 1', ConfigError, "have: other"),
+        ('["made/model"]\ninput = 1', DataError, "'output' is missing"),
+        ('["made/model"]\ninput = -1\noutput = 1', DataError, "no price"),
+        ('["made/model"]\ninput = nan\noutput = 1', DataError, "no price"),
+        ('["made/model"]\ninput = true\noutput = 1', DataError, "no price"),
+        ('["made/model"]\ninputs = 1\noutput = 1', DataError, "'inputs' does not exist"),
+        ('["made/model"]\ninput = 1\noutput = 1\nbatch_discount = 50', DataError, "no share"),
+        ('"made/model" = 3', DataError, "not a table"),
+    ],
+)
+def test_unsound_prices_are_refused(text: str, kind: type[BiasboardError], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text(text)
+    with pytest.raises(kind, match=message):
+        read_price(path, "made/model")
+    with pytest.raises(ConfigError, match="No such file"):
+        read_price(tmp_path / "nowhere.toml", "made/model")
+    with pytest.raises(ConfigError, match="--prices"):
+        open_backend(MODEL, BackendOptions(base_url="http://localhost:1/v1", max_cost=1.0))
+
+
+@pytest.mark.slow
+def test_a_run_from_the_command_line(
+    tmp_path: Path, folder: Path, tokenizer: Tokenizer, prices: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    data = write_dataset(tmp_path / "made", {"type2": ITEMS})
+    command = ("run", "--dataset", data, "--backend", "openai", "--model", MODEL, "--tokenizer", folder)
+    command += ("--prices", prices, "--out", tmp_path / "runs")
+    with FakeEndpoint(tokenizer) as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        (estimated,) = json.loads(evaluators(*command, "--dry-run", "--format", "json").stdout)["runs"]
+        assert endpoint.n_received == 0
+        done = evaluators(*command)
+        assert done.exit_code == 0, done.output
+        assert estimated["n_prompt_tokens"] == pytest.approx(endpoint.n_prompt_tokens, rel=0.05)
+        (path,) = (tmp_path / "runs").rglob("result.json")
+        result = read_run(path.parent).result
+        assert result.usage.n_attempts == endpoint.n_received
+        assert result.usage.cost_usd == pytest.approx(estimated["cost_usd"], rel=0.1)
+        assert result.environment.settings["option_scoring"] == "option_trie"
+        assert result.model.endpoint == "api"
+        assert str(tmp_path) not in path.read_text()
+        # What a run spent already counts, when it goes on, against what it may spend.
+        store = next((tmp_path / "runs").rglob("responses.sqlite"))
+        with closing(sqlite3.connect(store)) as connection, connection:
+            connection.execute("DELETE FROM responses WHERE rowid % 2 = 0")
+        limited = evaluators(*command, "--max-cost", str((result.usage.cost_usd or 0) * 1.01))
+        assert limited.exit_code == 3, limited.output
+        assert "--max-cost" in limited.stderr
+        assert evaluators(*command).exit_code == 0
+        n_received = endpoint.n_received
+        # Nothing but what finding out takes is sent a second time.
+        assert evaluators(*command).exit_code == 0
+        assert endpoint.n_received - n_received <= 3

@@ -24,7 +24,8 @@ from evaluators.runs.measure.recording import storable
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.evaluators.raw_server import Raw, RawServer, chat, models, plain
+from tests.evaluators.openai_runs import of_items
+from tests.evaluators.raw_server import Raw, chat, plain
 
 KEY = "sk-made/Key+0123456789-abcDEF"
 PASSWORD = "wonderland"
@@ -134,16 +135,8 @@ class Written(NamedTuple):
 def written(folder: Path, answer: Callable[[str], Raw], key: str, *more: str, address: str = "{}") -> Written:
     """What a run leaves whose endpoint says a key."""
 
-    def answered(path: str, sent: Mapping[str, Any]) -> Raw:
-        if path.partition("?")[0].endswith("/models"):
-            return plain(models())
-        if not path.partition("?")[0].endswith("/chat/completions") or "logprobs" in sent:
-            return plain({"error": {"message": "no such route"}}, 404)
-        is_test = sent["messages"][0]["content"].startswith("The clock")
-        return plain(chat()) if is_test else answer(key)
-
     dataset = write_dataset(folder / "data", {"type1": made_items(1)})
-    with RawServer(answered) as server:
+    with of_items(lambda _: answer(key)) as server:
         command = ["run", "--dataset", dataset, "--backend", "openai", "--model", MODEL, "--out", folder / "runs"]
         where = ["--base-url", address.format(server.url.removeprefix("http://"))]
         asked = [*command, *where, "--prompt", "mcq2-generate-v1", "--max-failure-rate", "1", "--concurrency", "1"]

@@ -272,36 +272,6 @@ def test_choices_may_come_in_any_order_and_repeated(serves: Serves, folder: Path
         assert found[place].option_logprobs == pytest.approx(expected(tokenizer, request))
 
 
-def _message(**fields: Any) -> Callable[[Received, dict[str, Any]], dict[str, Any]]:
-    def alter(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
-        if "probe me not" in json.dumps(received.body):
-            choice = answer["choices"][0]
-            choice["finish_reason"] = fields.get("finish_reason", "stop")
-            choice["message"] = {**choice["message"], **fields.get("message", {})}
-        return answer
-
-    return alter
-
-
-@pytest.mark.parametrize(
-    ("fields", "status", "finish_reason", "error"),
-    [
-        ({"message": {"content": None, "refusal": "I will not"}}, "refused", None, "I will not"),
-        ({"finish_reason": "content_filter"}, "refused", "content_filter", "'content_filter'"),
-        ({"message": {"content": None}}, "failed", None, "no text"),
-        ({"message": {"content": ""}, "finish_reason": "length"}, "answered", "length", None),
-        ({"message": {"content": ""}}, "answered", "stop", None),
-    ],
-)
-def test_generations_that_are_no_text(
-    fields: dict[str, Any], status: str, finish_reason: str | None, error: str | None, tokenizer: Tokenizer
-) -> None:
-    with FakeEndpoint(tokenizer, serves=CHAT, alter=_message(**fields)) as endpoint:
-        found, _ = ask(opened(endpoint), [GenerateRequest(prompt="probe me not", max_tokens=5)])
-    assert (found[0].status, found[0].finish_reason) == (status, finish_reason)
-    assert (found[0].error is None) if error is None else (error in str(found[0].error))
-
-
 def test_what_is_sampled_with_is_sent_and_what_is_refused_is_not(tokenizer: Tokenizer) -> None:
     request = GenerateRequest(prompt="Go on", max_tokens=7, temperature=0.5, top_p=0.9, stop=("\n",), sample=1, seed=3)
     with FakeEndpoint(tokenizer, serves=CHAT) as endpoint:
