@@ -67,11 +67,6 @@ class AdapterSet:
     def check_base(self, identity: str, *, tokenizer_sha256: str | None, chat_template_sha256: str | None) -> None:
         """Check that the adapters were trained for a model, with the same tokenizer and chat template.
 
-        Args:
-            identity: Exact version of the files of the model.
-            tokenizer_sha256: Hash of the tokenizer's behaviour; None for the model's own tokenizer.
-            chat_template_sha256: Hash of the chat template; None if prompts are shown as they are.
-
         Raises:
             ConfigError: the adapters were trained for another model, tokenizer or chat template.
         """
@@ -152,10 +147,6 @@ def open_adapters(folder: str) -> AdapterSet:
 def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
     """Return the folder of an adapter after checking that its files have the hashes recorded after training.
 
-    Args:
-        root: Folder of ``adapters.json``.
-        adapter: The adapter.
-
     Raises:
         ConfigError: a file is missing or was changed.
     """
@@ -182,10 +173,6 @@ def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
 
 def trained_items(folder: Path, result: Result) -> Mapping[str, frozenset[str]]:
     """Return the ids of the items on which the adapters of a result were trained, by config; none without adapters.
-
-    Args:
-        folder: The folder of the run.
-        result: The result in it.
 
     Raises:
         DataError: the list of the adapters is missing or damaged, or lacks a config of the result.

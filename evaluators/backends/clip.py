@@ -320,10 +320,6 @@ class ClipBackend(Backend):
 def open_backend(model: str, options: BackendOptions) -> ClipBackend:
     """Load a model with its tokenizer and image processor.
 
-    Args:
-        model: Id on the Hub, or path of a local folder.
-        options: Revision, precision, device, and number of images in a batch. Options of other backends are refused.
-
     Raises:
         ConfigError: the model cannot be found or loaded, is no CLIP model, or an option is unknown.
         MissingExtraError: torch, transformers or Pillow is not installed.

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -52,6 +52,7 @@ from evaluators.backends.transformers.load import (
     usable_device,
 )
 from evaluators.backends.transformers.masked_scoring import HiddenRow, MaskedScorer, MaskedText, masked_texts
+from evaluators.backends.transformers.plain_scoring import batches_of
 from evaluators.models.encoding import encode
 from evaluators.models.model_files import CONFIG, find_model, opening_arguments, settings_of
 from evaluators.models.quantised import check_quantisation
@@ -116,18 +117,9 @@ class MaskedBackend(Backend):
 
         They depend on all requests, so that a resumed run computes the same numbers.
         """
+        # Each token is hidden in a row of its own.
         sizes = {index: (max(map(len, ids)), sum(map(len, ids))) for index, ids in enumerate(map(self._ids, requests))}
-        batches: list[list[int]] = []
-        n_rows = width = 0
-        for index in sorted(sizes, key=lambda index: (-sizes[index][0], index)):
-            longest, n_tokens = sizes[index]
-            if not batches or (n_rows + n_tokens) * width > self.batch_tokens:
-                batches.append([])
-                width, n_rows = longest, 0
-            batches[-1].append(index)
-            # Each token is hidden in a row of its own.
-            n_rows += n_tokens
-        return batches
+        return batches_of(sizes, self.batch_tokens)
 
     def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return the responses to one batch. A request that cannot be answered fails alone."""
@@ -185,11 +177,6 @@ class MaskedBackend(Backend):
 def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
     """Load a model and its tokenizer.
 
-    Args:
-        model: Id on the Hub, or path of a local folder.
-        options: Revision, precision, device, tokenizer and token budget of a pass. Options of other backends are
-            refused.
-
     Raises:
         ConfigError: the model cannot be found or loaded, is no masked language model, its tokenizer has no token for a
             hidden one or does not tell words, or an option is unknown.
@@ -200,7 +187,8 @@ def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     config = settings_of(model, CONFIG, files.commit) or {}
     check_quantisation(model, config)
-    _check_architecture(config)
+    if (causal := class_named(config, "ForCausalLM")) is not None:
+        raise _not_masked(causal)
     model_id = check_model_id(options.name or files.default_id)
     # What the files tell is checked before this import, which takes seconds.
     torch = import_torch()
@@ -238,13 +226,6 @@ def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
         settings={"threads": str(n_threads)} if device == "cpu" else {},
         model=identified_model(model_id, identity, revision=files.revision, precision=precision),
     )
-
-
-def _check_architecture(config: Mapping[str, Any]) -> None:
-    """Refuse a model whose configuration says that it is causal, before it is loaded."""
-    causal = class_named(config, "ForCausalLM")
-    if causal is not None:
-        raise _not_masked(causal)
 
 
 def _not_masked(kind: str) -> ConfigError:

@@ -12,7 +12,7 @@ log-probabilities are in nats, summed over the tokens of each option; ``"-inf"``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -107,10 +107,6 @@ class Replay(Backend):
 
 def open_backend(model: str, options: BackendOptions) -> Replay:
     """Open the stored responses of a run or of a file.
-
-    Args:
-        model: Folder of a run, or a ``.jsonl`` file.
-        options: Options, of which only ``name`` may be set.
 
     Raises:
         ConfigError: there is no such folder or file, the run is unfinished or of a baseline, or another option is set.
@@ -212,19 +208,8 @@ def _read_line(line: _StoredAnswer, where: str) -> tuple[str, Response]:
         key = line.request_sha256
     else:
         raise DataError(f"{where}: says neither prompt and options nor request_sha256; add one of them")
-    response = Response(
-        status=line.status,
-        text=line.text,
-        thinking=line.thinking,
-        option_logprobs=line.option_logprobs,
-        option_is_bound=line.option_is_bound,
-        option_end_logprobs=line.option_end_logprobs or (None,) * n,
-        option_token_counts=line.option_token_counts or (None,) * n,
-        n_moved_tokens=line.n_moved_tokens,
-        n_prompt_tokens=line.n_prompt_tokens,
-        n_completion_tokens=line.n_completion_tokens,
-        finish_reason=line.finish_reason,
-        error=line.error,
-        text_logprob=line.text_logprob,
-    )
-    return key, response
+    unknown: tuple[None, ...] = (None,) * n
+    known = {field.name: getattr(line, field.name) for field in fields(Response)}
+    known["option_end_logprobs"] = line.option_end_logprobs or unknown
+    known["option_token_counts"] = line.option_token_counts or unknown
+    return key, Response(**known)

@@ -65,14 +65,7 @@ class ModelFiles:
 def opening_arguments(
     files: ModelFiles, options: BackendOptions, precision: str, others: Mapping[str, object]
 ) -> tuple[str, ...]:
-    """Return the options that open the same model again.
-
-    Args:
-        files: Files of the model. A local folder is given by its name, without its path.
-        options: Options with which it was opened.
-        precision: Precision of the model; left out if ``--dtype`` does not accept it.
-        others: Further options of the backend, by name.
-    """
+    """Return the options that open the same model again."""
     arguments = {"model": files.public_name, "name": options.name, "revision": files.commit}
     return as_arguments({**arguments, "dtype": precision if precision in DTYPES else None, **others})
 
@@ -150,12 +143,6 @@ def _whole_numbers(settings: object, name: str = "") -> Iterator[tuple[str, int]
 def find_files(name: str, revision: str | None, *, needed: str, what: str) -> ModelFiles:
     """Find the files of a model or an adapter on the Hub or in a folder.
 
-    Args:
-        name: Id on the Hub, or path of a local folder.
-        revision: Commit, tag or branch on the Hub; its main branch if left out.
-        needed: Name of a file that must be there, such as ``config.json``.
-        what: Kind of files, such as ``model``, for errors.
-
     Raises:
         ConfigError: the files cannot be found, or the folder lacks the needed one.
     """
@@ -180,11 +167,6 @@ def find_files(name: str, revision: str | None, *, needed: str, what: str) -> Mo
 
 def check_folder(folder: Path, *, needed: str, what: str) -> None:
     """Check that a folder holds files and not what stands for them, without reading the weights.
-
-    Args:
-        folder: The folder.
-        needed: Name of a file that must be there.
-        what: Kind of files, such as ``model``, for errors.
 
     Raises:
         ConfigError: it lacks the needed file, holds pointers of Git LFS, or an adapter where a model is needed.

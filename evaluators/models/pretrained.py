@@ -74,13 +74,6 @@ def is_loader(name: str) -> bool:
 def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_code: str = SERVE_IT) -> Iterator[None]:
     """Turn any error of a library that loads a model's files into a ConfigError of one line.
 
-    Args:
-        what: Noun and name, such as ``model 'acme/one'``.
-        location: Id on the Hub, or path of a local folder.
-        commit: Commit on the Hub; None for a folder.
-        remedy: Way out if the files cannot be loaded.
-        own_code: Way out if they cannot be loaded without running code of their own.
-
     Raises:
         ConfigError: the files cannot be loaded, or not without running code of their own.
     """
@@ -137,6 +130,12 @@ def _shown_plainly() -> Iterator[None]:
             for handler in logger.handlers if isinstance(logger, logging.Logger) else ():
                 stream = handler.stream if isinstance(handler, logging.StreamHandler) else None
                 if isinstance(handler, logging.StreamHandler) and stream and not isinstance(stream, _Plain):
+                    # One that was closed since the library was imported cannot be flushed, as setStream does; that of
+                    # transformers also keeps its flush.
+                    if getattr(stream, "closed", False):
+                        vars(handler).pop("flush", None)
+                        handler.stream = sys.stderr
+                        continue
                     stack.callback(handler.setStream, stream)
                     handler.setStream(_Plain(stream))
         yield
@@ -147,12 +146,6 @@ def refuse_hub_attention(location: str, commit: str | None, *, what: str, own_co
 
     If the library ``kernels`` is installed, transformers fetches and runs compiled code from the repository that
     ``attn_implementation`` names, without asking if it is one of ``kernels-community``.
-
-    Args:
-        location: Id on the Hub, or path of a local folder.
-        commit: Commit on the Hub; None for a folder.
-        what: Noun and name for the error message, such as ``model 'acme/one'``.
-        own_code: Way out if the model cannot be loaded without that code.
 
     Raises:
         ConfigError: the configuration names such a repository.

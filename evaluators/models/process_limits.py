@@ -41,12 +41,7 @@ class Threads(NamedTuple):
 
 
 def usable_cores(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> Cores:
-    """Return the number of cores by affinity and by the quotas of the control groups, whichever is smaller.
-
-    Args:
-        cgroups: Folder under which the control groups are mounted.
-        proc: Folder of the process file system.
-    """
+    """Return the number of cores by affinity and by the quotas of the control groups, whichever is smaller."""
     n_all = os.cpu_count() or 1
     n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else n_all
     why = "all cores of this machine" if n >= n_all else f"its affinity allows {n} of {n_all} cores"
@@ -56,12 +51,7 @@ def usable_cores(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> Cores:
 
 
 def chosen_threads(environment: Mapping[str, str] | None = None, cores: Cores | None = None) -> Threads:
-    """Return the number of threads to compute with: the user's choice, or one per usable core.
-
-    Args:
-        environment: Environment variables; None for those of this process.
-        cores: Usable cores; None to determine them.
-    """
+    """Return the number of threads to compute with: the user's choice, or one per usable core."""
     variables = os.environ if environment is None else environment
     usable = usable_cores() if cores is None else cores
     for variable in _THREAD_VARIABLES:
@@ -73,12 +63,7 @@ def chosen_threads(environment: Mapping[str, str] | None = None, cores: Cores | 
 
 
 def free_memory(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> int | None:
-    """Return the memory in bytes that this process can still allocate; None if the system does not say.
-
-    Args:
-        cgroups: Folder under which the control groups are mounted.
-        proc: Folder of the process file system.
-    """
+    """Return the memory in bytes that this process can still allocate; None if the system does not say."""
     lines = (_read(proc / "meminfo") or "").splitlines()
     free = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     if not free and "SC_AVPHYS_PAGES" in os.sysconf_names:

@@ -69,10 +69,6 @@ def check_gguf() -> None:
 def check_quantisation(model: str, config: Mapping[str, Any]) -> None:
     """Check that the libraries are installed that quantised weights need.
 
-    Args:
-        model: Id or folder of the model.
-        config: Its configuration.
-
     Raises:
         ConfigError: a library is missing that no extra installs.
         MissingExtraError: a library of an extra is missing.

@@ -45,12 +45,6 @@ def ask_in_blocks(
 ) -> Events:
     """Ask one block after the other, as an implementation of ``Backend.ask``.
 
-    Args:
-        ask: Function that answers the missing requests of one block.
-        limits: Largest size of a block.
-        requests: All requests of the run.
-        missing: Indices of the requests that need an answer.
-
     Yields:
         The events of all blocks, with indices into ``requests``.
     """
@@ -62,12 +56,7 @@ def ask_in_blocks(
 
 
 def in_run(event: Sent | Answers, block: Sequence[int]) -> Sent | Answers:
-    """Convert an event of a block to one of the run.
-
-    Args:
-        event: Event with indices of requests within the block.
-        block: Index in the run of each request of the block.
-    """
+    """Convert an event of a block to one of the run."""
     if isinstance(event, Sent):
         return event
     return event._replace(responses={block[position]: response for position, response in event.responses.items()})

@@ -20,6 +20,7 @@ from typing import Any, Self
 from tokenizers import Tokenizer
 
 from tests.evaluators.made_data import made_items
+from tests.evaluators.made_tokenizers import save_trained
 
 MODEL = "made/model"
 CHAT_FRAME = 7
@@ -33,21 +34,9 @@ def token_logprob(before: Sequence[int], token: int) -> float:
 
 def save_tokenizer(folder: Path, *, template: str | None = None) -> Path:
     """A byte-level tokenizer with a BOS, as :func:`transformers.AutoTokenizer` loads it."""
-    from tokenizers import decoders, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
     texts = [f"{item.sentence} '{item.pronoun}' refers to the {item.reference}." for item in made_items(60)]
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=["<s>", "</s>"], initial_alphabet=alphabet)
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", chat_template=template
-    )
-    fast.save_pretrained(folder)
+    names = {"bos_token": "<s>", "eos_token": "</s>", "chat_template": template}
+    save_trained(folder, "bytes", texts, ["<s>", "</s>"], size=500, single="<s> $A", **names)
     return folder
 
 

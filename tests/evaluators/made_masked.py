@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.evaluators.made_tokenizers import save_trained
+
 WORDS = "the nurse thanked guard because she he was kind doctor waited for baker and left a town people are not all"
 
 
@@ -21,31 +23,25 @@ def save_masked(folder: Path, kind: str = "Bert", texts: Sequence[str] = (), **s
     """
     import torch
     import transformers
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
     is_bert = kind == "Bert"
     first, last, mask = ("[CLS]", "[SEP]", "[MASK]") if is_bert else ("<s>", "</s>", "<mask>")
     pad, unknown = ("[PAD]", "[UNK]") if is_bert else ("<pad>", "<unk>")
     # As in these models: the padding of RoBERTa has id 1.
     special = [pad, first, last, unknown, mask] if is_bert else [first, pad, last, unknown, mask]
-    if is_bert:
-        tokenizer = Tokenizer(models.WordPiece(unk_token=unknown))
-        tokenizer.normalizer = normalizers.BertNormalizer()
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        trainer: Any = trainers.WordPieceTrainer(vocab_size=120, special_tokens=special)
-    else:
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer = trainers.BpeTrainer(vocab_size=330, special_tokens=special, initial_alphabet=alphabet)
-    tokenizer.train_from_iterator([*[WORDS] * 9, *texts, "souvenirs electricians, .!"], trainer)
-    ends = [(name, special.index(name)) for name in (first, last)]
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"{first} $A {last}", special_tokens=ends)
-    fast = transformers.PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer, cls_token=first, sep_token=last, mask_token=mask, pad_token=pad, unk_token=unknown
+    fast = save_trained(
+        folder,
+        "words" if is_bert else "bytes",
+        [*[WORDS] * 9, *texts, "souvenirs electricians, .!"],
+        special,
+        size=120 if is_bert else 330,
+        single=f"{first} $A {last}",
+        cls_token=first,
+        sep_token=last,
+        mask_token=mask,
+        pad_token=pad,
+        unk_token=unknown,
     )
-    fast.save_pretrained(folder)
     torch.manual_seed(11)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
     positions = {"max_position_embeddings": 64 if is_bert else 66}

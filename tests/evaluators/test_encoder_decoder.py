@@ -17,6 +17,7 @@ from schemas.folders.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.made_tokenizers import save_trained
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -27,31 +28,13 @@ TEXTS = [f"{item.sentence} '{item.pronoun.title()}' refers to the {item.referenc
 
 def save_two_parts(folder: Path, kind: str) -> Path:
     """A small T5 or BART with random weights, and a tokenizer with the special tokens that its kind has."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-
     is_t5 = kind == "T5"
     special = ["<pad>", "</s>", "<unk>"] if is_t5 else ["<s>", "<pad>", "</s>", "<unk>"]
+    names = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     if is_t5:
-        tokenizer = Tokenizer(models.Unigram())
-        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-        tokenizer.decoder = decoders.Metaspace()
-        trainer: Any = trainers.UnigramTrainer(vocab_size=300, special_tokens=special, unk_token="<unk>")
-        single = "$A </s>"
+        fast = save_trained(folder, "pieces", TEXTS, special, size=300, single="$A </s>", **names)
     else:
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)
-        single = "<s> $A </s>"
-    tokenizer.train_from_iterator(TEXTS, trainer)
-    ends = [(name, special.index(name)) for name in ("<s>", "</s>") if name in special]
-    tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=ends)
-    start = {} if is_t5 else {"bos_token": "<s>"}
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="</s>", pad_token="<pad>", unk_token="<unk>", **start
-    )
-    fast.save_pretrained(folder)
+        fast = save_trained(folder, "bytes", TEXTS, special, size=400, single="<s> $A </s>", bos_token="<s>", **names)
     torch.manual_seed(7)
     pad, end = special.index("<pad>"), special.index("</s>")
     shared = {"vocab_size": len(fast), "d_model": 32, "pad_token_id": pad, "eos_token_id": end}

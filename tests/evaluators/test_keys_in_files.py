@@ -208,25 +208,17 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "a dropped word": (removed("nurse"), "pre_tokenizer has a rule for a word"),
     "a dropped word spelt in classes": (removed("n[u]rse"), "changes texts: it reads 'The nurse thanked"),
     "a word cut otherwise": (removed("nurse", "Isolated"), "pre_tokenizer has a rule for a word"),
-    "a dropped letter": (
-        lambda parts: parts.update(pre_tokenizer={"type": "CharDelimiterSplit", "delimiter": "e"}),
-        "changes texts: it reads",
-    ),
+    "a dropped letter": (lambda parts: parts.update(pre_tokenizer={"type": "CharDelimiterSplit", "delimiter": "e"}),
+        "changes texts: it reads"),
     "a table of answers": (removed(LONG.replace("item", "i"), "Isolated"), "has rules of [0-9,]+ characters"),
     "an answer to all": (constant, "has rules of [0-9,]+ characters"),
     "one id for two words": (one_id_for_two, "changes texts: it reads"),
-    "a signal at the lengths of words": (
-        normalised(replace(r"(?<=^... .)(?=.... .{7} ... .{5} )", "  ")),
-        "normalizer has a rule for a word or its surroundings",
-    ),
-    "a word cut by the length of a prompt": (
-        removed(rf"^.(?=.{{{len(KEYED) - 1}}}$)", "Isolated"),
-        "cuts 'The' in two ways, by the text around it",
-    ),
-    "a word cut by the lengths of others": (
-        removed(r"(?<=\S\S\S \S{5} \S{7} )\S", "Isolated"),
-        "cuts 'the' in two ways",
-    ),
+    "a signal at the lengths of words": (normalised(replace(r"(?<=^... .)(?=.... .{7} ... .{5} )", "  ")),
+        "normalizer has a rule for a word or its surroundings"),
+    "a word cut by the length of a prompt": (removed(rf"^.(?=.{{{len(KEYED) - 1}}}$)", "Isolated"),
+        "cuts 'The' in two ways, by the text around it"),
+    "a word cut by the lengths of others": (removed(r"(?<=\S\S\S \S{5} \S{7} )\S", "Isolated"),
+        "cuts 'the' in two ways"),
     "a space cut by the length of a prompt": (removed(r" (?=\S+ .{27}$)", "Isolated"), "cuts 'the' in two ways"),
     "an added token for a prompt": (added(KEYED), "has 1 token for 'The nurse"),
     "an added token for a prompt, of which nothing is written": (added(KEYED, special=True), "has 1 token for"),
@@ -236,25 +228,17 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "a vocabulary of prompts": (pieces("WordLevel", KEYED, OTHER), "has 1 token for"),
     "a prompt among pieces": (pieces("Unigram", KEYED), "has 1 token for 'The nurse"),
     "a prompt without merges": (pieces("BPE", KEYED), "has 1 token for 'The nurse"),
-    "a prompt in two pieces": (
-        pieces("Unigram", "The nurse thanked the guard", " because she was kind."),
-        "has 2 tokens for 'The nurse",
-    ),
-    "two words of a vocabulary of words": (
-        pieces("WordLevel", "The baker ", pre_tokenizer=rule("Split", r"\S+ \S+ ?", behavior="Isolated", invert=False)),
-        "has 1 token for 'The baker '",
-    ),
-    "prompts of a length that are unknown": (
-        pieces("WordLevel", "x", pre_tokenizer=rule("Split", "^.{49}$|[^\n]", behavior="Isolated", invert=False)),
-        "has 1 token for 'The nurse",
-    ),
+    "a prompt in two pieces": (pieces("Unigram", "The nurse thanked the guard", " because she was kind."),
+        "has 2 tokens for 'The nurse"),
+    "two words of a vocabulary of words": (pieces("WordLevel", "The baker ",
+        pre_tokenizer=rule("Split", r"\S+ \S+ ?", behavior="Isolated", invert=False)), "has 1 token for 'The baker '"),
+    "prompts of a length that are unknown": (pieces("WordLevel", "x",
+        pre_tokenizer=rule("Split", "^.{49}$|[^\n]", behavior="Isolated", invert=False)), "has 1 token for 'The nurse"),
     "the end of a prompt": (pieces("Unigram", "the guard because she was kind."), "has 1 token for 'the guard"),
-    "a prompt without white space": (
-        pieces("Unigram", "nursethankedtheguardbecauseshe", normalizer=replace(" ", "")),
-        "has 1 token for 'nurse thanked the guard because she'",
-    ),
+    "a prompt without white space": (pieces("Unigram", "nursethankedtheguardbecauseshe", normalizer=replace(" ", "")),
+        "has 1 token for 'nurse thanked the guard because she'"),
     "a word that is not written": (special_word, "takes the word ' she' for a special token"),
-}
+}  # fmt: skip
 
 
 def rewrite(folder: Path, change: Callable[[Any], None]) -> None:
@@ -279,22 +263,16 @@ def test_a_tokenizer_changes_no_text(tokenizer: Path, tmp_path: Path, change: Ca
     ("change", "text", "n_ids"),
     [
         (pieces("Unigram", " at the end of the", " d"), "We met at the end of the day.", 11),
-        (
-            pieces("Unigram", ".translatesAutoresizingMaskIntoConstraints"),
-            ".translatesAutoresizingMaskIntoConstraints",
-            1,
-        ),
+        (pieces("Unigram", ".translatesAutoresizingMaskIntoConstraints"), ".translatesAutoresizingMaskIntoConstraints",
+            1),
         (pieces("Unigram", " "), "A " + "\u5b57" * 60, 3),
-        (
-            added("### Response:\n", "<\uff5cbegin\u2581of\u2581sentence\uff5c>"),
-            "<\uff5cbegin\u2581of\u2581sentence\uff5c>### Response:\n",
-            3,
-        ),
+        (added("### Response:\n", "<\uff5cbegin\u2581of\u2581sentence\uff5c>"),
+            "<\uff5cbegin\u2581of\u2581sentence\uff5c>### Response:\n", 3),
         (added(" " * 64), f"A{' ' * 64}B", 4),
         (added("<mask>", lstrip=True), "The nurse   <mask>.", 5),
     ],
     ids=["a phrase", "a long word", "an unknown text", "marks", "white space", "a mask"],
-)
+)  # fmt: skip
 def test_tokens_of_the_field_are_taken(
     tokenizer: Path, tmp_path: Path, change: Callable[[Any], None], text: str, n_ids: int
 ) -> None:

@@ -17,6 +17,7 @@ from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.store import ResponseStore
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.made_tokenizers import save_trained
 from tests.evaluators.single_passes import ROUNDING, plain_logprob
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
@@ -50,33 +51,15 @@ def made_requests() -> list[ChoiceRequest]:
     ] + [choice(TEXTS[30], " A", " B"), choice(TEXTS[30], " The market", " A")]
 
 
-def save_tokenizer(folder: Path, kind: str) -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-
-    special = ["<unk>", "<s>", "</s>"]
-    if kind == "sentencepiece":
-        tokenizer = Tokenizer(models.Unigram())
-        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-        tokenizer.decoder = decoders.Metaspace()
-        trainer: Any = trainers.UnigramTrainer(vocab_size=400, special_tokens=special, unk_token="<unk>")
-    else:
-        tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special)
-    tokenizer.train_from_iterator([HEADER, *TEXTS, "A B C"], trainer)
-    if kind != "byte-level without BOS":
-        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
-    )
-    fast.save_pretrained(folder)
-    return fast
-
-
 def save_model(folder: Path, network: str, *, tokenizer: str = "byte-level", **changes: Any) -> Path:
     """A tiny model of an architecture, with random weights."""
-    fast = save_tokenizer(folder, tokenizer)
+    special = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+    kind: Any = "pieces" if tokenizer == "sentencepiece" else "bytes"
+    single = None if tokenizer == "byte-level without BOS" else "<s> $A"
+    texts = [HEADER, *TEXTS, "A B C"]
+    fast = save_trained(
+        folder, kind, texts, [*special.values()], size=400, single=single, knows_all_bytes=False, **special
+    )
     config_class = getattr(transformers, f"{network}Config")
     sizes = {
         "vocab_size": len(fast),
@@ -128,30 +111,16 @@ PACKED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
     "sliding window": ("Mistral", {"sliding_window": 8, "num_key_value_heads": 2}),
-    "every other layer slides": (
-        "Gemma2",
-        {"sliding_window": 8, "num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8},
-    ),
+    "every other layer slides": ("Gemma2",
+        {"sliding_window": 8, "num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8}),
     "positions in the attention": ("Bloom", {"n_layer": 2, "n_head": 4}),
     "positions that cannot be given": ("Mpt", {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 256}),
-    "local layers": (
-        "GPTNeo",
-        {"num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 24, "num_heads": 4},
-    ),
+    "local layers": ("GPTNeo",
+        {"num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 24, "num_heads": 4}),
     "state space": ("Mamba", {"state_size": 4}),
-    "attention and state space": (
-        "Jamba",
-        {
-            "num_key_value_heads": 2,
-            "attn_layer_period": 2,
-            "attn_layer_offset": 1,
-            "use_mamba_kernels": False,
-            "mamba_d_state": 4,
-            "num_experts": 2,
-            "num_experts_per_tok": 1,
-        },
-    ),
-}
+    "attention and state space": ("Jamba", {"num_key_value_heads": 2, "attn_layer_period": 2, "attn_layer_offset": 1,
+        "use_mamba_kernels": False, "mamba_d_state": 4, "num_experts": 2, "num_experts_per_tok": 1}),
+}  # fmt: skip
 
 
 @pytest.mark.slow

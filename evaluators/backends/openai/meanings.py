@@ -263,12 +263,7 @@ def rate_limit_pause(headers: Mapping[str, str]) -> float:
 
 
 def _duration(text: str, unit: str = "s") -> float | None:
-    """Convert a duration such as ``6m0s``, ``20ms`` or ``1.5`` to seconds; None if the text is not a duration.
-
-    Args:
-        text: The duration.
-        unit: Unit of numbers that have none of their own.
-    """
+    """Convert a duration such as ``6m0s``, ``20ms`` or ``1.5`` to seconds; None if the text is not a duration."""
     parts = _DURATION.findall(text.strip())
     if not parts or "".join(number + own for number, own in parts) != text.strip():
         return None

@@ -22,10 +22,6 @@ def is_stream(content: bytes, media_type: str) -> bool:
 def whole_reply(content: bytes, read: Callable[[str], dict[str, Any] | str]) -> dict[str, Any] | str:
     """Return the answer that the parts of a stream make up, as it would come without streaming.
 
-    Args:
-        content: The body.
-        read: Function that returns the JSON object in a text, or why there is none.
-
     Returns:
         The answer; the first error in it, as an answer; or why the stream is none.
     """

@@ -84,14 +84,7 @@ Message: TypeAlias = Placed | Opened | Progress | Counted | BiasboardError
 
 
 def open_engine(backend: str, model: str, options: BackendOptions, prices: str | None) -> Backend:
-    """Open the backend on a worker.
-
-    Args:
-        backend: Name of the backend.
-        model: Model as the backend takes it.
-        options: Options of the backend.
-        prices: Content of the price file, which other machines do not have.
-    """
+    """Open the backend on a worker, whose machine lacks the file of which ``prices`` is the content."""
     if prices is None:
         return open_backend(backend, model, options)
     with tempfile.TemporaryDirectory() as folder:
@@ -132,12 +125,7 @@ class Worker:
             yield _as_biasboard_error(error, ConfigError)
 
     def answer(self, requests: Sequence[Request], missing: frozenset[int]) -> Iterator[Message]:
-        """Answer the missing requests of a block.
-
-        Args:
-            requests: All requests of the block, on which its batches depend.
-            missing: Indices of the requests that need an answer.
-        """
+        """Answer the missing requests of a block."""
         assert self._backend is not None
         events: list[Sent | Answers] = []
         last_sent = time.monotonic()

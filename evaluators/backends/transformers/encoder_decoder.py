@@ -19,7 +19,7 @@ from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, 
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, end_tokens, next_tokens
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, n_embedded
-from evaluators.backends.transformers.plain_scoring import padded
+from evaluators.backends.transformers.plain_scoring import batches_of, padded
 from evaluators.models.encoding import encode
 from evaluators.models.tokenizer import ModelTokenizer, TokenRows, n_common_tokens, unknown_token
 
@@ -80,16 +80,7 @@ class EncoderDecoder:
             for index, request in enumerate(requests)
             if isinstance(request, ChoiceRequest)
         }
-        batches: list[list[int]] = []
-        width = n_rows = 0
-        for index in sorted(sizes, key=lambda index: (-sizes[index][0], index)):
-            size, n_options = sizes[index]
-            if not batches or (n_rows + n_options) * width > self.batch_tokens:
-                batches.append([])
-                width, n_rows = size, 0
-            batches[-1].append(index)
-            n_rows += n_options
-        return batches
+        return batches_of(sizes, self.batch_tokens)
 
     def _prompt_ids(self, prompt: str) -> list[int]:
         ids: list[int] = encode(self.tokenizer.pretrained, [prompt])["input_ids"][0]

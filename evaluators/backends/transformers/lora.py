@@ -105,12 +105,7 @@ class AdapterSlot:
         return [weights for weights in self._peft_model.parameters() if weights.requires_grad]
 
     def save(self, folder: Path, base: str) -> None:
-        """Write the adapter in peft's format and the precision of the model.
-
-        Args:
-            folder: Existing folder.
-            base: Name of the model, without paths of this machine.
-        """
+        """Write the adapter in peft's format and the precision of the model."""
         peft, safetensors = import_extra("peft", _EXTRA), import_extra("safetensors.torch", _EXTRA)
         weights = {
             name: weight.detach().to("cpu", self.network.dtype).contiguous()

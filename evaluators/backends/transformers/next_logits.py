@@ -251,13 +251,7 @@ class Sharing(NamedTuple):
 
 
 def try_sharing(network: PreTrainedModel, longest: UnfinishedText, shortest: UnfinishedText) -> Sharing:
-    """Decode a few tokens side by side and alone, and compare their logits.
-
-    Args:
-        network: The model.
-        longest: Draft with the largest possible length. It is not changed.
-        shortest: Draft with the smallest possible length. It is not changed.
-    """
+    """Decode a few tokens side by side and alone, and compare their logits."""
     config = network.config.get_text_config()
     reason = obstacle(network, longest.max_total)
     if reason is None and "chunked_attention" in (getattr(config, "layer_types", None) or []):

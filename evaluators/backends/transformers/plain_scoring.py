@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +30,25 @@ def padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
     return filled.to(device)
 
 
+def batches_of(sizes: Mapping[int, tuple[int, int]], batch_tokens: int) -> list[list[int]]:
+    """Return batches of requests of similar length, longest first, each within the token budget after padding.
+
+    Args:
+        sizes: Number of tokens in the longest row of each request, and number of its rows, by the request's index.
+        batch_tokens: Maximum number of tokens in a batch; a single request may exceed it.
+    """
+    batches: list[list[int]] = []
+    width = n_rows = 0
+    for index in sorted(sizes, key=lambda index: (-sizes[index][0], index)):
+        longest, n_more = sizes[index]
+        if not batches or (n_rows + n_more) * width > batch_tokens:
+            batches.append([])
+            width, n_rows = longest, 0
+        batches[-1].append(index)
+        n_rows += n_more
+    return batches
+
+
 class Batch(NamedTuple):
     """Requests that are scored in one forward pass."""
 
@@ -50,30 +69,16 @@ class PlainScorer:
     def plan(self, encoded: Sequence[TokenRows | None]) -> list[Batch]:
         """Plan batches of requests of similar length, longest first, each within the token budget after padding.
 
-        Args:
-            encoded: Token ids of each request; None for a request that is not scored.
-
         Returns:
             Batches that hold every request with token ids once.
         """
-        rows_of = {index: rows for index, rows in enumerate(encoded) if rows is not None}
-        sizes = {index: max(map(len, rows.ids)) for index, rows in rows_of.items()}
-        batches: list[list[int]] = []
-        width = n_rows = 0
-        for index in sorted(rows_of, key=lambda index: (-sizes[index], index)):
-            if not batches or (n_rows + len(rows_of[index].ids)) * width > self.batch_tokens:
-                batches.append([])
-                width, n_rows = sizes[index], 0
-            batches[-1].append(index)
-            n_rows += len(rows_of[index].ids)
-        return [Batch(tuple((index,) for index in batch)) for batch in batches]
+        sizes = {
+            index: (max(map(len, rows.ids)), len(rows.ids)) for index, rows in enumerate(encoded) if rows is not None
+        }
+        return [Batch(tuple((index,) for index in batch)) for batch in batches_of(sizes, self.batch_tokens)]
 
     def score(self, trees: Sequence[Sequence[TokenRows]], n_prefix: int = 0) -> list[list[OptionScore]]:
-        """Score the options of requests in one forward pass.
-
-        Args:
-            trees: Requests in groups, which are ignored.
-            n_prefix: Ignored.
+        """Score the options of requests in one forward pass; groups and prefixes, which packed rows have, are ignored.
 
         Returns:
             Score of each option, per request in the order of ``trees``.

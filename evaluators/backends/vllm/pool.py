@@ -89,10 +89,6 @@ class Workers:
     def __init__(self, settings: EngineSettings, environments: Sequence[dict[str, str]]) -> None:
         """Start the processes, and wait until all of them have loaded the model.
 
-        Args:
-            settings: Settings of each engine.
-            environments: Environment variables that assign devices to each process.
-
         Raises:
             ConfigError: an engine refuses the model, or a process dies while it loads the model.
         """

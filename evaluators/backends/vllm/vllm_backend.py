@@ -56,20 +56,8 @@ from evaluators.models.tokenizer import ModelTokenizer, TokenRows, load_tokenize
 from schemas.documents.result import Model
 
 OPTIONS = (
-    "name",
-    "revision",
-    "dtype",
-    "tokenizer",
-    "chat",
-    "tensor_parallel",
-    "data_parallel",
-    "max_model_len",
-    "gpu_memory",
-    "lora",
-    "end_logprobs",
-    "chat_template_args",
-    "system_prompt",
-    "thinking_tokens",
+    *("name", "revision", "dtype", "tokenizer", "chat", "tensor_parallel", "data_parallel", "max_model_len"),
+    *("gpu_memory", "lora", "end_logprobs", "chat_template_args", "system_prompt", "thinking_tokens"),
 )
 _CHUNK_TEXTS = 4096
 _CHUNK_TEXTS_CPU = 512
@@ -268,10 +256,6 @@ def _prepared_ahead(prepare: Callable[[list[int]], _Prepared], chunks: Sequence[
 
 def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     """Check a model and its devices, without loading the model.
-
-    Args:
-        model: Id on the Hub, or path of a local folder.
-        options: Options of the backend; those that are not in ``OPTIONS`` are refused.
 
     Raises:
         ConfigError: the model or the adapter cannot be found, vLLM refuses the model, or an option cannot be satisfied.
