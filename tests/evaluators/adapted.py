@@ -116,15 +116,3 @@ def merged(model: Path, adapter: Path | None) -> Any:
             layer = network.get_submodule(name.removeprefix("base_model.model."))
             layer.weight += added * settings["lora_alpha"] / settings["r"]
     return network
-
-
-def label_logprob(network: Any, tokenizer: Any, prompt: str, option: str, *, with_end: bool) -> float:
-    """The log-probability of an option after a prompt, token by token, in nats."""
-    import torch
-
-    ids = tokenizer(prompt + option)["input_ids"]
-    n_context = len(tokenizer(prompt)["input_ids"])
-    ids = [*ids, tokenizer.eos_token_id] if with_end else ids
-    with torch.no_grad():
-        logprobs = network(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
-    return sum(float(logprobs[place - 1, ids[place]]) for place in range(n_context, len(ids)))

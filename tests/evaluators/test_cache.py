@@ -1,27 +1,35 @@
-"""The store that runs share: nothing is asked twice, and it can be looked into, taken out of and made smaller."""
+"""The store that runs share: nothing is asked twice, and it can be looked into, taken out of and made smaller.
+
+Beginnings that many prompts share are stored once, and every request is read back as it was asked.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.estimate import _store_bytes
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.maintenance import summarise
-from evaluators.stores.read_only import answered_keys
-from evaluators.stores.store import ResponseStore, store_key
-from evaluators.task import prompt_of
+from evaluators.stores.answer_files import export
+from evaluators.stores.maintenance import prune, summarise
+from evaluators.stores.read_only import answered_keys, read_answers
+from evaluators.stores.store import LEAST_HEAD, Heads, ResponseStore, store_key
+from evaluators.task import load_task, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model, Normalisation
 from schemas.folders.dataset_folder import read_manifest
@@ -67,6 +75,10 @@ def model_named(name: str) -> Model:
     return LoggingBackend(Path("unused"), name=name).model
 
 
+def counts(path: Path) -> dict[str, int]:
+    return {stored.model.id: stored.n_answers for stored in summarise(path).models}
+
+
 def choice(prompt: str) -> ChoiceRequest:
     return ChoiceRequest(prompt=prompt, options=(" a", " b"), outcomes=("a", "b"))
 
@@ -103,10 +115,7 @@ def test_another_model_finds_nothing_in_the_cache(dataset: Path, tmp_path: Path)
     for name in ("tests/one", "tests/other"):
         assert scored(dataset, tmp_path / "runs", cache, LoggingBackend(log, name=name)).result.usage.n_attempts > 0
     assert len(asked(log)) == 2 * N_REQUESTS
-    assert {stored.model.id: stored.n_choices for stored in summarise(cache).models} == {
-        "tests/one": N_REQUESTS,
-        "tests/other": N_REQUESTS,
-    }
+    assert counts(cache) == dict.fromkeys(("tests/one", "tests/other"), N_REQUESTS)
 
 
 @pytest.mark.slow
@@ -128,24 +137,22 @@ def test_the_command_line_takes_the_cache_as_option_and_from_the_environment(dat
         assert "cache" not in json.loads(result.read_text())["command"]
 
 
+def spawned(*arguments: object, **streams: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True, **streams)
+
+
 @pytest.mark.slow
 def test_runs_of_several_processes_share_a_new_cache(dataset: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache.sqlite"
     models = ("uniform", "stereotype", "stereotype-0.7", "always-wrong")
-    command = [sys.executable, "-m", "evaluators", "run", "--dataset", str(dataset), "--backend", "baseline"]
+    command = ("-m", "evaluators", "run", "--dataset", dataset, "--backend", "baseline", "--cache", cache)
     processes = [
-        subprocess.Popen(
-            [*command, "--model", model, "--out", str(tmp_path / model), "--cache", str(cache)],
-            cwd=REPOSITORY,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for model in models
+        spawned(*command, "--model", model, "--out", tmp_path / model, stdout=subprocess.DEVNULL) for model in models
     ]
     ended = [(process.communicate()[1], process.returncode) for process in processes]
     assert {status for _, status in ended} == {0}, ended
-    n_each = {stored.model.id: stored.n_answers for stored in summarise(cache).models}
+    n_each = counts(cache)
     assert set(n_each) == {f"baseline/{model}" for model in models}
     assert min(n_each.values()) == max(n_each.values()) > 0
 
@@ -166,17 +173,8 @@ for number in range(20):
 
 @pytest.mark.slow
 def test_a_new_store_can_be_opened_by_several_processes_at_once(tmp_path: Path) -> None:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPEN_AT_ONCE, str(tmp_path), f"tests/{number}"],
-            cwd=REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(4)
-    ]
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    processes = [spawned("-c", OPEN_AT_ONCE, tmp_path, f"tests/{number}", **streams) for number in range(4)]
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -269,7 +267,12 @@ def test_a_store_is_read_while_a_run_writes_it_and_leaves_no_file_behind(tmp_pat
         assert store.responses(keys).keys() == {keys[0]}
         assert answered_keys(path, keys) == {keys[0]}
         assert summarise(path).n_answers == 1
-    assert answered_keys(path, keys) == {keys[0]}
+        # A refusal is an answer, and what failed is asked again.
+        store.add({keys[1]: (requests[1], Response(status="failed", error="no"))})
+        assert store.responses(keys).keys() == {keys[0]}
+        store.add({keys[1]: (requests[1], Response(status="refused", error="no"))})
+        assert store.responses(keys)[keys[1]].status == "refused"
+    assert answered_keys(path, keys) == {*keys}
     assert [file.name for file in tmp_path.iterdir()] == ["cache.sqlite"]
 
 
@@ -282,10 +285,6 @@ def full(tmp_path: Path) -> Path:
         with ResponseStore(path, model) as store:
             store.add({store_key(model, one, with_facts=False): (one, SOUND) for one in requests})
     return path
-
-
-def counts(path: Path) -> dict[str, int]:
-    return {stored.model.id: stored.n_answers for stored in summarise(path).models}
 
 
 def test_pruning_removes_what_was_named_and_frees_its_room(full: Path) -> None:
@@ -304,13 +303,10 @@ def test_pruning_removes_what_was_named_and_frees_its_room(full: Path) -> None:
 def test_pruning_by_age_keeps_what_is_younger(full: Path) -> None:
     with closing(sqlite3.connect(full)) as connection, connection:
         connection.execute("UPDATE responses SET stored_at = stored_at - 864000 WHERE rowid % 2")
-    assert "removed 0 answers" in evaluators("cache", "prune", full, "--older-than", "11").stdout
-    assert counts(full) == {"tests/one": 300, "tests/other": 20}
-    assert (
-        "removed 10 answers"
-        in evaluators("cache", "prune", full, "--older-than", "9.5", "--model", "tests/other").stdout
-    )
-    assert counts(full) == {"tests/one": 300, "tests/other": 10}
+    for more, n_removed, left in (((), 0, 20), (("--model", "tests/other"), 10, 10)):
+        done = evaluators("cache", "prune", full, "--older-than", "9.5" if more else "11", *more)
+        assert f"removed {n_removed} answers" in done.stdout
+        assert counts(full) == {"tests/one": 300, "tests/other": left}
 
 
 @pytest.mark.slow
@@ -341,3 +337,126 @@ def test_pruning_refuses_a_store_in_use_one_of_a_run_and_everything(dataset: Pat
         assert done.exit_code == 3
         assert "is the store of a run, from which its scores are traced" in done.stderr
     assert counts(store) == {"tests/logging": N_REQUESTS}
+
+
+def text_of(rng: random.Random, n_words: int) -> str:
+    return " ".join("".join(rng.choices("abcdefghij", k=6)) for _ in range(n_words))
+
+
+def shown(n_parts: int, n_items: int, seed: int = 1) -> list[Request]:
+    """Requests of several tasks, each with an instruction and examples of its own of about 1.8 kB."""
+    rng = random.Random(seed)
+    heads = [
+        f"{text_of(rng, 40)}\n\n" + "".join(f"Text: {text_of(rng, 30)}\nLabel: A\n\n" for _ in range(6))
+        for _ in range(n_parts)
+    ]
+    return [choice(f"{head}Text: {text_of(rng, 20)} \N{SNOWMAN}\nLabel:") for head in heads for _ in range(n_items)]
+
+
+def stored(path: Path, requests: Sequence[Request], of: Model, at_a_time: int = 64) -> None:
+    with ResponseStore(path, of) as store:
+        for start in range(0, len(requests), at_a_time):
+            part = requests[start : start + at_a_time]
+            store.add({store_key(of, one, with_facts=False): (one, SOUND) for one in part})
+
+
+@pytest.mark.parametrize("at_a_time", [1, 7, 64])
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_requests_come_back_as_they_were_asked_whatever_their_order(
+    tmp_path: Path, at_a_time: int, is_mixed: bool
+) -> None:
+    requests = [*shown(4, 25), *(choice(f"short {n}") for n in range(9))]
+    if is_mixed:
+        random.Random(3).shuffle(requests)
+    stored(tmp_path / "a.sqlite", requests, model_named("tests/one"), at_a_time)
+    assert set(read_answers(tmp_path / "a.sqlite")) == {request.sha256 for request in requests}
+    export(tmp_path / "a.sqlite", tmp_path / "a.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text(encoding="ascii").splitlines()]
+    assert sorted(line["prompt"] for line in lines) == sorted(request.prompt for request in requests)
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection:
+        heads = [text for (text,) in connection.execute("SELECT text FROM heads")]
+        n_whole = connection.execute("SELECT COUNT(*) FROM responses WHERE head_id IS NULL").fetchone()[0]
+    assert all(len(head) >= LEAST_HEAD for head in heads)
+    # The first prompt of each task is stored as a whole, and those of no task are.
+    assert n_whole <= 9 + 2 * 4
+    assert len(heads) <= 8
+
+
+def test_a_store_with_shared_beginnings_is_a_fraction_of_one_without(tmp_path: Path) -> None:
+    requests = shown(3, 300)
+    stored(tmp_path / "a.sqlite", requests, model_named("tests/one"))
+    n_whole = sum(len(request.prompt.encode()) for request in requests)
+    n_bytes = (tmp_path / "a.sqlite").stat().st_size
+    assert n_bytes < 0.45 * n_whole
+    prompt = next(iter(load_task("coreference").prompts.values()))
+    assert _store_bytes(prompt, requests, ()) == pytest.approx(n_bytes, rel=0.25)
+
+
+def test_heads_are_shared_beginnings_and_end_with_a_line_where_they_can() -> None:
+    instruction = "Say what it is.\n" * 20
+    heads = Heads()
+    prompts = [f"{instruction}Text: the same words first, then {word}" for word in ("one", "two", "three")]
+    assert [heads.head_of(prompt) for prompt in prompts] == ["", instruction, instruction]
+    assert heads.head_of("x" * 1000) == ""
+    assert heads.head_of("x" * 999 + "y") == "x" * 999
+    resumed = Heads([instruction])
+    assert resumed.head_of(prompts[2]) == instruction
+
+
+def old_store(path: Path, request: Request) -> None:
+    """Write a store as the format before wrote it, with every prompt as a whole."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            "CREATE TABLE models (id INTEGER PRIMARY KEY, model_sha256 TEXT NOT NULL UNIQUE, model TEXT NOT NULL);"
+            "CREATE TABLE responses (key BLOB NOT NULL UNIQUE, model_id INTEGER NOT NULL, request BLOB NOT NULL,"
+            " response BLOB NOT NULL, stored_at INTEGER NOT NULL);"
+            "CREATE TABLE usage (n_attempts INTEGER NOT NULL, seconds REAL NOT NULL, cost_usd REAL);"
+            "CREATE TABLE runtimes (model_id INTEGER NOT NULL, runtime TEXT NOT NULL,"
+            " PRIMARY KEY (model_id, runtime)) WITHOUT ROWID;"
+            "PRAGMA user_version=2;"
+        )
+        of = model_named("tests/one")
+        fields = {name: getattr(of, name) for name in Model.__dataclass_fields__}
+        connection.execute("INSERT INTO models VALUES (1, ?, ?)", (of.identity_sha256, json.dumps(fields)))
+        asked = {"prompt": request.prompt, "options": [" a", " b"], "outcomes": ["a", "b"], "facts": {}}
+        said = {"status": "answered", "option_logprobs": [-0.5, -1.5], "option_end_logprobs": [None, None]}
+        key = store_key(of, request, with_facts=False)
+        connection.execute(
+            "INSERT INTO responses VALUES (?, 1, ?, ?, 1700000000)", (key, json.dumps(asked), json.dumps(said))
+        )
+
+
+def test_a_store_of_the_format_before_is_read_and_goes_on(tmp_path: Path) -> None:
+    first, *others = shown(1, 5)
+    path = tmp_path / "old.sqlite"
+    old_store(path, first)
+    before = path.read_bytes()
+    assert read_answers(path) == {first.sha256: SOUND}
+    assert summarise(path).n_answers == 1
+    export(path, tmp_path / "old.jsonl")
+    assert json.loads((tmp_path / "old.jsonl").read_text(encoding="ascii"))["prompt"] == first.prompt
+    assert answered_keys(path, [store_key(model_named("tests/one"), first, with_facts=False)])
+    assert path.read_bytes() == before
+    stored(path, others, model_named("tests/one"))
+    assert set(read_answers(path)) == {request.sha256 for request in (first, *others)}
+    pruned = tmp_path / "pruned.sqlite"
+    old_store(pruned, first)
+    assert prune(pruned, before=1800000000).removed[0].n_answers == 1
+
+
+def test_pruning_removes_the_beginnings_that_nothing_uses_and_tells_their_size(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    shared, own = shown(1, 40, seed=1), shown(1, 40, seed=2)
+    one, other = model_named("tests/one"), model_named("tests/other")
+    stored(path, [*shared, *own], one)
+    stored(path, shared, other)
+    said = {stored_model.model.id: stored_model.n_bytes for stored_model in summarise(path).models}
+    n_head = len(own[0].prompt.encode()) - 200
+    tails = 80 * 700
+    assert n_head < said["tests/one"] < n_head + tails
+    assert said["tests/other"] < said["tests/one"] / 2
+    removed = prune(path, model="tests/one").removed
+    assert removed[0].n_answers == 80
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM heads").fetchone() == (1,)
+    assert set(read_answers(path)) == {request.sha256 for request in shared}

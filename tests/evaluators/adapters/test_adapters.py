@@ -1,4 +1,4 @@
-"""Runs with an adapter for each context: which answers they give, that none is shared, and what they refuse."""
+"""Runs with an adapter for each context: which answers they give, that none is shared, and which ones are refused."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ import json
 import re
 import shlex
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError
 from evaluators.adapter_set import open_adapters, trained_items
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.replay import open_backend as open_replay
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.earlier_answers import AnswerStores, unanswered
 from evaluators.stores.answer_files import export
 from evaluators.stores.store import store_key
 from schemas import validate
+from schemas.documents.record import Exchange
+from schemas.documents.result import Model
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import read_parts, read_result, read_run
 from tests.commands import output_of
@@ -31,19 +36,22 @@ from tests.evaluators.adapted import (
     QUICK,
     SOME_EXAMPLES,
     asked,
-    label_logprob,
     merged,
     opened,
     train,
+    twin_dataset,
     twin_plans,
 )
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import planned
-from tests.evaluators.single_passes import ROUNDING
+from tests.evaluators.made_data import save_tiny_llama
+from tests.evaluators.single_passes import ROUNDING, plain_logprob
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
 pytest.importorskip("peft", reason="the extra train is not installed")
+LEFT = f"left/{NO_EXAMPLES}"
+WEIGHTS, SETTINGS = "adapter_model.safetensors", "adapter_config.json"
 CONTEXTS = [f"{config}/{prompt}" for config in CONFIGS for prompt in (NO_EXAMPLES, SOME_EXAMPLES)]
 
 
@@ -54,22 +62,20 @@ def runs(model: Path, dataset: Path, adapters: Path, tmp_path_factory: pytest.Te
     return {plan.prompt.id: asked(plan, backend, root / "runs", root / "cache") for plan in twin_plans(dataset)}
 
 
+def asked_of(folder: Path, config: str) -> dict[str, Exchange]:
+    """What each item of a config was asked and answered, by its id without the config."""
+    records = (record for record in read_run(folder).records if record.config == config)
+    return {record.item_id.removeprefix(f"{config}-"): record.exchanges[0] for record in records}
+
+
 def logprobs(folder: Path, config: str) -> dict[str, tuple[float, ...]]:
-    """The log-probabilities of the labels of each item, by its id without the config."""
-    found = {}
-    for record in read_run(folder).records:
-        if record.config == config:
-            values = record.exchanges[0].option_logprobs
-            found[record.item_id.removeprefix(f"{config}-")] = tuple(value or 0.0 for value in values)
-    return found
+    """The log-probabilities of the labels of each item."""
+    found = asked_of(folder, config)
+    return {item: tuple(value or 0.0 for value in one.option_logprobs) for item, one in found.items()}
 
 
 def prompts(folder: Path, config: str) -> dict[str, str | None]:
-    return {
-        record.item_id.removeprefix(f"{config}-"): record.exchanges[0].prompt
-        for record in read_run(folder).records
-        if record.config == config
-    }
+    return {item: one.prompt for item, one in asked_of(folder, config).items()}
 
 
 @pytest.mark.slow
@@ -99,16 +105,12 @@ def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
             network = merged(model, adapters / config / plan.prompt.id)
             texts, answers = prompts(folder, config), logprobs(folder, config)
             for item in ("test-00", "pool-08"):
-                expected = [
-                    label_logprob(network, tokenizer, texts[item] or "", option, with_end=False)
-                    for option in (" waited", " leave")
-                ]
+                request = ChoiceRequest(prompt=texts[item] or "", options=(" waited", " leave"), outcomes=())
+                expected = [plain_logprob(network, tokenizer, request, option)[0] for option in request.options]
                 assert answers[item] == pytest.approx(expected, abs=ROUNDING)
 
 
 def test_the_adapter_is_part_of_the_store_key_and_of_nothing_else() -> None:
-    from schemas.documents.result import Model
-
     model = Model(
         id="m",
         revision=None,
@@ -203,7 +205,7 @@ def test_a_single_adapter_answers_everything(model: Path, dataset: Path, adapter
     (answer,) = all_answers_of(backend, [request])
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     network = merged(model, folder)
-    expected = [label_logprob(network, tokenizer, request.prompt, one, with_end=False) for one in request.options]
+    expected = [plain_logprob(network, tokenizer, request, option)[0] for option in request.options]
     assert answer.option_logprobs == pytest.approx(expected, abs=ROUNDING)
     (without,) = all_answers_of(bare, [request])
     assert answer.option_logprobs != pytest.approx(without.option_logprobs, abs=0.1)
@@ -232,8 +234,6 @@ def test_a_request_without_a_context_is_not_answered_by_the_base(model: Path, ad
 def test_answers_with_adapters_are_not_replayed_as_those_of_one_model(
     runs: dict[str, Finished], tmp_path: Path
 ) -> None:
-    from evaluators.backends.replay import open_backend as open_replay
-
     folder = runs[NO_EXAMPLES].folder
     with pytest.raises(ConfigError, match="one question has an answer for each adapter"):
         open_replay(str(folder), BackendOptions())
@@ -274,3 +274,172 @@ def test_the_list_names_what_was_trained(adapters: Path, dataset: Path) -> None:
     manifest = json.loads((dataset / "dataset.json").read_text(encoding="utf-8"))
     assert (document.data.name, document.data.version) == ("tasks", "1.0.0")
     assert document.data.content_sha256 == manifest["content_sha256"]
+
+
+def in_list(change: Callable[[Any], object]) -> Callable[[Path], None]:
+    """A change of the list of adapters."""
+
+    def damage(folder: Path) -> None:
+        path = folder / "adapters.json"
+        value = json.loads(path.read_text(encoding="utf-8"))
+        change(value)
+        path.write_text(json.dumps(value), encoding="utf-8")
+
+    return damage
+
+
+def noted(change: Callable[[Path], None], file: str = WEIGHTS) -> Callable[[Path], None]:
+    """A change of a file of one adapter, whose new hash stands in the list."""
+
+    def damage(folder: Path) -> None:
+        change(folder / LEFT / file)
+        sha256 = hashlib.sha256((folder / LEFT / file).read_bytes()).hexdigest()
+        name = "weights_sha256" if file == WEIGHTS else "settings_sha256"
+        in_list(lambda value: [one.update({name: sha256}) for one in value["adapters"] if one["path"] == LEFT])(folder)
+
+    return damage
+
+
+def set_settings(folder: Path, **settings: Any) -> None:
+    path = folder / SETTINGS
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | settings), encoding="utf-8")
+
+
+def of_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        save_file(change(load_file(path)), path)
+
+    return damage
+
+
+@pytest.mark.slow
+def test_adapters_for_other_data_or_another_model_are_refused(
+    model: Path, dataset: Path, adapters: Path, tmp_path: Path
+) -> None:
+    backend = opened(model, lora=adapters)
+    newer = twin_dataset(tmp_path / "newer", version="1.0.1")
+    with pytest.raises(ConfigError, match=r"was trained on version 1\.0\.0, and version 1\.0\.1 is asked"):
+        planned(newer, "tasks", NO_EXAMPLES).for_backend(backend)
+    with pytest.raises(
+        ConfigError,
+        match=r"no adapter for config 'left' with prompt 'release-1024b-k8-set1-v1'; train it with: "
+        r"biasboard finetune --dataset out/datasets/tasks .*--config left --prompt release-1024b-k8-set1-v1",
+    ):
+        planned(dataset, "left", "release-1024b-k8-set1-v1").for_backend(backend)
+    other = save_tiny_llama(tmp_path / "other", seed=1, positions=1024)
+    with pytest.raises(ConfigError, match=r"was trained for model tiny-llama .*, and --model names another one"):
+        opened(other, lora=adapters)
+    with pytest.raises(ConfigError, match="was trained with another --tokenizer"):
+        opened(model, lora=adapters, tokenizer=other)
+    with pytest.raises(
+        ConfigError, match=r"holds neither adapter_config\.json nor adapters\.json; name the folder of "
+    ):
+        opened(model, lora=model)
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no items": (in_list(lambda value: value["adapters"][0].pop("item_ids")),
+        r"adapters\.json: adapters\[0\].*item_ids"),
+    "doubled": (in_list(lambda value: value["adapters"].append(value["adapters"][0])),
+        r"adapters: context left/release-1024b-k0-v1 stands twice"),
+    "outside": (in_list(lambda value: value["adapters"][0].update(path="../elsewhere")), r"adapters\[0\]\.path"),
+    "lost weights": (lambda folder: (folder / LEFT / WEIGHTS).unlink(),
+        r"adapter_model\.safetensors: no such file; train the adapter again"),
+    "swapped weights": (lambda folder: shutil.copy(folder / "right" / NO_EXAMPLES / WEIGHTS, folder / LEFT / WEIGHTS),
+        r"adapter_model\.safetensors: sha256 .* remove the folder and train the adapter again"),
+    "another scale": (lambda folder: set_settings(folder / LEFT, lora_alpha=80),
+        r"adapter_config\.json: sha256 .* remove the folder and train the adapter again"),
+    "other settings": (noted(lambda path: set_settings(path.parent, init_lora_weights="pissa"), SETTINGS),
+        r"adapter_config\.json: has other settings than finetune writes; remove the folder and "),
+    "another shape": (noted(of_weights(lambda held: {name: weights[..., :3].contiguous() for name,
+        weights in held.items()})), r"does not fit LlamaForCausalLM: .*size mismatch"),
+    "fewer layers": (noted(of_weights(lambda held: {name: one for name,
+        one in held.items() if "layers.1" not in name})),
+        r"lacks .*layers\.1.*; give one that was trained for this model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("damage", "expected"), DAMAGES.values(), ids=DAMAGES)
+def test_damaged_adapters_are_refused(
+    model: Path, dataset: Path, adapters: Path, tmp_path: Path, damage: Callable[[Path], None], expected: str
+) -> None:
+    folder = Path(shutil.copytree(adapters, tmp_path / "copy"))
+    damage(folder)
+    with pytest.raises(BiasboardError, match=expected) as error:
+        asked(planned(dataset, "tasks", NO_EXAMPLES), opened(model, lora=folder), tmp_path / "runs")
+    assert "\n" not in str(error.value)
+    assert not list((tmp_path / "runs").rglob("result.json"))
+
+
+HEAD, SLOW = "base_model.model.lm_head.weight", r"([\w.]+)+!"
+SETTINGS_OF_STRANGERS: dict[str, tuple[dict[str, Any], str]] = {
+    "ranks that would fill the memory": ({"r": 10**9}, "states rank 1000000000, and its weights have 4"),
+    "ranks of some layers": ({"rank_pattern": {"q_proj": 10**9}}, "states rank 1000000000, and its weights have 4"),
+    "a rank in words": ({"r": "2"}, "states rank '2', and its weights have 4"),
+    "no finite rank": ({"r": float("inf")}, "names no rank 'r'"),
+    "ranks by a slow pattern": ({"rank_pattern": {SLOW: 1}}, r"names layers by the pattern '\(\["),
+    "scales by a slow pattern": ({"alpha_pattern": {SLOW: 1}}, r"names layers by the pattern '\(\["),
+    "copies by a slow pattern": ({"modules_to_save": [SLOW]}, r"names layers by the pattern '\(\["),
+    "layers many times": ({"layer_replication": [[0, 2]] * 10**5}, "changes more of a model than its weights"),
+    "a module to import": ({"megatron_config": {"a": 1}, "megatron_core": "this"}, "changes more of a model than its"),
+}
+WEIGHTS_OF_STRANGERS = {
+    "a layer of the model": (HEAD, {}),
+    "a layer below an adapted one": ("base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight", {}),
+    "a layer beside its copy": ("base_model.model.lm_head.original_module.weight", {"modules_to_save": ["lm_head"]}),
+}
+
+
+@pytest.fixture
+def single(adapters: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(adapters / "left" / NO_EXAMPLES, tmp_path / "single"))
+
+
+@pytest.mark.parametrize(("settings", "said"), SETTINGS_OF_STRANGERS.values(), ids=SETTINGS_OF_STRANGERS)
+def test_settings_of_a_strangers_adapter(model: Path, single: Path, settings: dict[str, Any], said: str) -> None:
+    set_settings(single, **settings)
+    with pytest.raises(ConfigError, match=said) as error:
+        opened(model, lora=single)
+    assert "\n" not in str(error.value)
+
+
+def test_nested_settings_are_one_line(model: Path, single: Path) -> None:
+    (single / "adapter_config.json").write_text("[" * 100_000, encoding="ascii")
+    with pytest.raises(BiasboardError, match=r"adapter_config\.json: cannot be read as JSON"):
+        opened(model, lora=single)
+
+
+@pytest.mark.parametrize(("name", "settings"), WEIGHTS_OF_STRANGERS.values(), ids=WEIGHTS_OF_STRANGERS)
+def test_an_adapter_replaces_no_weight_of_its_model(
+    model: Path, single: Path, name: str, settings: dict[str, Any]
+) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    path = single / "adapter_model.safetensors"
+    before = load_file(model / "model.safetensors")
+    own = before[name.removeprefix("base_model.model.").replace(".base_layer", "").replace(".original_module", "")]
+    copied = {HEAD: torch.zeros_like(own)} if settings else {}
+    set_settings(single, **settings)
+    save_file(load_file(path) | copied | {name: torch.ones_like(own)}, path)
+    with pytest.raises(ConfigError, match=r"replaces a weight of the model \(base_model\.model\."):
+        opened(model, lora=single)
+    # As peft saves the embeddings of a model beside an adapter for them, or with copies of layers.
+    save_file(load_file(path) | copied | {name: own.clone()}, path)
+    opened(model, lora=single)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target_modules": SLOW},
+        {"exclude_modules": SLOW},
+        {"layers_to_transform": [0], "layers_pattern": [SLOW]},
+        {"alpha_pattern": {"^model.layers.*.q_proj": 4}},
+    ],
+)
+def test_layers_are_those_that_the_weights_name(model: Path, single: Path, settings: dict[str, Any]) -> None:
+    set_settings(single, **settings)
+    opened(model, lora=single)

@@ -16,6 +16,7 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import BiasboardError, ConfigError
+from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.plan.plan import PlannedPart
 from evaluators.tasks.labels.classification_task import TASK
@@ -30,7 +31,6 @@ from tests.evaluators.adapted import (
     NO_EXAMPLES,
     QUICK,
     SOME_EXAMPLES,
-    label_logprob,
     merged,
     train,
     twin_dataset,
@@ -40,7 +40,7 @@ from tests.evaluators.adapted import (
 )
 from tests.evaluators.label_data import made_dataset, planned
 from tests.evaluators.made_data import save_tiny_llama
-from tests.evaluators.single_passes import ROUNDING
+from tests.evaluators.single_passes import ROUNDING, plain_logprob
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -113,7 +113,8 @@ def mean_of(part: PlannedPart, item_ids: tuple[str, ...], network: Any, tokenize
     for (split, item), (request,) in zip(part.items, part.requests, strict=True):
         if split == "pool" and item.item_id in item_ids:
             assert isinstance(item, LabelItem)
-            values.append(label_logprob(network, tokenizer, request.prompt, f" {item.target}", with_end=True))
+            assert isinstance(request, ChoiceRequest)
+            values.append(sum(plain_logprob(network, tokenizer, request, f" {item.target}")))
     assert len(values) == len(item_ids) == 16
     return sum(values) / len(values)
 
