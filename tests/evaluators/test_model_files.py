@@ -1,18 +1,41 @@
-"""Which files make a model, and what is said where they are missing."""
+"""Which files make a model, and the one line that says why some cannot be asked: unfit, damaged or hostile ones."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from huggingface_hub import constants
+from packaging.requirements import Requirement
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.model_files import find_files, find_model, folder_revision
+from evaluators.models.outline import outline_of
+from evaluators.models.quantised import check_quantisation, quantisation
+from tests import commands
+from tests.evaluators.asking import all_answers_of
+
+torch = pytest.importorskip("torch", reason="the extra hf is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
+
+CPU = BackendOptions(device="cpu")
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+HIDDEN = "evil\x1b]0;title\x07\x1b[31m\u202e.weight"
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def made_files(tmp_path: Path) -> Path:
     folder = tmp_path / "made-model"
     (folder / "deeper").mkdir(parents=True)
     for name in ("config.json", "tokenizer.json", "model.pt", "deeper/template.jinja"):
@@ -21,36 +44,36 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.pt", "deeper/template.jinja", "deeper/new.json"])
-def test_any_changed_or_added_file_is_another_revision(model: Path, name: str) -> None:
-    before = folder_revision(model)
-    (model / name).write_text("changed", encoding="utf-8")
-    assert folder_revision(model) != before
+def test_any_changed_or_added_file_is_another_revision(made_files: Path, name: str) -> None:
+    before = folder_revision(made_files)
+    (made_files / name).write_text("changed", encoding="utf-8")
+    assert folder_revision(made_files) != before
 
 
-def test_a_moved_file_is_another_revision_and_a_moved_folder_is_not(model: Path, tmp_path: Path) -> None:
-    before = folder_revision(model)
-    assert folder_revision(model.rename(tmp_path / "other-name")) == before
+def test_a_moved_file_is_another_revision_and_a_moved_folder_is_not(made_files: Path, tmp_path: Path) -> None:
+    before = folder_revision(made_files)
+    assert folder_revision(made_files.rename(tmp_path / "other-name")) == before
     (tmp_path / "other-name/model.pt").rename(tmp_path / "other-name/deeper/model.pt")
     assert folder_revision(tmp_path / "other-name") != before
 
 
-def test_hidden_files_are_no_part_of_a_model(model: Path) -> None:
-    before = folder_revision(model)
-    (model / ".cache").mkdir()
-    (model / ".cache/download.json").touch()
-    (model / ".gitattributes").touch()
-    assert folder_revision(model) == before
+def test_hidden_files_are_no_part_of_a_model(made_files: Path) -> None:
+    before = folder_revision(made_files)
+    (made_files / ".cache").mkdir()
+    (made_files / ".cache/download.json").touch()
+    (made_files / ".gitattributes").touch()
+    assert folder_revision(made_files) == before
 
 
-def test_a_folder_is_named_without_its_path(model: Path) -> None:
-    found = find_model(str(model), None)
-    assert (found.location, found.public_name, found.default_id) == (str(model), "made-model", "local/made-model")
+def test_a_folder_is_named_without_its_path(made_files: Path) -> None:
+    found = find_model(str(made_files), None)
+    assert (found.location, found.public_name, found.default_id) == (str(made_files), "made-model", "local/made-model")
     assert found.revision.startswith("sha256:")
     assert found.commit is None
     assert found.identity == found.revision
 
 
-def test_a_downloaded_model_is_known_by_its_commit_also_offline(model: Path, tmp_path: Path) -> None:
+def test_a_downloaded_model_is_known_by_its_commit_also_offline(made_files: Path, tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     cache = Path(constants.HF_HUB_CACHE) / "models--made-org--made-model"
     (cache / "refs").mkdir(parents=True)
@@ -62,20 +85,370 @@ def test_a_downloaded_model_is_known_by_its_commit_also_offline(model: Path, tmp
     assert found.identity == f"made-org/made-model@{commit}"
 
 
-def test_what_is_missing_is_named(model: Path) -> None:
-    with pytest.raises(ConfigError, match="a local model folder has no revision"):
-        find_model(str(model), "main")
-    (model / "tokenizer.json").unlink()
-    with pytest.raises(ConfigError, match="has no tokenizer"):
-        find_model(str(model), None)
-    assert find_model(str(model), None, own_tokenizer=False).is_local
+@pytest.mark.parametrize(
+    ("named", "revision", "said"),
+    [
+        ("{}", "main", "a local model folder has no revision"),
+        ("./nothing", None, r"model folder '\./nothing' does not exist"),
+        ("out/models/nothing", None, "model folder 'out/models/nothing' does not exist"),
+        ("{}/config.json", None, r"is a file; name the folder that holds it and config\.json"),
+        ("made-org/absent", None, "model 'made-org/absent' cannot be found: .* check the id"),
+    ],
+)
+def test_what_is_missing_is_named(made_files: Path, named: str, revision: str | None, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        find_model(named.format(made_files), revision)
+
+
+def test_a_folder_lacks_the_file_that_is_needed(made_files: Path) -> None:
+    (made_files / "tokenizer.json").unlink()
+    with pytest.raises(ConfigError, match=r"has no tokenizer .*save_pretrained"):
+        find_model(str(made_files), None)
+    assert find_model(str(made_files), None, own_tokenizer=False).is_local
     with pytest.raises(ConfigError, match=r"adapter folder .* has no adapter_config\.json"):
-        find_files(str(model), None, needed="adapter_config.json", what="adapter")
-    with pytest.raises(ConfigError, match=r"model folder '\./nothing' does not exist"):
-        find_model("./nothing", None)
-    with pytest.raises(ConfigError, match="model folder 'out/models/nothing' does not exist"):
-        find_model("out/models/nothing", None)
-    with pytest.raises(ConfigError, match=r"is a file; name the folder that holds it and config\.json"):
-        find_model(str(model / "config.json"), None)
-    with pytest.raises(ConfigError, match="model 'made-org/absent' cannot be found"):
-        find_model("made-org/absent", None)
+        find_files(str(made_files), None, needed="adapter_config.json", what="adapter")
+    (made_files / "config.json").unlink()
+    with pytest.raises(ConfigError, match=r"has no config\.json"):
+        find_model(str(made_files), None)
+
+
+def settings(**fields: Any) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
+
+    return change
+
+
+def random_bytes(name: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / name).write_bytes(b"\xff" + os.urandom(4_000))
+
+    return change
+
+
+def sparse(name: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        with (folder / name).open("wb") as file:
+            file.truncate(130 << 20)
+
+    return change
+
+
+def pipe(folder: Path) -> None:
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    os.mkfifo(folder / "generation_config.json")
+
+
+def without(*names: str) -> Callable[[Path], None]:
+    return lambda folder: [(folder / name).unlink() for name in names] and None
+
+
+def with_fewer_weights(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if "layers.1.mlp" not in name}
+    assert len(kept) == len(weights) - 3
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def encoder(folder: Path) -> None:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    (folder / "model.safetensors").unlink()
+    config = transformers.BertConfig(vocab_size=600, initializer_range=0.5, **sizes)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+
+
+class Pickled:
+    """What runs a command when it is read."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, ("exit",)
+
+
+def pickled(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"a": Pickled()}, folder / "pytorch_model.bin")
+
+
+def panics(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    parts = json.loads(path.read_text(encoding="utf-8"))
+    parts["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAAAAAA"}
+    path.write_text(json.dumps(parts), encoding="utf-8")
+
+
+FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a billion layers": (settings(num_hidden_layers=10**9), "config.json says num_hidden_layers = 1000000000, and its"),
+    "fewer layers than none": (settings(num_hidden_layers=-1), "config.json says num_hidden_layers = -1, and its"),
+    "layers in a part": (settings(text_config={"num_layers": 10**9}), "config.json says num_layers = 1000000000"),
+    "many words": (settings(vocab_size=10**12), "config.json says vocab_size = 1000000000000, and its weights are"),
+    "wide layers": (settings(hidden_size=2**20), "config.json says hidden_size = 1048576, and its weights are"),
+    "a negative width": (settings(hidden_size=-64), "config.json says hidden_size = -64, and its weights are"),
+    "many labels": (settings(num_labels=10**8), "config.json says num_labels = 100000000, and its weights are"),
+    "many experts": (settings(model_type="mixtral", architectures=["MixtralForCausalLM"], num_local_experts=10**9),
+        "config.json says num_local_experts = 1000000000, and its weights are"),
+    "layers in words": (settings(num_hidden_layers="two"), "its config.json cannot be loaded: Validation error"),
+    "no heads": (settings(num_attention_heads=0), "its config.json cannot be loaded: integer modulo by zero"),
+    "no such precision": (settings(dtype="none"), "its config.json cannot be loaded: module 'torch' has no"),
+    "a list": (lambda folder: (folder / "config.json").write_text("[]"), "its config.json cannot be loaded"),
+    "a configuration of 130 MB": (sparse("config.json"), r"config\.json: has 136,314,880 bytes, more than"),
+    "a tokenizer of 130 MB": (sparse("tokenizer.json"), r"tokenizer\.json: has 136,314,880 bytes, more than"),
+    "settings of 130 MB": (sparse("special_tokens_map.json"), r"special_tokens_map\.json: has 136,314,880 bytes"),
+    "a pipe": (pipe, r"generation_config\.json: is not a regular file; save the model again"),
+    "code in a pickle": (pickled, "its weights are no plain numbers, but a pickle that would run code, which is never"),
+    "rules that panic": (panics, "the tokenizer fails: index out of bounds"),
+    "no tokenizer": (without("tokenizer.json", "tokenizer_config.json"), "has no tokenizer .*save_pretrained"),
+    "no weights": (without("model.safetensors"), "cannot be loaded"),
+    "cut weights": (lambda folder: os.truncate(folder / "model.safetensors", 1000), "cannot be loaded"),
+    "fewer weights": (with_fewer_weights, "lacks 3 weights of a causal language model, such as .*mlp"),
+    "an encoder": (encoder, "is no causal language model"),
+    "a way of quantising that nobody knows": (settings(quantization_config={"quant_method": "of-tomorrow"}),
+        "by of-tomorrow, which transformers does not know; ask it with --backend"),
+    "a pointer for a tokenizer": (lambda folder: (folder / "tokenizer.json").write_text(POINTER),
+        r"in place of tokenizer\.json; run git lfs pull"),
+    "random weights": (random_bytes("model.safetensors"), "cannot be loaded: Error while deserializing header"),
+    "a random tokenizer": (random_bytes("tokenizer.json"), "tokenizer '.*' cannot be loaded: "),
+    "a random configuration": (random_bytes("config.json"), r"config\.json: cannot be read as JSON"),
+    "random settings": (random_bytes("tokenizer_config.json"), "tokenizer '.*' cannot be loaded: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "said"), FAULTS.values(), ids=FAULTS)
+def test_a_faulty_file_is_one_line(
+    tiny_llama: Path, tmp_path: Path, change: Callable[[Path], object], said: str
+) -> None:
+    folder = Path(shutil.copytree(tiny_llama, tmp_path / "copy"))
+    change(folder)
+    with pytest.raises(BiasboardError, match=said) as error:
+        open_backend(str(folder), CPU)
+    assert "\n" not in str(error.value)
+    assert "`weights_only` set to `False`" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_signs_in_the_names_of_weights_are_shown_as_escapes(tiny_llama: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(shutil.copytree(tiny_llama, tmp_path / "copy"))
+    path = folder / "model.safetensors"
+    save_file(load_file(path) | {HIDDEN: torch.zeros(2)}, path, metadata={"format": "pt"})
+    program = (
+        "import sys\nfrom evaluators.backend import open_backend\n"
+        "from evaluators.backend_options import BackendOptions\n"
+        "open_backend('transformers', sys.argv[1], BackendOptions(device='cpu'))\n"
+    )
+    done = commands.run("-c", program, str(folder))
+    assert done.returncode == 0
+    printed = done.stdout + done.stderr
+    assert r"evil\x1b]0;title\x07\x1b[31m\u202e.weight" in printed
+    assert not {"\x1b", "\x07", "\u202e"} & {*printed}
+
+
+def copy(model: Path, folder: Path, **fields: Any) -> Path:
+    """A copy of a model with other settings in its configuration."""
+    shutil.copytree(model, folder)
+    settings(**fields)(folder)
+    return folder
+
+
+def adapter_in(folder: Path, base: str | None = "acme/base") -> None:
+    settings = {"peft_type": "LORA", "r": 4, "base_model_name_or_path": base}
+    (folder / "adapter_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    (folder / "adapter_model.safetensors").touch()
+
+
+@pytest.mark.slow
+def test_what_the_files_tell_is_told_without_importing_torch(tiny_llama: Path, tmp_path: Path) -> None:
+    pointer = copy(tiny_llama, tmp_path / "pointer")
+    (pointer / "model.safetensors").write_text(POINTER, encoding="ascii")
+    (tmp_path / "adapter").mkdir()
+    adapter_in(tmp_path / "adapter")
+    quantised = copy(tiny_llama, tmp_path / "quantised", quantization_config={"quant_method": "gptq"})
+    encoder = copy(tiny_llama, tmp_path / "encoder", architectures=["RobertaForMaskedLM"])
+    told = {
+        ("nowhere/at/all", ""): "model folder 'nowhere/at/all' does not exist",
+        (str(tiny_llama), "chat"): "the tokenizer has no chat template; leave out --chat",
+        (str(pointer), ""): "holds a Git LFS pointer in place of model.safetensors; run git lfs pull in it",
+        (str(tmp_path / "adapter"), ""): f"give --model acme/base --lora {tmp_path}/adapter",
+        (str(quantised), ""): "are quantised by gptq, for which optimum and gptqmodel must be installed",
+        (str(encoder), ""): "RobertaForMaskedLM is no causal language model",
+    }
+    program = (
+        "import json, sys\n"
+        "from evaluators.backend import open_backend\nfrom evaluators.backend_options import BackendOptions\n"
+        "from biasboard.ground.errors import BiasboardError\n"
+        "for model, chat in json.loads(sys.argv[1]):\n"
+        "    try:\n        open_backend('transformers', model, BackendOptions(chat=bool(chat) or None))\n"
+        "    except BiasboardError as error:\n        print(error)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = commands.run("-c", program, json.dumps(list(told)))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(told)
+    for line, expected in zip(lines, told.values(), strict=True):
+        assert expected in line
+
+
+def test_a_dry_run_says_the_same(tiny_llama: Path, tmp_path: Path) -> None:
+    adapter_in(copy(tiny_llama, tmp_path / "whole"))
+    outline_of("transformers", str(tmp_path / "whole"), BackendOptions())
+    (tmp_path / "whole/model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="holds a LoRA adapter alone"):
+        outline_of("transformers", str(tmp_path / "whole"), BackendOptions())
+
+
+def test_an_adapter_that_names_no_base_leaves_its_place_open(tmp_path: Path) -> None:
+    adapter_in(tmp_path, base=None)
+    with pytest.raises(ConfigError, match=f"give --model BASE --lora {tmp_path}$"):
+        open_backend(str(tmp_path), BackendOptions())
+
+
+def test_a_special_token_beyond_the_embeddings_is_found_on_loading(tiny_llama: Path, tmp_path: Path) -> None:
+    folder = copy(tiny_llama, tmp_path / "model")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    # One that no request holds does no harm.
+    tokenizer.add_special_tokens({"pad_token": "<pad>"})
+    tokenizer.save_pretrained(folder)
+    n_tokens = len(tokenizer) - 1
+    open_backend(str(folder), CPU)
+    tokenizer.add_special_tokens({"eos_token": "<|end|>"})
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(ConfigError) as error:
+        open_backend(str(folder), CPU)
+    assert str(error.value) == (
+        f"the tokenizer's special token '<|end|>' has the id {n_tokens + 1}, and the model has embeddings of "
+        f"{n_tokens} tokens; name the tokenizer that it was trained with by --tokenizer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "method"),
+    [
+        ({}, None),
+        ({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}, "fp8"),
+        ({"quantization_config": {"load_in_4bit": True}}, "bitsandbytes"),
+        ({"text_config": {"quantization_config": {"quant_method": "awq"}}}, "awq"),
+        ({"quantization_config": {"quant_method": ["\x1b[31m"]}}, "['\\x1b[31m']"),
+    ],
+)
+def test_how_weights_are_quantised_is_in_the_configuration(settings: dict[str, Any], method: str | None) -> None:
+    assert quantisation(settings) == method
+
+
+@pytest.mark.parametrize(
+    ("method", "module", "remedy"),
+    [
+        ("bitsandbytes", "bitsandbytes", "install the extra 'quantised': pip install 'biasboard[quantised]'"),
+        ("compressed-tensors", "compressed_tensors", "install the extra 'quantised'"),
+        (
+            "awq",
+            "gptqmodel",
+            "install it in a version for this machine, ask it with --backend vllm, or serve it with vllm serve MODEL, "
+            "and score it with --backend openai --base-url URL",
+        ),
+    ],
+)
+def test_the_package_is_named_that_quantised_weights_need(method: str, module: str, remedy: str) -> None:
+    if find_spec(module) is not None:
+        pytest.skip(f"{module} is installed")
+    with pytest.raises((ConfigError, MissingExtraError)) as error:
+        check_quantisation("acme/small", {"quantization_config": {"quant_method": method}})
+    begin, _, end = str(error.value).partition("; ")
+    assert begin.startswith(f"the weights of model 'acme/small' are quantised by {method}, for which ")
+    assert begin.endswith(f"{module.replace('_', '-')} must be installed")
+    assert end.startswith(remedy)
+
+
+def test_the_extra_has_what_its_methods_need(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    packages = {Requirement(line).name for line in project["optional-dependencies"]["quantised"]}
+    assert {"accelerate", "bitsandbytes", "compressed-tensors", "transformers"} <= packages
+
+
+REQUESTS: list[Request] = [
+    ChoiceRequest(prompt="The nurse waited for the", options=(" guard", " man"), outcomes=("a", "b")),
+    GenerateRequest(prompt="The guard", max_tokens=5),
+]
+
+
+def write_gguf(model: Path, path: Path) -> None:
+    """Write a Llama and its byte-level tokenizer as llama.cpp would, without quantising."""
+    gguf = pytest.importorskip("gguf", reason="the extra quantised is not installed")
+    network = transformers.AutoModelForCausalLM.from_pretrained(model)
+    config = network.config
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_vocab_size(config.vocab_size)
+    tokens = json.loads((model / "tokenizer.json").read_text(encoding="utf-8"))["model"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(sorted(tokens["vocab"], key=tokens["vocab"].__getitem__))
+    writer.add_token_types([1] * len(tokens["vocab"]))
+    writer.add_token_merges([" ".join(pair) for pair in tokens["merges"]])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_unk_token_id(0)
+    writer.add_add_bos_token(True)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, tensor in network.state_dict().items():
+        weights = tensor.float().numpy()
+        for kind, n_heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
+            if name.endswith(f"{kind}.weight"):
+                # llama.cpp interleaves the halves that rotary embeddings turn.
+                halves = weights.reshape(n_heads, 2, weights.shape[0] // n_heads // 2, weights.shape[1])
+                weights = halves.swapaxes(1, 2).reshape(weights.shape)
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), np.ascontiguousarray(weights))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@pytest.mark.slow
+def test_a_file_in_gguf_answers_as_the_model_that_it_holds(tiny_llama: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "in-gguf"
+    folder.mkdir()
+    write_gguf(tiny_llama, folder / "tiny.gguf")
+    shutil.copy(folder / "tiny.gguf", folder / "other.gguf")
+    backend = open_backend(str(folder), BackendOptions(device="cpu", gguf_file="tiny.gguf"))
+    plain = all_answers_of(open_backend(str(tiny_llama), CPU), REQUESTS)
+    choice, text = all_answers_of(backend, REQUESTS)
+    assert choice.option_logprobs == pytest.approx(plain[0].option_logprobs, abs=1e-4)
+    assert choice.option_end_logprobs == pytest.approx(plain[0].option_end_logprobs, abs=1e-4)
+    assert text.text == plain[1].text
+    # Which file it is belongs to the model.
+    assert "--gguf-file tiny.gguf" in backend.arguments
+    other = open_backend(str(folder), BackendOptions(device="cpu", gguf_file="other.gguf"))
+    assert other.model.identity_sha256 != backend.model.identity_sha256
+    outline = outline_of("transformers", str(folder), BackendOptions(gguf_file="tiny.gguf"))
+    assert outline.count_tokens(REQUESTS) == backend.count_tokens(REQUESTS)
+
+
+def test_a_folder_with_gguf_alone_says_how_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.Q4_K_M.gguf").touch()
+    named = r"name the file with --backend transformers --gguf-file a\.Q4_K_M\.gguf$"
+    with pytest.raises(ConfigError, match=named):
+        find_model(str(tmp_path), None)
+    with pytest.raises(ConfigError, match=named):
+        find_model(str(tmp_path), None, gguf_file="b.gguf")
+    with pytest.raises(ConfigError, match=f"is a file; give --model {tmp_path} --gguf-file a"):
+        find_model(str(tmp_path / "a.Q4_K_M.gguf"), None)
+    with pytest.raises(ConfigError, match="backend 'vllm' has no use for --gguf-file"):
+        BackendOptions(gguf_file="a.gguf").refuse_others("vllm", but=("dtype",))
+
+
+def test_a_file_that_is_no_gguf_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("gguf", reason="the extra quantised is not installed")
+    (tmp_path / "a.gguf").write_bytes(b"no weights at all")
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        open_backend(str(tmp_path), BackendOptions(device="cpu", gguf_file="a.gguf"))
