@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,23 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evaluators.backend import GenerateRequest, Sent
-from evaluators.backends.transformers.transformers_backend import TransformersBackend
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers import sampling
+from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
+from tests.commands import run
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
-from tests.evaluators.plain_generation import assert_equals_plain_loop, decoded, made_requests, opened, plain
+from tests.evaluators.made_data import save_flat_llama
+from tests.evaluators.plain_generation import ENDS, assert_equals_plain_loop, made_requests, opened, plain
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
-
-
-def with_network(folder: Path, network: Any, tokenizer_of: Path) -> TransformersBackend:
-    """A model of another kind with the tokenizer of a folder."""
-    network.save_pretrained(folder)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(tokenizer_of / name, folder)
-    return opened(folder)
 
 
 @contextmanager
@@ -50,55 +49,37 @@ def test_any_number_side_by_side_equals_a_loop_over_single_requests(tiny_llama: 
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}, "one way of ending was not tried"
 
 
+WIDE = {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2}
+KINDS: dict[str, tuple[str, dict[str, Any], str | None]] = {
+    "learned positions": ("GPT2", {"n_embd": 48, "n_layer": 2, "n_head": 4, "n_positions": 128}, None),
+    "a window that no text leaves": ("Mistral", {**WIDE, "num_hidden_layers": 2, "sliding_window": 64}, None),
+    "a window that texts leave": (
+        "Mistral",
+        {**WIDE, "num_hidden_layers": 2, "sliding_window": 8},
+        "the last 8 tokens",
+    ),
+    "a state that runs through all tokens": (
+        "Mamba",
+        {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2},
+        "keeps a state",
+    ),
+}
+
+
 @pytest.mark.slow
-def test_learned_positions(tiny_llama: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_models_of_other_kinds_equal_the_loop_one_text_at_a_time_where_they_must(
+    name: str, tiny_llama: Path, tmp_path: Path
+) -> None:
+    kind, sizes, left_out = KINDS[name]
     torch.manual_seed(0)
-    config = transformers.GPT2Config(
-        vocab_size=600, n_embd=48, n_layer=2, n_head=4, n_positions=128, initializer_range=0.3
-    )
-    network = transformers.GPT2LMHeadModel(config)
-    assert_equals_plain_loop(with_network(tmp_path / "gpt2", network, tiny_llama), made_requests())
-
-
-def mistral(window: int) -> Any:
-    torch.manual_seed(0)
-    config = transformers.MistralConfig(
-        vocab_size=600,
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=128,
-        sliding_window=window,
-        initializer_range=0.3,
-    )
-    return transformers.MistralForCausalLM(config)
-
-
-@pytest.mark.slow
-def test_a_window_that_texts_leave_means_one_at_a_time(tiny_llama: Path, tmp_path: Path) -> None:
-    backend = with_network(tmp_path / "mistral", mistral(8), tiny_llama)
-    assert_equals_plain_loop(backend, made_requests(16), generation="single")
-    assert "attends to the last 8 tokens" in backend.runtime.settings["continuous_generation_left_out"]
-
-
-@pytest.mark.slow
-def test_a_window_that_no_text_leaves_is_none(tiny_llama: Path, tmp_path: Path) -> None:
-    backend = with_network(tmp_path / "mistral", mistral(64), tiny_llama)
-    assert_equals_plain_loop(backend, made_requests(16))
-    assert "continuous_generation_left_out" not in backend.runtime.settings
-
-
-@pytest.mark.slow
-def test_a_state_that_runs_through_all_tokens_means_one_at_a_time(tiny_llama: Path, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    config = transformers.MambaConfig(
-        vocab_size=600, hidden_size=32, state_size=8, num_hidden_layers=2, initializer_range=0.3
-    )
-    backend = with_network(tmp_path / "mamba", transformers.MambaForCausalLM(config), tiny_llama)
-    assert_equals_plain_loop(backend, made_requests(10), generation="single")
-    assert "keeps a state" in backend.runtime.settings["continuous_generation_left_out"]
+    config = getattr(transformers, f"{kind}Config")(vocab_size=600, initializer_range=0.3, **sizes)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(tiny_llama / file, tmp_path)
+    backend = opened(tmp_path)
+    assert_equals_plain_loop(backend, made_requests(16), generation="single" if left_out else "continuous")
+    assert (left_out or "None") in str(backend.runtime.settings.get("continuous_generation_left_out"))
 
 
 def test_a_model_that_ignores_masks_is_found_out(tiny_llama: Path) -> None:
@@ -110,19 +91,6 @@ def test_a_model_that_ignores_masks_is_found_out(tiny_llama: Path) -> None:
     backend.network.register_forward_pre_hook(without_mask, with_kwargs=True)
     assert_equals_plain_loop(backend, made_requests(8), generation="single")
     assert "nats from decoding one text at a time" in backend.runtime.settings["continuous_generation_left_out"]
-
-
-@pytest.mark.slow
-def test_a_real_model_continues_as_the_loop_does(shared_data: Path) -> None:
-    backend = opened(shared_data / "models" / "tinystories-656k", batch_tokens=300)
-    requests = made_requests(12)
-    answers = all_answers_of(backend, requests)
-    assert backend.runtime.settings["generation"] == "continuous"
-    for request, answer in zip(requests, answers, strict=True):
-        expected = plain(backend, request)
-        assert answer.n_completion_tokens == len(expected.ids)
-        text = decoded(backend, expected.shown)
-        assert str(answer.text).strip() == text.strip()
 
 
 @pytest.mark.slow
@@ -224,3 +192,204 @@ def test_half_precision_goes_on_side_by_side(tiny_llama: Path) -> None:
     answers = all_answers_of(backend, made_requests(12))
     assert {answer.status for answer in answers} == {"answered"}
     assert backend.runtime.settings["generation"] == "continuous"
+
+
+@pytest.fixture(params=["made", "flat", "tinystories-656k"])
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A model that the test makes, one that prefers no token, and a real one where it is at hand."""
+    if request.param == "made":
+        made: Path = request.getfixturevalue("tiny_llama")
+        return made
+    if request.param == "flat":
+        return save_flat_llama(tmp_path / "flat", hidden_size=64)
+    data: Path = request.getfixturevalue("shared_data")
+    return data / "models" / str(request.param)
+
+
+def opened_alone(folder: Path, batch_tokens: int | None = None) -> TransformersBackend:
+    return open_backend(str(folder), BackendOptions(device="cpu", batch_tokens=batch_tokens))
+
+
+def widest_pass(backend: TransformersBackend, requests: list[GenerateRequest]) -> int:
+    """The largest number of texts that were given their next token in one pass."""
+    with passes_of(backend) as seen:
+        all_answers_of(backend, requests)
+    return max(rows for rows, columns in seen if columns == 1)
+
+
+@pytest.mark.slow
+def test_answers_are_equal_whatever_runs_side_by_side(model: Path) -> None:
+    requests = [
+        replace(request, stop=(" the",) if index % 5 == 0 else ()) for index, request in enumerate(made_requests(60))
+    ]
+    alone = all_answers_of(opened_alone(model, 1), requests)
+    assert {answer.status for answer in alone} == {"answered"}
+    assert len({answer.n_completion_tokens for answer in alone}) > 5, "answers of one length try nothing"
+    for batch_tokens in (100, 333, None):
+        backend = opened_alone(model, batch_tokens)
+        assert all_answers_of(backend, requests) == alone
+        assert "tokens_left_to_rounding" not in backend.runtime.settings
+
+
+@pytest.mark.slow
+def test_what_rounding_may_have_decided_is_counted(tiny_llama: Path) -> None:
+    requests = [request for request in made_requests(60) if request.temperature > 0]
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", dtype="bfloat16"))
+    answers = all_answers_of(backend, requests)
+    n_tokens = sum(answer.n_completion_tokens or 0 for answer in answers)
+    assert 0 < int(backend.runtime.settings["tokens_left_to_rounding"]) <= n_tokens
+
+
+@pytest.mark.slow
+def test_without_a_choice_memory_decides_and_not_the_budget_of_scoring(tiny_llama: Path) -> None:
+    base = GenerateRequest(prompt="The guard waited for the", max_tokens=100, temperature=1.0)
+    requests = [replace(base, sample=index) for index in range(40)]
+    backend = opened_alone(tiny_llama)
+    backend.network.generation_config.eos_token_id = None
+    backend.tokenizer.pretrained.eos_token = None
+    assert backend.batch_tokens == 1024
+    assert widest_pass(backend, requests) == 40
+    backend.wanted_tokens = 330
+    assert widest_pass(backend, requests) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_more", [7, 5000])
+def test_ids_without_a_token_are_never_generated(
+    tiny_llama: Path, tmp_path: Path, n_more: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_llama)
+    network: Any = transformers.AutoModelForCausalLM.from_pretrained(tiny_llama)
+    network.resize_token_embeddings(len(tokenizer) + n_more)
+    with torch.no_grad():
+        # Larger weights than those of tokens: without a mask, nearly every token would be one of these.
+        network.get_output_embeddings().weight[len(tokenizer) :].normal_(std=3.0)
+    network.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    backend = opened_alone(tmp_path)
+    backend.network.generation_config.eos_token_id = list(ENDS)
+    requests = made_requests()
+    with caplog.at_level(logging.WARNING, "evaluators"):
+        answers = all_answers_of(backend, requests)
+    assert backend.runtime.settings["ids_without_token"] == str(n_more)
+    assert ("name that one with --tokenizer" in caplog.text) == (n_more == 5000)
+    for request, answer in zip(requests, answers, strict=True):
+        expected = plain(backend, request)
+        assert max(expected.ids) < len(tokenizer)
+        assert (answer.n_completion_tokens, answer.finish_reason) == (len(expected.ids), expected.finish_reason)
+    assert {answer.finish_reason for answer in answers} == {"stop", "length"}
+
+
+def test_a_vocabulary_that_fits_is_not_mentioned(tiny_llama: Path, caplog: pytest.LogCaptureFixture) -> None:
+    backend = opened_alone(tiny_llama)
+    with caplog.at_level(logging.WARNING, "evaluators"):
+        all_answers_of(backend, made_requests(6))
+    assert "ids_without_token" not in backend.runtime.settings
+    assert "--tokenizer" not in caplog.text
+
+
+def test_the_prompts_of_a_wrong_tokenizer_fail_with_the_remedy(tiny_llama: Path, tmp_path: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_llama)
+    network: Any = transformers.AutoModelForCausalLM.from_pretrained(tiny_llama)
+    network.resize_token_embeddings(50)
+    network.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    (answer,) = all_answers_of(opened_alone(tmp_path), [GenerateRequest(prompt="The guard waited", max_tokens=4)])
+    assert answer.status == "failed"
+    assert "is not among the model's 50; name the tokenizer that it was trained with" in str(answer.error)
+
+
+_THREADS = """
+import os
+from evaluators.backends.transformers import load
+torch = load.import_torch()
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+print(load.set_threads(torch), os.environ.get("OMP_WAIT_POLICY"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
+@pytest.mark.parametrize("variables", [{}, {"OMP_NUM_THREADS": "2"}])
+def test_threads_are_those_of_the_user_or_the_usable_cores(variables: dict[str, str]) -> None:
+    left_out: dict[str, Any] = dict.fromkeys(name for name in os.environ if name.startswith(("OMP_", "MKL_")))
+    found = run("-c", _THREADS, status=0, fresh=True, **left_out | variables)
+    number, policy = found.stdout.split()
+    assert policy == "None", "programs that are started later inherit the setting"
+    chosen = 1 if not variables else min(2, len(os.sched_getaffinity(0)))
+    assert int(number) == chosen
+    assert ("threads that outnumber cores" in found.stderr) == (chosen > 1)
+
+
+NOISE = 1e-5
+
+
+def made_logits(n: int, n_tokens: int, spread: float, seed: int) -> Any:
+    """Logits of ``n`` texts; the larger the spread, the more a model prefers some tokens."""
+    return torch.from_numpy(np.random.default_rng(seed).normal(0, spread, (n, n_tokens))).float()
+
+
+def drawn_by(logits: Any, *, temperature: float = 1.0, top_p: float = 1.0, seed: int = 0) -> Any:
+    n, n_tokens = logits.shape
+    numbers = torch.from_numpy(np.random.default_rng(seed).random((n, sampling.n_choices(n_tokens))))
+    options = {"dtype": torch.float64}
+    temperatures, masses = torch.full((n, 1), temperature, **options), torch.full((n, 1), top_p, **options)
+    return sampling.draw(logits, temperatures, masses, numbers, NOISE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.5, 1.0), (1.0, 0.95), (0.7, 0.5)])
+@pytest.mark.parametrize("spread", [0.05, 1.0, 6.0])
+@pytest.mark.parametrize("n_tokens", [37, 5000])
+def test_what_rounding_changes_is_in_doubt(n_tokens: int, spread: float, temperature: float, top_p: float) -> None:
+    logits = made_logits(2000, n_tokens, spread, 1)
+    noise = torch.from_numpy(np.random.default_rng(2).uniform(-NOISE, NOISE, logits.shape))
+    first, second = (
+        drawn_by(each, temperature=temperature, top_p=top_p) for each in (logits, (logits + noise).float())
+    )
+    changed = {row for row, (a, b) in enumerate(zip(first.tokens, second.tokens, strict=True)) if a != b}
+    for drawn in (first, second):
+        assert changed <= {row for row, doubtful in enumerate(drawn.doubtful) if doubtful}
+        assert sum(drawn.doubtful) <= 20, "more than one token in a hundred is in doubt"
+
+
+@pytest.mark.slow
+def test_a_change_beyond_rounding_may_go_unnoticed() -> None:
+    """The same test with a hundred times the noise, to show that the test above can fail."""
+    logits = made_logits(2000, 5000, 1.0, 1)
+    noise = torch.from_numpy(np.random.default_rng(2).uniform(-100 * NOISE, 100 * NOISE, logits.shape))
+    first, second = drawn_by(logits, top_p=0.95), drawn_by((logits + noise).float(), top_p=0.95)
+    rows = zip(first.tokens, second.tokens, first.doubtful, strict=True)
+    assert any(a != b and not doubtful for a, b, doubtful in rows)
+
+
+@pytest.mark.parametrize("n_tokens", [2, 3, 8, 13])
+def test_tokens_are_drawn_as_often_as_they_are_probable(n_tokens: int) -> None:
+    probabilities = np.arange(1, n_tokens + 1) / (n_tokens * (n_tokens + 1) / 2)
+    n = 20_000
+    logits = torch.from_numpy(np.log(probabilities)).float().expand(n, -1)
+    shares = np.bincount(drawn_by(logits).tokens, minlength=n_tokens) / n
+    assert shares == pytest.approx(probabilities, abs=5 * float(np.sqrt(0.25 / n)))
+
+
+def test_equally_probable_tokens_are_always_in_doubt_at_the_border() -> None:
+    drawn = drawn_by(torch.zeros((50, 64)), top_p=0.5)
+    assert set(drawn.tokens) <= set(range(32)), "among equally probable tokens, lower ids come first"
+    assert all(drawn.doubtful)
+
+
+def test_a_token_without_probability_is_never_drawn() -> None:
+    logits = made_logits(3000, 40, 1.0, 3)
+    logits[:, 25:] = -torch.inf
+    logits[:, ::2] = -torch.inf
+    for top_p in (1.0, 0.9):
+        tokens = set(drawn_by(logits, top_p=top_p).tokens)
+        assert tokens <= set(range(1, 25, 2))
+        assert len(tokens) > 6
+
+
+def test_a_certain_token_is_never_in_doubt() -> None:
+    logits = torch.full((10, 1000), -30.0)
+    logits[:, 77] = 30.0
+    for top_p in (1.0, 0.9):
+        assert drawn_by(logits, top_p=top_p) == ([77] * 10, [False] * 10)

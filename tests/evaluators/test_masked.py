@@ -14,6 +14,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.masked import MaskedBackend, open_backend
+from evaluators.backends.transformers.last_layers import wanted_logprobs
 from evaluators.backends.transformers.masked_scoring import masked_texts
 from schemas.folders.run_folder import read_run
 from tests import commands
@@ -240,39 +241,9 @@ def test_a_question_is_refused_in_one_line_before_anything_is_asked(bert: Path, 
     assert [path.name for path in (tmp_path / "keys").rglob("*pll*")] == []
 
 
-@pytest.mark.slow
-def test_the_published_pairs_get_their_share(shared_data: Path, tmp_path: Path) -> None:
-    published = shared_data / "known/crows-pairs/crows_pairs_anonymized.csv"
-    if not published.is_file():
-        pytest.skip("the published pairs are not here")
-    dataset = tmp_path / "crows-pairs"
-    given = ("--source", "crows-pairs", "--input", published, "--out", dataset)
-    commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
-    # Its tokenizer knows every sign, and makes more tokens of a sentence than a real one.
-    model = save_masked(tmp_path / "roberta", "Roberta", max_position_embeddings=514)
-    asked = ("run", "--dataset", dataset, "--backend", "masked", "--model", model, "--limit", "60")
-    told = evaluators(*asked, "--out", tmp_path / "runs")
-    assert told.exit_code == 0, told.stderr
-    (found,) = (tmp_path / "runs").rglob("result.json")
-    result, records = read_run(found.parent)
-    shares = []
-    for record in records:
-        (exchange,) = record.exchanges
-        first, other = (plain_pseudo_logprob(model, "", text)[0] for text in exchange.outcomes)
-        is_first = exchange.outcomes[0] == record.groups["stereotyped"]
-        shares.append((first > other) == is_first)
-    (share,) = [one for one in result.metrics if (one.name, one.group) == ("stereotype_rate", {})]
-    assert share.value == pytest.approx(sum(shares) / len(shares))
-    assert share.n == len(shares) == 60
-
-
 def test_a_pass_that_is_too_large_is_halved_and_a_single_text_fails(
     bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
-    from evaluators.backends.transformers.last_layers import wanted_logprobs
-
     backend = opened(bert)
     whole = all_answers_of(backend, REQUESTS)
     most_rows = 3
