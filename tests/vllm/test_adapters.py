@@ -23,6 +23,7 @@ from evaluators.models.tokenizer import TokenRows
 from schemas.documents.adapters import PUBLISHED, Adapters, BaseModel, TrainedAdapter, TrainingData
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.files import contract
+from tests.evaluators.adapted import merged
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import HEAD_SIZE
 from tests.vllm.made_requests import choices
@@ -44,13 +45,8 @@ def made_weights(seed: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def weights() -> dict[str, Any]:
-    return made_weights(0)
-
-
-@pytest.fixture(scope="module")
-def adapter(weights: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_adapter(tmp_path_factory.mktemp("adapters") / "made-adapter", weights)
+def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_adapter(tmp_path_factory.mktemp("adapters") / "made-adapter", made_weights(0))
 
 
 def save_adapter(folder: Path, weights: dict[str, Any]) -> Path:
@@ -63,9 +59,7 @@ def save_adapter(folder: Path, weights: dict[str, Any]) -> Path:
     return folder
 
 
-def test_an_adapter_changes_the_answers_as_its_weights_say(
-    made_llama: Path, adapter: Path, weights: dict[str, Any]
-) -> None:
+def test_an_adapter_changes_the_answers_as_its_weights_say(made_llama: Path, adapter: Path) -> None:
     backend = open_backend(str(made_llama), BackendOptions(dtype="float32", lora=str(adapter)))
     bare = open_backend(str(made_llama), BackendOptions(dtype="float32"))
     assert backend.model.id == "local/made-adapter"
@@ -75,19 +69,9 @@ def test_an_adapter_changes_the_answers_as_its_weights_say(
     (response,) = all_answers_of(backend, [request])
     rows = backend.tokenizer.rows(request)
     assert isinstance(rows, TokenRows)
-    without, expected = logprobs(load_plain(made_llama), rows), logprobs(adapted(made_llama, weights), rows)
+    without, expected = logprobs(load_plain(made_llama), rows), logprobs(merged(made_llama, adapter), rows)
     assert max(abs(one - other) for one, other in zip(expected, without, strict=True)) > 0.1
     assert response.option_logprobs == pytest.approx(expected, abs=1e-3)
-
-
-def adapted(made_llama: Path, weights: dict[str, Any]) -> Any:
-    network = load_plain(made_llama)
-    with torch.no_grad():
-        for layer in (0, 1):
-            name = f"base_model.model.model.layers.{layer}.self_attn.q_proj"
-            added = weights[f"{name}.lora_B.weight"] @ weights[f"{name}.lora_A.weight"] * (ALPHA / RANK)
-            network.model.layers[layer].self_attn.q_proj.weight += added
-    return network
 
 
 def write_list(folder: Path, made_llama: Path, contexts: Mapping[str, dict[str, Any]]) -> None:
@@ -145,7 +129,7 @@ def test_each_request_is_answered_with_the_adapter_that_it_names(made_llama: Pat
     rows = backend.tokenizer.rows(request)
     assert isinstance(rows, TokenRows)
     for one, answer in zip(asked, answers, strict=True):
-        expected = logprobs(adapted(made_llama, contexts[str(one.adapter)]), rows)
+        expected = logprobs(merged(made_llama, tmp_path / "made" / str(one.adapter)), rows)
         assert answer.option_logprobs == pytest.approx(expected, abs=1e-3)
     first, second, _ = answers
     assert first.option_logprobs != pytest.approx(second.option_logprobs, abs=0.1)
