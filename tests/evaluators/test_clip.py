@@ -197,14 +197,6 @@ def test_a_text_that_is_too_long_is_told_before(backend: ClipBackend) -> None:
     assert answer.error == f"the image has an option of {needed} tokens, and the model takes {MOST_TOKENS}"
 
 
-def no_processor(folder: Path) -> None:
-    (folder / "preprocessor_config.json").unlink()
-
-
-def no_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-
-
 def lacks_weights(folder: Path) -> None:
     from safetensors.torch import load_file, save_file
 
@@ -213,42 +205,38 @@ def lacks_weights(folder: Path) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def other_type(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "siglip"}), encoding="utf-8")
-
-
-def processor_with(**settings: Any) -> Callable[[Path], None]:
-    """A folder whose image processor has other settings."""
+def settings(file: str, **fields: Any) -> Callable[[Path], object]:
+    """A change of settings in one of the files."""
 
     def change(folder: Path) -> None:
-        path = folder / "preprocessor_config.json"
-        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | settings), encoding="utf-8")
+        path = folder / file
+        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
 
     return change
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (processor_with(size={"shortest_edge": 10**6}), "makes pictures of 1000000 pixels a side, and the model takes"),
-        (processor_with(crop_size={"height": 10**6, "width": 32}), "makes pictures of 1000000 pixels a side, and the"),
-        (processor_with(size={"shortest_edge": -5}), "makes pictures of -5 pixels a side, and the model takes 32"),
-        (processor_with(size={"shortest_edge": 0}), r"its image processor cannot read a picture \("),
-        (processor_with(image_mean="x"), r"its image processor cannot read a picture \("),
-        (processor_with(resample=99), r"its image processor cannot read a picture \("),
-        (
-            processor_with(do_resize=False, do_center_crop=False),
-            r"makes pictures of shape \(1, 3, 33, 64\), and the model",
-        ),
-        (no_processor, "its tokenizer or image processor cannot be loaded"),
-        (no_weights, "cannot be loaded"),
-        (lacks_weights, "lacks 1 weights of a CLIP model, such as visual_projection.weight"),
-        (other_type, "is of the type 'siglip', and no CLIP model"),
-    ],
-)
+PROCESSOR = "preprocessor_config.json"
+FAULTS: list[tuple[Callable[[Path], object], str]] = [
+    (
+        settings(PROCESSOR, size={"shortest_edge": 10**6}),
+        "makes pictures of 1000000 pixels a side, and the model takes",
+    ),
+    (settings(PROCESSOR, crop_size={"height": 10**6, "width": 32}), "makes pictures of 1000000 pixels a side, and the"),
+    (settings(PROCESSOR, size={"shortest_edge": -5}), "makes pictures of -5 pixels a side, and the model takes 32"),
+    (settings(PROCESSOR, size={"shortest_edge": 0}), r"its image processor cannot read a picture \("),
+    (settings(PROCESSOR, image_mean="x"), r"its image processor cannot read a picture \("),
+    (settings(PROCESSOR, resample=99), r"its image processor cannot read a picture \("),
+    (settings(PROCESSOR, do_resize=False, do_center_crop=False), r"makes pictures of shape \(1, 3, 33, 64\), and the"),
+    (lambda folder: (folder / PROCESSOR).unlink(), "its tokenizer or image processor cannot be loaded"),
+    (lambda folder: (folder / "model.safetensors").unlink(), "cannot be loaded"),
+    (lacks_weights, "lacks 1 weights of a CLIP model, such as visual_projection.weight"),
+    (settings("config.json", model_type="siglip"), "is of the type 'siglip', and no CLIP model"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), FAULTS)
 def test_a_folder_that_is_no_whole_clip_model_is_refused(
-    folder: Path, change: Callable[[Path], None], message: str, tmp_path: Path
+    folder: Path, change: Callable[[Path], object], message: str, tmp_path: Path
 ) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     change(tmp_path / "copy")

@@ -29,10 +29,10 @@ SECRET = "sk-made-up-0123456789abcdef"
 doctor = partial(evaluators, "doctor")
 
 
-def checks_in(told: str) -> dict[str, dict[str, str | None]]:
+def checks_in(told: Result | str) -> dict[str, dict[str, Any]]:
     """The lines by name: a status, a name, two spaces or more, a detail, and perhaps an arrow with a remedy."""
     found = {}
-    for line in told.splitlines():
+    for line in (told if isinstance(told, str) else told.stdout).splitlines():
         status, rest = line.split(maxsplit=1)
         name, _, told_of = rest.partition("  ")
         detail, _, remedy = told_of.strip().partition(" -> ")
@@ -40,14 +40,10 @@ def checks_in(told: str) -> dict[str, dict[str, str | None]]:
     return found
 
 
-def lines(result: Result) -> dict[str, dict[str, Any]]:
-    return checks_in(result.stdout)
-
-
 def test_every_line_has_a_status_and_what_is_missing_a_remedy(tmp_path: Path) -> None:
     result = doctor("--out", tmp_path / "runs")
     assert result.exit_code == 0, result.stdout
-    found = lines(result)
+    found = checks_in(result)
     assert {"python", "extra hf", "extra openai", "extra vllm", "extra ray", "extra site", "cpu", "gpu", "disk"} <= set(
         found
     )
@@ -59,24 +55,24 @@ def test_every_line_has_a_status_and_what_is_missing_a_remedy(tmp_path: Path) ->
 
 def test_a_wrong_folder_of_plug_ins_is_a_problem(tmp_path: Path) -> None:
     name = "folders of BIASBOARD_PLUGINS"
-    assert name not in lines(doctor())
+    assert name not in checks_in(doctor())
     (tmp_path / "mine" / "evaluators").mkdir(parents=True)
     sound = doctor(env={"BIASBOARD_PLUGINS": str(tmp_path / "mine")})
-    assert lines(sound)[name]["status"] == "ok"
+    assert checks_in(sound)[name]["status"] == "ok"
     wrong = doctor(env={"BIASBOARD_PLUGINS": str(tmp_path / "nowhere")})
     assert wrong.exit_code == 1
-    assert lines(wrong)[name]["status"] == "problem"
-    assert "no folder" in lines(wrong)[name]["detail"]
+    assert checks_in(wrong)[name]["status"] == "problem"
+    assert "no folder" in checks_in(wrong)[name]["detail"]
 
 
 def test_threads_are_named_and_too_many_are_a_problem() -> None:
     chosen = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": None}
-    assert lines(doctor(env=chosen))["threads"]["detail"].startswith("1 for ")
-    own = lines(doctor(env={**chosen, "OMP_NUM_THREADS": None}))["threads"]
+    assert checks_in(doctor(env=chosen))["threads"]["detail"].startswith("1 for ")
+    own = checks_in(doctor(env={**chosen, "OMP_NUM_THREADS": None}))["threads"]
     assert (own["status"], own["remedy"]) == ("ok", None)
     wrong = doctor(env={**chosen, "OMP_NUM_THREADS": "9999"})
     assert wrong.exit_code == 1
-    found = lines(wrong)["threads"]
+    found = checks_in(wrong)["threads"]
     assert (found["status"], "OMP_NUM_THREADS" in found["detail"]) == ("problem", True)
     assert found["remedy"].startswith("unset OMP_NUM_THREADS, or set it to ")
 
@@ -90,8 +86,8 @@ def test_keys_are_named_and_never_shown() -> None:
     result = doctor(env=present)
     assert result.exit_code == 0
     assert SECRET not in result.output
-    assert lines(result)["key OPENAI_API_KEY"]["detail"] == "set"
-    absent = lines(doctor(env={"OPENAI_API_KEY": None}))["key OPENAI_API_KEY"]
+    assert checks_in(result)["key OPENAI_API_KEY"]["detail"] == "set"
+    absent = checks_in(doctor(env={"OPENAI_API_KEY": None}))["key OPENAI_API_KEY"]
     assert (absent["status"], "export OPENAI_API_KEY=" in absent["remedy"]) == ("missing", True)
 
 
@@ -148,15 +144,15 @@ def test_the_extra_of_every_backend_is_known() -> None:
 
 def test_a_broken_cache_and_a_place_that_cannot_be_written_are_problems(tmp_path: Path) -> None:
     cache = tmp_path / "cache.sqlite"
-    assert "does not exist yet" in lines(doctor("--cache", cache))["cache"]["detail"]
+    assert "does not exist yet" in checks_in(doctor("--cache", cache))["cache"]["detail"]
     assert not cache.exists()
     with ResponseStore(cache, LoggingBackend(tmp_path / "log").model):
         pass
-    sound = lines(doctor(env={"BIASBOARD_CACHE": str(cache)}))["cache"]
+    sound = checks_in(doctor(env={"BIASBOARD_CACHE": str(cache)}))["cache"]
     assert (sound["status"], "0 answers of 1 models" in sound["detail"]) == ("ok", True)
     cache.write_text("no database at all, but long enough to look like one" * 9)
     broken = doctor("--cache", cache)
-    assert (broken.exit_code, lines(broken)["cache"]["status"]) == (1, "problem")
+    assert (broken.exit_code, checks_in(broken)["cache"]["status"]) == (1, "problem")
 
 
 def test_options_without_a_backend_and_unknown_backends_are_one_line_errors() -> None:
@@ -181,7 +177,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sound_backend_equals_the_plain_way(model: Path) -> None:
     result = doctor("--backend", "transformers", "--model", model, "--device", "cpu", "--tolerance", "0.004")
     assert result.exit_code == 0, result.output
-    found = lines(result)
+    found = checks_in(result)
     assert "opened local/tiny" in found["backend transformers"]["detail"]
     assert "can do generation, option_logprobs" in found["backend transformers"]["detail"]
     assert found["setting option_scoring"]["detail"] == "packed"
@@ -196,26 +192,25 @@ def test_other_weights_are_noticed_and_end_with_a_status(model: Path, tmp_path: 
     other = save_tiny_llama(tmp_path / "other", seed=1)
     result = doctor("--backend", "transformers", "--model", model, "--device", "cpu", "--reference", other)
     assert result.exit_code == 1
-    (line,) = [line for line in result.stdout.splitlines() if " parity " in line]
-    assert line.startswith("problem")
-    assert "compare tokenizer, chat template and weights" in line
+    assert checks_in(result)["parity"]["status"] == "problem"
+    assert "compare tokenizer, chat template and weights" in checks_in(result)["parity"]["remedy"]
 
 
 @pytest.mark.slow
 def test_what_cannot_be_compared_or_opened_says_why(model: Path, tmp_path: Path) -> None:
     baseline = doctor("--backend", "baseline", "--model", "uniform")
     assert baseline.exit_code == 0
-    assert lines(baseline)["parity"]["detail"] == "cannot be compared: a baseline is no model"
+    assert checks_in(baseline)["parity"]["detail"] == "cannot be compared: a baseline is no model"
     nowhere = doctor("--backend", "transformers", "--model", tmp_path / "nowhere")
     assert nowhere.exit_code == 1
-    assert "does not exist" in lines(nowhere)["backend transformers"]["detail"]
+    assert "does not exist" in checks_in(nowhere)["backend transformers"]["detail"]
     no_reference = doctor(
         "--backend", "transformers", "--model", model, "--device", "cpu", "--reference", tmp_path / "no"
     )
-    assert lines(no_reference)["parity"]["status"] == "missing"
-    assert "cannot be compared" in lines(no_reference)["parity"]["detail"]
+    assert checks_in(no_reference)["parity"]["status"] == "missing"
+    assert "cannot be compared" in checks_in(no_reference)["parity"]["detail"]
     installed = doctor("--backend", "transformers")
-    assert "give --model" in lines(installed)["backend transformers"]["detail"]
+    assert "give --model" in checks_in(installed)["backend transformers"]["detail"]
 
 
 def answered(*logprobs: float | None) -> Response:

@@ -53,17 +53,11 @@ WIDE = {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "n
 KINDS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "learned positions": ("GPT2", {"n_embd": 48, "n_layer": 2, "n_head": 4, "n_positions": 128}, None),
     "a window that no text leaves": ("Mistral", {**WIDE, "num_hidden_layers": 2, "sliding_window": 64}, None),
-    "a window that texts leave": (
-        "Mistral",
-        {**WIDE, "num_hidden_layers": 2, "sliding_window": 8},
-        "the last 8 tokens",
-    ),
-    "a state that runs through all tokens": (
-        "Mamba",
-        {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2},
-        "keeps a state",
-    ),
-}
+    "a window that texts leave": ("Mistral", {**WIDE, "num_hidden_layers": 2, "sliding_window": 8},
+        "the last 8 tokens"),
+    "a state that runs through all tokens": ("Mamba", {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2},
+        "keeps a state"),
+}  # fmt: skip
 
 
 @pytest.mark.slow

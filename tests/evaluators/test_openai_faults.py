@@ -22,7 +22,7 @@ import time
 import tracemalloc
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -69,24 +69,29 @@ PASSING: dict[str, Callable[[Received], Fault]] = {
 }
 
 
+@pytest.fixture
+def endpoint(tokenizer: Tokenizer) -> Iterator[FakeEndpoint]:
+    with FakeEndpoint(tokenizer, serves=SERVES) as served:
+        yield served
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PASSING)
 def test_a_fault_that_passes_leaves_no_trace_but_the_count_and_one_that_does_not_fails_alone(
-    name: str, tokenizer: Tokenizer
+    name: str, endpoint: FakeEndpoint
 ) -> None:
     lost = {7} if name in ("500", "cut in the middle", "not JSON") else set()
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint)
-        passing, lasting = (first_tries(PASSING[name], n, of) for n, of in ((2, {1, 5, 6, 20}), (10**6, lost)))
-        endpoint.before = lambda received: passing(received) or lasting(received)
-        asked = Asked().of(backend, made(30))
-        answered = {place: response.text for place, response in asked.responses.items() if place not in lost}
-        assert answered == {place: f"You said: Say {place}" for place in range(30) if place not in lost}
-        assert all("gave up after" in str(asked.responses[place].error) for place in lost)
-        assert asked.n_attempts == endpoint.n_received
-        tries = Counter(number for one in endpoint.received if (number := number_in(one)) not in lost)
-        assert tries == {n: 3 if n in {1, 5, 6, 20} else 1 for n in {*range(30)} - lost}
-        assert set(endpoint.answered.values()) == {1}
+    backend = opened(endpoint)
+    passing, lasting = (first_tries(PASSING[name], n, of) for n, of in ((2, {1, 5, 6, 20}), (10**6, lost)))
+    endpoint.before = lambda received: passing(received) or lasting(received)
+    asked = Asked().of(backend, made(30))
+    answered = {place: response.text for place, response in asked.responses.items() if place not in lost}
+    assert answered == {place: f"You said: Say {place}" for place in range(30) if place not in lost}
+    assert all("gave up after" in str(asked.responses[place].error) for place in lost)
+    assert asked.n_attempts == endpoint.n_received
+    tries = Counter(number for one in endpoint.received if (number := number_in(one)) not in lost)
+    assert tries == {n: 3 if n in {1, 5, 6, 20} else 1 for n in {*range(30)} - lost}
+    assert set(endpoint.answered.values()) == {1}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +128,7 @@ def test_an_error_of_one_request_is_no_error_of_all_and_one_of_all_ends_the_run(
 
 
 @pytest.mark.slow
-def test_everything_at_once_ends_in_the_right_statuses(tokenizer: Tokenizer) -> None:
+def test_everything_at_once_ends_in_the_right_statuses(endpoint: FakeEndpoint) -> None:
     rng = np.random.default_rng(3)
     kinds = [*PASSING.values(), lambda received: Fault(hang=True)]
     fate = {number: kinds[rng.integers(len(kinds))] for number in range(200) if rng.random() < 0.2}
@@ -136,14 +141,13 @@ def test_everything_at_once_ends_in_the_right_statuses(tokenizer: Tokenizer) -> 
             return Fault(400, {}, error("no"))
         return passing[number](received) if number in passing else None
 
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint, timeout=1.0, concurrency=32)
-        endpoint.before = before
-        asked = Asked().of(backend, made(200))
-        assert {place for place, response in asked.responses.items() if response.status == "failed"} == refused
-        assert asked.statuses()["answered"] == 200 - len(refused)
-        assert asked.n_attempts == endpoint.n_received
-        assert set(endpoint.answered.values()) == {1}
+    backend = opened(endpoint, timeout=1.0, concurrency=32)
+    endpoint.before = before
+    asked = Asked().of(backend, made(200))
+    assert {place for place, response in asked.responses.items() if response.status == "failed"} == refused
+    assert asked.statuses()["answered"] == 200 - len(refused)
+    assert asked.n_attempts == endpoint.n_received
+    assert set(endpoint.answered.values()) == {1}
 
 
 def test_closing_ends_what_is_under_way_and_the_thread(tokenizer: Tokenizer) -> None:
@@ -170,12 +174,11 @@ def test_closing_ends_what_is_under_way_and_the_thread(tokenizer: Tokenizer) -> 
         assert Asked().of(backend, made(20)).statuses() == {"answered": 20}
 
 
-def test_only_what_is_missing_is_asked(tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint)
-        assert {*Asked().of(backend, made(9), frozenset({2, 8})).responses} == {2, 8}
-        assert sorted(map(number_in, endpoint.received)) == [2, 8]
-        assert list(backend.ask(made(9), frozenset())) == []
+def test_only_what_is_missing_is_asked(endpoint: FakeEndpoint) -> None:
+    backend = opened(endpoint)
+    assert {*Asked().of(backend, made(9), frozenset({2, 8})).responses} == {2, 8}
+    assert sorted(map(number_in, endpoint.received)) == [2, 8]
+    assert list(backend.ask(made(9), frozenset())) == []
 
 
 @pytest.mark.parametrize("key", ["sk-caf\u00e9-0123456789", "sk-one\nsk-two", "sk-one sk-two", "sk-\u202e0123"])
@@ -241,7 +244,7 @@ def test_no_key_and_nothing_secret_gets_out(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("as_date", [False, True])
-def test_retry_after_is_waited_for_by_everybody(as_date: bool, tokenizer: Tokenizer) -> None:
+def test_retry_after_is_waited_for_by_everybody(as_date: bool, endpoint: FakeEndpoint) -> None:
     limited: list[float] = []
 
     def before(received: Received) -> Fault | None:
@@ -251,60 +254,53 @@ def test_retry_after_is_waited_for_by_everybody(as_date: bool, tokenizer: Tokeni
         after = email.utils.formatdate(time.time() + 3, usegmt=True) if as_date else "2"
         return Fault(429, {"retry-after": after})
 
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint, concurrency=4)
-        endpoint.before = before
-        assert Asked().of(backend, made(60)).statuses() == {"answered": 60}
-        # A date has whole seconds: of three, two are sure. What was under way may still come in.
-        too_early = [one for one in endpoint.received if 0 < one.seconds - limited[0] < 1.9]
-        assert len(too_early) <= 3
+    backend = opened(endpoint, concurrency=4)
+    endpoint.before = before
+    assert Asked().of(backend, made(60)).statuses() == {"answered": 60}
+    # A date has whole seconds: of three, two are sure. What was under way may still come in.
+    too_early = [one for one in endpoint.received if 0 < one.seconds - limited[0] < 1.9]
+    assert len(too_early) <= 3
 
 
 @pytest.mark.slow
-def test_a_limit_that_is_used_up_is_waited_for(tokenizer: Tokenizer) -> None:
+def test_a_limit_that_is_used_up_is_waited_for(endpoint: FakeEndpoint) -> None:
     spent = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1s20ms"}
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint, concurrency=1)
-        endpoint.headers = lambda received: spent if number_in(received) == 2 else {}
-        assert Asked().of(backend, made(5)).statuses() == {"answered": 5}
-        times = [received.seconds for received in endpoint.received]
-        assert times[3] - times[2] >= 1.0
+    backend = opened(endpoint, concurrency=1)
+    endpoint.headers = lambda received: spent if number_in(received) == 2 else {}
+    assert Asked().of(backend, made(5)).statuses() == {"answered": 5}
+    times = [received.seconds for received in endpoint.received]
+    assert times[3] - times[2] >= 1.0
 
 
 @pytest.mark.parametrize(
     ("before", "headers", "words"),
     [
         (Fault(429, {"retry-after": "86400"}), {}, "asks to wait 86400 s"),
-        (
-            None,
-            {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": f"{'9' * 400}s"},
-            "asks to wait inf s",
-        ),
+        (None, {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": f"{'9' * 400}s"},
+            "asks to wait inf s"),
     ],
-)
+)  # fmt: skip
 def test_a_wait_that_is_too_long_ends_the_run(
-    before: Fault | None, headers: dict[str, str], words: str, tokenizer: Tokenizer
+    before: Fault | None, headers: dict[str, str], words: str, endpoint: FakeEndpoint
 ) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint)
-        endpoint.before, endpoint.headers = lambda _: before, lambda _: headers
-        with pytest.raises(RunError, match=words):
-            Asked().of(backend, made(5))
+    backend = opened(endpoint)
+    endpoint.before, endpoint.headers = lambda _: before, lambda _: headers
+    with pytest.raises(RunError, match=words):
+        Asked().of(backend, made(5))
 
 
-def test_a_limit_that_one_request_alone_meets_is_given_up(tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint, Patience(n_limited=4, call_seconds=0.2, longest_pause=0.02), concurrency=4)
-        endpoint.before = lambda received: Fault(429, {}, error("slow down")) if number_in(received) == 3 else None
-        asked = Asked().of(backend, made(20))
-        assert asked.n_attempts == endpoint.n_received
+def test_a_limit_that_one_request_alone_meets_is_given_up(endpoint: FakeEndpoint) -> None:
+    backend = opened(endpoint, Patience(n_limited=4, call_seconds=0.2, longest_pause=0.02), concurrency=4)
+    endpoint.before = lambda received: Fault(429, {}, error("slow down")) if number_in(received) == 3 else None
+    asked = Asked().of(backend, made(20))
+    assert asked.n_attempts == endpoint.n_received
     assert asked.statuses() == {"answered": 19, "failed": 1}
     assert "slow down" in str(asked.responses[3].error)
 
 
 @pytest.mark.slow
 def test_a_server_that_dies_is_told_of_with_its_first_words(
-    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+    endpoint: FakeEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = threading.Event()
 
@@ -322,12 +318,11 @@ def test_a_server_that_dies_is_told_of_with_its_first_words(
         raised.append(caught.value)
 
     asked, patience = Asked(), Patience(n_tries=1000, outage_seconds=1.5, longest_pause=0.05, fault_seconds=0.5)
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint, patience, concurrency=4)
-        endpoint.before = before
-        thread = threading.Thread(target=ask)
-        thread.start()
-        assert said.wait(30)
+    backend = opened(endpoint, patience, concurrency=4)
+    endpoint.before = before
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert said.wait(30)
     thread.join()
     assert asked.statuses() == {"answered": 20}
     both = r"connection re\w+; the first was HTTP 500: EngineDeadError: see the stack trace above"
@@ -461,25 +456,24 @@ def test_a_server_that_is_stopped_is_told_of_again_and_again_until_it_is_back(
 
 
 def test_a_wait_that_the_endpoint_asks_for_is_told_as_long_as_it_is(
-    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+    endpoint: FakeEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint, TALKATIVE, timeout=3.0, concurrency=1)
-        endpoint.headers = lambda received: {
-            "x-ratelimit-remaining-requests": "0",
-            "x-ratelimit-reset-requests": "14m59s",
-        }
-        steps = backend.ask(made(4), frozenset(range(4)))
-        thread = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-        # A process that runs tests beside others may ignore the signal.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            thread.start()
-            with pytest.raises(KeyboardInterrupt):
-                for _ in steps:
-                    pass
-        finally:
-            signal.signal(signal.SIGINT, before)
+    backend = opened(endpoint, TALKATIVE, timeout=3.0, concurrency=1)
+    endpoint.headers = lambda received: {
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "14m59s",
+    }
+    steps = backend.ask(made(4), frozenset(range(4)))
+    thread = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    # A process that runs tests beside others may ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            for _ in steps:
+                pass
+    finally:
+        signal.signal(signal.SIGINT, before)
     told = capsys.readouterr().err.splitlines()
     assert told
     assert all(
@@ -511,25 +505,23 @@ def test_a_server_that_hangs_is_told_of_and_a_slow_one_is_not(
 
 @pytest.mark.slow
 def test_an_overloaded_server_is_told_of_with_its_words_and_ends_the_run(
-    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+    endpoint: FakeEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        patience = Patience(n_tries=1000, outage_seconds=1.0, longest_pause=0.05, fault_seconds=0.2)
-        backend = opened(endpoint, patience)
-        endpoint.before = lambda received: Fault(503, {}, error("loading the model"))
-        asked = Asked()
-        with pytest.raises(RunError, match=r"answered nothing for 1 s.* run the same command again when it is back"):
-            asked.of(backend, made(50))
-        # Those in flight when the run ended may not have reached the endpoint.
-        assert 0 <= asked.n_attempts - endpoint.n_received <= endpoint.most_at_a_time
+    patience = Patience(n_tries=1000, outage_seconds=1.0, longest_pause=0.05, fault_seconds=0.2)
+    backend = opened(endpoint, patience)
+    endpoint.before = lambda received: Fault(503, {}, error("loading the model"))
+    asked = Asked()
+    with pytest.raises(RunError, match=r"answered nothing for 1 s.* run the same command again when it is back"):
+        asked.of(backend, made(50))
+    # Those in flight when the run ended may not have reached the endpoint.
+    assert 0 <= asked.n_attempts - endpoint.n_received <= endpoint.most_at_a_time
     assert "HTTP 503: loading the model; 50 requests wait" in capsys.readouterr().err
 
 
-def test_a_fault_that_passes_is_not_told(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint)
-        endpoint.before = lambda received: Fault(500) if received.number % 7 == 0 else None
-        assert Asked().of(backend, made(50)).statuses() == {"answered": 50}
+def test_a_fault_that_passes_is_not_told(endpoint: FakeEndpoint, capsys: pytest.CaptureFixture[str]) -> None:
+    backend = opened(endpoint)
+    endpoint.before = lambda received: Fault(500) if received.number % 7 == 0 else None
+    assert Asked().of(backend, made(50)).statuses() == {"answered": 50}
     assert capsys.readouterr().err == ""
 
 

@@ -228,12 +228,10 @@ FAILURES: Mapping[str, tuple[Alter, str]] = {
     "no choices at all": (lambda answer: {"id": "x"}, "lacks"),
     "one choice missing": (lambda answer: {**answer, "choices": answer["choices"][:-1]}, "lacks"),
     "a choice twice and differently": (_twice, "twice"),
-    "a choice one too many": (
-        lambda answer: {**answer, "choices": [*answer["choices"], {"index": len(answer["choices"])}]},
-        "with index",
-    ),
+    "a choice one too many": (lambda answer: {**answer,
+        "choices": [*answer["choices"], {"index": len(answer["choices"])}]}, "with index"),
     "a choice too many": (lambda answer: {**answer, "choices": [*answer["choices"], {"index": 99}]}, "index 99"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("serves", [TRIE, ECHO])

@@ -164,18 +164,15 @@ REFUSED: dict[str, Odd] = {
     },
 }  # fmt: skip
 FAILED: dict[str, Odd] = {
-    "too long": refuses(
-        f"{VLLM}/serving/openai_compatible_server/",
+    "too long": refuses(f"{VLLM}/serving/openai_compatible_server/",
         fault("This model's maximum context length is 512 tokens; you sent 600 tokens", code=400),
-        words="maximum context length",
-    ),
+        words="maximum context length"),
     "a key for one prompt": refuses(OPENROUTER, fault("no auth"), 401, words="HTTP 401"),
     "no server for one prompt": refuses(OPENROUTER, fault("No endpoints found"), 404, words="HTTP 404"),
     "unprocessable": refuses(f"{MISTRAL}/api/", {"detail": [{"msg": "too deep", "loc": ["body", "x"]}]}, 422),
     "no credit for one": refuses(OPENROUTER, fault("This request requires more credits"), 402),
-    "a quota for one": refuses(
-        f"{OPENAI}/guides/error-codes", fault("quota", code="insufficient_quota"), 429, words="HTTP 429"
-    ),
+    "a quota for one": refuses(f"{OPENAI}/guides/error-codes", fault("quota", code="insufficient_quota"), 429,
+        words="HTTP 429"),
     "a redirect for one": refuses(OPENROUTER, b"", 307, words="HTTP 307"),
     "a firewall's page": refuses(OPENROUTER, b"<!DOCTYPE html><title>Attention Required!</title>", 403, tries=2),
     "no JSON": refuses(LITELLM, b"bad"),
@@ -187,7 +184,7 @@ FAILED: dict[str, Odd] = {
     "choices that are numbers": refuses(NOWHERE, {"choices": [1]}, 200),
     "an index of many digits": refuses(NOWHERE, b'{"choices": [{"index": %s}]}' % (b"9" * 5000), 200),
     "an error in another charset": Odd(NOWHERE, plain(b"\xff", 400, kind="text/plain; charset=hex")),
-}
+}  # fmt: skip
 NESTED = b"[" * 200_000
 GZIP = "content-encoding: gzip\r\n"
 LOST: dict[str, Odd] = {

@@ -266,15 +266,12 @@ def with_a_small_pool(config: str, split: str) -> tuple[LabelItem, ...]:
 @pytest.mark.parametrize(
     ("items", "splits", "expected"),
     [
-        (
-            without_labels,
-            ("test", "pool"),
-            r"item 'left-pool-00' of config 'left' has label None, which is none of its opt",
-        ),
+        (without_labels, ("test", "pool"),
+            r"item 'left-pool-00' of config 'left' has label None, which is none of its opt"),
         (with_a_small_pool, ("test", "pool"), r"trained on 16 items of split 'pool' .* config 'left' has 15 of them"),
         (twin_items, ("test", "bias"), r"config 'left' has no split 'pool'"),
     ],
-)
+)  # fmt: skip
 def test_a_dataset_without_what_a_training_needs_is_refused(
     model: Path, tmp_path: Path, items: Callable[..., Any], splits: tuple[str, ...], expected: str
 ) -> None:
