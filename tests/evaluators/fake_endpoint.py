@@ -35,7 +35,7 @@ def token_logprob(before: Sequence[int], token: int) -> float:
 def save_tokenizer(folder: Path, *, template: str | None = None) -> Path:
     """A byte-level tokenizer with a BOS, as :func:`transformers.AutoTokenizer` loads it."""
     texts = [f"{item.sentence} '{item.pronoun}' refers to the {item.reference}." for item in made_items(60)]
-    names = {"bos_token": "<s>", "eos_token": "</s>", "chat_template": template}
+    names: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>", "chat_template": template}
     save_trained(folder, "bytes", texts, ["<s>", "</s>"], size=500, single="<s> $A", **names)
     return folder
 

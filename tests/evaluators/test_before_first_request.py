@@ -27,7 +27,7 @@ from evaluators.stores.read_only import read_answers
 from evaluators.task import load_task
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.test_packed_scoring import save_model
@@ -53,19 +53,20 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    return save_model(tmp_path_factory.mktemp("models") / "model", "Llama", max_position_embeddings=512)
 
 
 @pytest.fixture
-def endpoint(tokenizer: Path) -> Iterator[Sized]:
+def endpoint(tokenizer: Tokenizer) -> Iterator[Sized]:
     def answered(_: object, answer: dict[str, Any]) -> dict[str, Any]:
         for choice in answer["choices"]:
             choice["text"] = " The answer is 12."
         return answer
 
     serves = frozenset({"text", "models"})
-    with Sized(Tokenizer.from_file(str(tokenizer / "tokenizer.json")), serves=serves, alter=answered) as served:
+    with Sized(tokenizer, serves=serves, alter=answered) as served:
         yield served
 
 
@@ -82,9 +83,9 @@ def questions(endpoint: FakeEndpoint) -> Counter[str]:
 
 @pytest.mark.slow
 def test_prompts_longer_than_the_context_are_refused_with_the_prompts_that_fit(
-    problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
+    problems: Path, endpoint: Sized, folder: Path, tmp_path: Path
 ) -> None:
-    fits = command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22")
+    fits = command(problems, endpoint, tmp_path / "runs", "--tokenizer", folder, "--limit", "22")
     told = evaluators(*fits, "--prompt", "sampled-v1")
     assert told.exit_code == 1, told.stderr
     (error,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
@@ -97,22 +98,18 @@ def test_prompts_longer_than_the_context_are_refused_with_the_prompts_that_fit(
     assert told.exit_code == 0, told.stderr
     assert "gifi math: zero-shot-sampled-v1, because sampled-v1 needs up to" in told.stderr
     assert sum(questions(endpoint).values()) == 22
-
-
-def test_a_larger_context_is_what_remains_if_no_prompt_fits(
-    problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
-) -> None:
+    # Where none fits, a larger context is what remains.
     endpoint.max_model_len = 20
-    told = evaluators(*command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22"))
+    told = evaluators(*fits)
     assert told.exit_code == 1
     assert "its context has 20; take a model with a longer context; nothing was asked" in told.stderr
 
 
 @pytest.mark.slow
 def test_a_few_long_prompts_are_announced_and_fail_without_being_asked(
-    problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
+    problems: Path, endpoint: Sized, folder: Path, tmp_path: Path
 ) -> None:
-    asked = command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--prompt", "greedy-v1")
+    asked = command(problems, endpoint, tmp_path / "runs", "--tokenizer", folder, "--prompt", "greedy-v1")
     lengths = sorted(len(json.loads(prompt)) for prompt in prompts_of(endpoint, asked))
     endpoint.received.clear()
     longest = [length for length in lengths if length == lengths[-1]]
@@ -138,9 +135,7 @@ def prompts_of(endpoint: Sized, asked: list[str | Path]) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="the extra hf is not installed")
-    model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
+def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, model: Path, tmp_path: Path) -> None:
     asked = ("run", "--dataset", problems, "--backend", "transformers", "--model", model, "--out", tmp_path / "runs")
     for more in ((), ("--dry-run",)):
         told = evaluators(*asked, "--prompt", "sampled-v1", *more)
@@ -154,10 +149,8 @@ def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, tmp_path
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_left_out_where_that_is_wanted(
-    problems: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    problems: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch", reason="the extra hf is not installed")
-    model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
     backend, stores = open_backend(str(model), BackendOptions()), AnswerStores(root=tmp_path / "runs", cache=None)
     task = load_task("word_problem")
     selection = select(problems, read_manifest(problems), "math", limit=22)
@@ -206,11 +199,11 @@ def test_a_run_with_another_limit_asks_nothing_twice(
 
 
 @pytest.mark.slow
-def test_another_model_takes_no_answers_over(problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path) -> None:
+def test_another_model_takes_no_answers_over(problems: Path, endpoint: Sized, folder: Path, tmp_path: Path) -> None:
     asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--limit", "22")
     assert evaluators(*asked).exit_code == 0
     # The same name, and other tokens: another identity.
-    assert evaluators(*asked, "--tokenizer", tokenizer).exit_code == 0
+    assert evaluators(*asked, "--tokenizer", folder).exit_code == 0
     assert sum(questions(endpoint).values()) == 44
 
 
@@ -254,9 +247,7 @@ def test_a_sibling_that_cannot_be_read_is_left_out_in_one_line(
 
 
 @pytest.mark.slow
-def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="the extra hf is not installed")
-    model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
+def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, model: Path, tmp_path: Path) -> None:
     chosen = ("--config", "recognition", "--prompt", "greedy-v1", "--out", tmp_path / "runs")
     asked: list[str | Path] = ["run", "--dataset", problems, "--backend", "transformers", "--model", model, *chosen]
     fresh = evaluators(*asked, "--dry-run")
@@ -273,11 +264,8 @@ def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, tmp_
     assert result.usage.seconds is not None
     expected = result.usage.seconds / 11 * n_left
     elsewhere = [part if part != tmp_path / "runs" else tmp_path / "elsewhere" for part in cached]
-    for told in (
-        evaluators(*asked, "--dry-run", "--format", "json"),
-        evaluators(*elsewhere, "--dry-run", "--format", "json"),
-    ):
-        (one,) = json.loads(told.stdout)["runs"]
+    for command_line in (asked, elsewhere):
+        (one,) = json.loads(evaluators(*command_line, "--dry-run", "--format", "json").stdout)["runs"]
         assert (one["n_answered"], one["n_to_ask"], one["n_timed_answers"]) == (11, n_left, 11)
         assert one["seconds_left"] == pytest.approx(expected, rel=0.01)
     shown = evaluators(*asked, "--dry-run").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def save_two_parts(folder: Path, kind: str) -> Path:
     """A small T5 or BART with random weights, and a tokenizer with the special tokens that its kind has."""
     is_t5 = kind == "T5"
     special = ["<pad>", "</s>", "<unk>"] if is_t5 else ["<s>", "<pad>", "</s>", "<unk>"]
-    names = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     if is_t5:
         fast = save_trained(folder, "pieces", TEXTS, special, size=300, single="$A </s>", **names)
     else:

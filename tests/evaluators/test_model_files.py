@@ -141,7 +141,11 @@ def pipe(folder: Path) -> None:
 
 
 def without(*names: str) -> Callable[[Path], None]:
-    return lambda folder: [(folder / name).unlink() for name in names] and None
+    def change(folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink()
+
+    return change
 
 
 def with_fewer_weights(folder: Path) -> None:

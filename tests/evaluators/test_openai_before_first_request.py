@@ -348,8 +348,8 @@ def test_a_run_from_the_command_line(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     data = write_dataset(tmp_path / "made", {"type2": ITEMS})
-    command = ("run", "--dataset", data, "--backend", "openai", "--model", MODEL, "--tokenizer", folder)
-    command += ("--prices", prices, "--out", tmp_path / "runs")
+    model = ("--backend", "openai", "--model", MODEL, "--tokenizer", folder, "--prices", prices)
+    command = ("run", "--dataset", data, *model, "--out", tmp_path / "runs")
     with FakeEndpoint(tokenizer) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         (estimated,) = json.loads(evaluators(*command, "--dry-run", "--format", "json").stdout)["runs"]
