@@ -56,18 +56,8 @@ def test_a_schema_is_part_of_a_request_and_none_changes_no_hash() -> None:
     plain, held = made(1, None)[0], made(1)[0]
     assert plain.sha256 != held.sha256
     assert replace(held, json_schema=None).sha256 == plain.sha256
-    assert plain.sha256 == strict_json.sha256(
-        {
-            "kind": "generate",
-            "prompt": "Say 0",
-            "max_tokens": 3,
-            "temperature": 0.0,
-            "top_p": 1.0,
-            "stop": [],
-            "sample": None,
-            "seed": 0,
-        }
-    )
+    known = {"kind": "generate", "prompt": "Say 0", "max_tokens": 3, "temperature": 0.0, "top_p": 1.0}
+    assert plain.sha256 == strict_json.sha256({**known, "stop": [], "sample": None, "seed": 0})
 
 
 def test_an_endpoint_gets_the_schema_only_with_requests_that_have_one(tokenizer: Tokenizer) -> None:
@@ -130,14 +120,10 @@ def test_a_schema_that_is_none_is_named(json_schema: str, said: str) -> None:
     assert problem.endswith("write a JSON Schema, or null")
 
 
-def items(n: int) -> list[InstructionItem]:
-    return [replace(ITEM, item_id=f"one-{sample}", sample=sample) for sample in range(n)]
-
-
 def requests_dataset(folder: Path, n: int) -> Path:
-    split = DraftSplit(config="all", split="requests", item_shape="instruction", items=items(n))
-    draft = made_draft([split], name="wanted", benchmark="writing")
-    write_dataset(draft, folder)
+    items = [replace(ITEM, item_id=f"one-{sample}", sample=sample) for sample in range(n)]
+    split = DraftSplit(config="all", split="requests", item_shape="instruction", items=items)
+    write_dataset(made_draft([split], name="wanted", benchmark="writing"), folder)
     return folder
 
 

@@ -18,6 +18,7 @@ from evaluators.tasks.coreference.stated_confidence import read_beside_confidenc
 from evaluators.tasks.coreference.synthbias_benchmark import BENCHMARK
 from evaluators.tasks.lettered_answers import read_final_answer
 from schemas.documents.record import Exchange
+from schemas.items.coreference import CoreferenceItem
 from tests.evaluators.made_data import made_items
 from tests.schemas import examples
 
@@ -119,8 +120,7 @@ def test_a_confidence_is_one_number(text: str, expected: str | None, probability
 @pytest.mark.parametrize("prompt_id", ["cot-v1", "verbalised-v1"])
 def test_a_repeated_question_names_nothing(prompt_id: str) -> None:
     for item in made_items(40):
-        for request in TASK.requests(item, Asked(prompt_of(TASK, prompt_id))):
-            assert isinstance(request, GenerateRequest)
+        for request in texts_of(item, prompt_id):
             lines = request.prompt.splitlines()
             # Its first option alone is an answer.
             ends = (1, 2, *range(4, len(lines) + 1))
@@ -131,16 +131,21 @@ def test_a_repeated_question_names_nothing(prompt_id: str) -> None:
 
 
 def test_each_order_is_sampled_five_times_with_log_probabilities() -> None:
-    requests = TASK.requests(made_items(1)[0], Asked(prompt_of(TASK, "cot-v1")))
+    requests = texts_of(made_items(1)[0], "cot-v1")
     assert len({request.sha256 for request in requests}) == len(requests) == 10
-    assert len({request.sampling_seed for request in requests if isinstance(request, GenerateRequest)}) == 10
+    assert len({request.sampling_seed for request in requests}) == 10
     for number, request in enumerate(requests):
-        assert isinstance(request, GenerateRequest)
         assert (request.sample, request.temperature, request.with_logprob) == (number % 5, 1.0, True)
         assert request.outcomes == requests[0].outcomes[:: 1 if number < 5 else -1]
-    for request in TASK.requests(made_items(1)[0], Asked(prompt_of(TASK, "verbalised-v1"))):
-        assert isinstance(request, GenerateRequest)
+    for request in texts_of(made_items(1)[0], "verbalised-v1"):
         assert (request.sample, request.asks_confidence, request.with_logprob) == (None, True, False)
+
+
+def texts_of(item: CoreferenceItem, prompt_id: str) -> list[GenerateRequest]:
+    """The requests for texts about an item."""
+    asked = TASK.requests(item, Asked(prompt_of(TASK, prompt_id)))
+    assert all(isinstance(request, GenerateRequest) for request in asked)
+    return [request for request in asked if isinstance(request, GenerateRequest)]
 
 
 def chains(*orders: Sequence[str | None]) -> list[Exchange]:
@@ -258,21 +263,13 @@ def test_baselines_answer_as_they_score_options(baseline: Baseline) -> None:
         (choice,) = TASK.requests(item, Asked(prompt_of(TASK, "intrinsic-v1")))
         assert isinstance(choice, ChoiceRequest)
         known = dict(zip(choice.outcomes, baseline.answer(choice).option_logprobs, strict=True))
-        spoken, reasoned = (
-            [
-                request
-                for request in TASK.requests(item, Asked(prompt_of(TASK, name)))
-                if isinstance(request, GenerateRequest)
-            ]
-            for name in ("verbalised-v1", "cot-v1")
-        )
-        for request in spoken:
+        for request in texts_of(item, "verbalised-v1"):
             text = str(baseline.answer(request).text)
             outcome, confidence = read_beside_confidence(text, request.outcomes).outcome, stated_confidence(text)
             assert outcome is not None
             assert confidence is not None
             assert np.log(confidence) == pytest.approx(known[outcome])
-        for request in reasoned:
+        for request in texts_of(item, "cot-v1"):
             answer = baseline.answer(request)
             outcome = read_final_answer(str(answer.text), request.outcomes).outcome
             assert outcome is not None
@@ -281,12 +278,7 @@ def test_baselines_answer_as_they_score_options(baseline: Baseline) -> None:
 
 def test_a_soft_baseline_draws_its_samples() -> None:
     (soft,) = (baseline for baseline in BENCHMARK.baselines if baseline.name == "stereotype-0.7")
-    requests = [
-        request
-        for item in made_items(100)
-        for request in TASK.requests(item, Asked(prompt_of(TASK, "cot-v1")))
-        if isinstance(request, GenerateRequest)
-    ]
+    requests = [request for item in made_items(100) for request in texts_of(item, "cot-v1")]
     n_stereotyped = sum(soft.answer(request).text == request.facts["stereotyped"] for request in requests)
     # 2,000 draws; five standard errors.
     assert n_stereotyped / len(requests) == pytest.approx(0.7, abs=5 * (0.7 * 0.3 / len(requests)) ** 0.5)
