@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -16,8 +17,10 @@ from typer.testing import Result
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.costs import Price, read_price
+from evaluators.backends.openai.costs import Ledger, Price, read_price
+from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.protocol import Call
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.invoking import evaluators
@@ -291,6 +294,29 @@ def test_the_cost_is_that_of_the_tokens_the_endpoint_counts(tokenizer: Tokenizer
     with FakeEndpoint(tokenizer, serves=TEXT_ONLY) as endpoint:
         sent = Asked().of(opened(endpoint), TEXTS).sent
         assert {step.cost_usd for step in sent} == {None}
+
+
+@pytest.mark.parametrize(
+    ("error", "n_attempts", "is_billed"),
+    [
+        (NoAnswerError("refused", "passing", sent=False), 0, False),
+        (NoAnswerError("broken", "passing", status=500), 1, False),
+        # What was cut off may be billed.
+        (NoAnswerError("cut", "passing"), 1, True),
+    ],
+)
+def test_a_call_without_an_answer_costs_what_it_may_have_cost(
+    error: NoAnswerError, n_attempts: int, is_billed: bool
+) -> None:
+    ledger = Ledger(Price(input=100, output=400, cached_input=10), None)
+
+    async def attempt() -> None:
+        async with ledger.attempt(Call("/completions", {}, 10, 5)):
+            raise error
+
+    with pytest.raises(NoAnswerError):
+        asyncio.run(attempt())
+    assert (ledger.n_attempts, ledger.cost_usd > 0) == (n_attempts, is_billed)
 
 
 def test_no_more_is_spent_than_allowed(tokenizer: Tokenizer, prices: Path) -> None:

@@ -56,7 +56,8 @@ PASSING: dict[str, Callable[[Received], Fault]] = {
     "429 with a limit's reset": lambda _: Fault(
         429, {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "200ms"}, error("slow down")
     ),
-    "429 with a wait in ms": lambda _: Fault(429, {"retry-after-ms": "200"}, error("slow down")),
+    # In seconds, it would be longer than any wait that is taken.
+    "429 with a wait in ms": lambda _: Fault(429, {"retry-after-ms": "950"}, error("slow down")),
     "429 with a wait in ms, and a unit": lambda _: Fault(429, {"retry-after-ms": "200ms"}, error("slow down")),
     "500": lambda _: Fault(500, {}, b"<html>oops</html>"),
     "503": lambda _: Fault(503, {}, error("loading")),
@@ -401,6 +402,12 @@ def test_a_pause_in_which_the_limit_falls_ends_with_one_call_at_a_time() -> None
     asyncio.run(simulated())
     assert len(under_way) == most
     assert max(under_way) == 1
+
+
+def test_waits_that_an_endpoint_asks_for_do_not_follow_each_other_for_ever() -> None:
+    busy = NoAnswerError("busy", "limited", status=429, retry_after=1.5)
+    with pytest.raises(RunError, match="answered nothing for 4 s"):
+        Pacer(1, Patience(outage_seconds=1.0, longest_retry_after=2.0)).failed(busy, time.monotonic() - 3.5)
 
 
 @pytest.mark.slow
