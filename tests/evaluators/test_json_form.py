@@ -56,7 +56,13 @@ def test_a_schema_is_part_of_a_request_and_none_changes_no_hash() -> None:
     plain, held = made(1, None)[0], made(1)[0]
     assert plain.sha256 != held.sha256
     assert replace(held, json_schema=None).sha256 == plain.sha256
-    known = {"kind": "generate", "prompt": "Say 0", "max_tokens": 3, "temperature": 0.0, "top_p": 1.0}
+    known: dict[str, strict_json.JsonValue] = {
+        "kind": "generate",
+        "prompt": "Say 0",
+        "max_tokens": 3,
+        "temperature": 0.0,
+        "top_p": 1.0,
+    }
     assert plain.sha256 == strict_json.sha256({**known, "stop": [], "sample": None, "seed": 0})
 
 
