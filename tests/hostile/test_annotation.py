@@ -106,6 +106,7 @@ VOTES: dict[str, Row] = {
     "a name with NUL": Row(INGEST, votes("ITEM,PAIR,an\0na,coherent,yes,,"), "is no name of 1 to 200"),
     "a name that turns the line": Row(INGEST, votes("ITEM,PAIR,an\u202ena,coherent,yes,,"), "is no name of 1 to 200"),
     "a name that clears the screen": Row(INGEST, votes("ITEM,PAIR,\x1b[2Janna,coherent,yes,,"), "is no name of 1 to"),
+    "a map of another word": Row([*INGEST, "--map", "x"], form(), "--map x: write FIELD=COLUMN"),
     "a bad line after good ones": Row(
         INGEST, votes("ITEM,PAIR,anna,coherent,yes,,", "ITEM,PAIR,anna,first,2,,"), "INPUT:3: answer is '2'"
     ),
@@ -151,13 +152,15 @@ VOTES: dict[str, Row] = {
     "people who are models": Row([*MODEL, "--kind", "human"], says="--kind human: --file-format model reads"),
     "a share above 100": Row([*INGEST, "--entrance-percent", "101"], says="--entrance-percent"),
 }
-PLAN = ["plan", "DATASET"]
+PLAN, EXCLUDE, EXPORT = ["plan", "DATASET"], ["exclude", "DATASET"], ["export", "DATASET", "--out", "OUT"]
+STATE = ["--state", "INPUT"]
+EXCLUDED = within("annotators.csv", holding(ANNOTATORS + "bad,human,,excluded,bot\n"))
 STATES: dict[str, Row] = {
     **states(PLAN, "votes.csv", NO_TEXTS, NO_CSV),
     **states(["report", "DATASET"], "annotators.csv", NO_TEXTS, NO_CSV),
     **states(["exclude", "DATASET", "anna", "--reason", "x"], "annotated.json", NO_TEXTS, NO_JSON),
     **states(["serve", "DATASET"], "annotated.json", NO_JSON),
-    **states(["export", "DATASET", "--out", "OUT"], "batches/0001.csv", NO_TEXTS, NO_CSV),
+    **states(EXPORT, "batches/0001.csv", NO_TEXTS, NO_CSV),
     **states(
         PLAN,
         "annotators.csv",
@@ -188,7 +191,7 @@ STATES: dict[str, Row] = {
         says="2 of 2 votes are on sentences that are not in",
     ),
     **states(
-        ["export", "DATASET", "--out", "OUT"],
+        EXPORT,
         "batches/0001.csv",
         {
             "a number of 5,000 digits": holding(
@@ -199,9 +202,25 @@ STATES: dict[str, Row] = {
             ),
         },
     ),
-    "a state that is a file": Row([*ANNOTATE, *PLAN, "--state", "INPUT"], holding("x"), "is a file"),
-    "a state that is a pipe": Row([*ANNOTATE, *PLAN, "--state", "INPUT"], NO_FILES["a pipe"]),
+    "a state that is a file": Row([*ANNOTATE, *PLAN, *STATE], holding("x"), "is a file"),
+    "a state that is a pipe": Row([*ANNOTATE, *PLAN, *STATE], NO_FILES["a pipe"]),
     "an exclusion without a state": Row([*ANNOTATE, "exclude", "DATASET", "a", "--reason", "x", "--state", "OUT"]),
+    "a person who is excluded": Row([*ANNOTATE, *PLAN, "--annotator", "bad", *STATE], EXCLUDED, "bad: is excluded"),
+    "a state without batches": Row([*ANNOTATE, *EXPORT, *STATE], EXCLUDED, "--state INPUT: no batch here; plan one"),
+    "an exclusion without a reason": Row(
+        [*ANNOTATE, *EXCLUDE, "bad", *STATE], EXCLUDED, "--reason: is missing; say why"
+    ),
+    "an exclusion of nobody": Row(
+        [*ANNOTATE, *EXCLUDE, "x", "--reason", "x", *STATE], EXCLUDED, "annotator 'x' is not in"
+    ),
+    "no accepted pair": Row([*ANNOTATE, "decide", "DATASET", "--out", "OUT", *STATE], EXCLUDED, "no pair is accepted"),
+    "a decision without a state": Row(
+        [*ANNOTATE, "decide", "DATASET", "--out", "OUT", *STATE], says="no such folder, so"
+    ),
+    "a report without a state": Row(
+        [*ANNOTATE, "report", "DATASET", *STATE], says="no such folder, so that there are no"
+    ),
+    "no dataset": Row([*ANNOTATE, "plan", "INPUT", "--state", "OUT"], says="INPUT: no dataset.json here"),
     "the name of nobody": Row([*ANNOTATE, *PLAN, "--annotator", "", "--state", "OUT"], says="is no name"),
     "a name of 5,000 letters": Row([*ANNOTATE, "serve", "DATASET", "--annotator", "x" * 5_000, "--state", "OUT"]),
     "a batch that is not there": Row(
