@@ -48,7 +48,7 @@ PER_CELL = 4
 PER_REQUEST = 2
 CONCURRENCY = 4
 MAX_COST = 1.0
-KILLED_AT = (3, 28, 60)
+KILLED_AT = (3, 28, 50)
 """Numbers of answers after which it is killed: in the pilot, in the first round, and in the second."""
 PRICE = (500 * 10 + 100 * 30) / 1e6
 """Price of an answer of the server, in US dollars."""
@@ -220,7 +220,7 @@ def generated(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Gener
         with started(*arguments(folder, server)) as command:
             while len(server.answered()) < wanted_answers and command.poll() is None:
                 time.sleep(0.005)
-            assert command.poll() is None, f"it ended before answer {wanted_answers}"
+            assert command.poll() is None, f"it ended before answer {wanted_answers}: {command.stdout}{command.stderr}"
             command.kill()
     done = run(*arguments(folder, server), status=0)
     times = Counter(server.answered())
