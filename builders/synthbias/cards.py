@@ -108,17 +108,13 @@ def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
     """Count the items of each split by every property that a positional or one-sided predictor could exploit."""
     balance = (*_GENDERS, *OF_SENTENCES)
     counts = [Counter(name for name, holds in balance for item in split.items if holds(item)) for split in splits]
-    pairs = ("minimal pairs", *(str(count_pairs(split.items)) for split in splits))
+    sides = [Counter(item.pair_id for item in split.items) for split in splits]
+    pairs = ("minimal pairs", *(str(sum(n == 2 for n in of_split.values())) for of_split in sides))
     clusters = ("occupation pairs", *(str(len({item.cluster for item in split.items})) for split in splits))
     rows = [(name, *(str(count[name]) for count in counts)) for name, _ in balance]
     return CardTable(
         header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=(rows[0], pairs, clusters, *rows[1:])
     )
-
-
-def count_pairs(items: Sequence[CoreferenceItem]) -> int:
-    """Count the minimal pairs that have both sides."""
-    return sum(n == 2 for n in Counter(item.pair_id for item in items).values())
 
 
 def _referent_list(item: CoreferenceItem) -> str | None:

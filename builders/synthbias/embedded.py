@@ -72,10 +72,6 @@ class FilledFrame(NamedTuple):
 def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[CoreferenceItem]:
     """Build a draft of the embedded dataset.
 
-    Args:
-        seed: Seed that assigns frames to occupation pairs.
-        limit: Maximum number of items; None for all.
-
     Raises:
         ConfigError: the limit is too small to keep a pair of each type.
     """
@@ -163,7 +159,8 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Fille
                 for number, referent_is_male in enumerate((True, False)):
                     male_first = referent_is_male == (position == "first")
                     first, second = (male, female) if male_first else (female, male)
-                    yield FilledFrame(quadruple.meaning(position)[number ^ turn], first, second)
+                    meant = quadruple.first if position == "first" else quadruple.second
+                    yield FilledFrame(meant[number ^ turn], first, second)
 
 
 def check(candidates: Iterable[FilledFrame]) -> CheckedItems:

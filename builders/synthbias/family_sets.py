@@ -55,11 +55,6 @@ def default_name(manifest: Manifest) -> str:
 def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[FamilyCoreferenceItem]:
     """Build a draft of the sets of a dataset of minimal pairs, in its configs and splits.
 
-    Args:
-        dataset: The dataset, whose licence and whose refusal to be published the sets take over.
-        name: Name of the new dataset.
-        limit: Maximum number of items, in whole sets; None for all.
-
     Raises:
         ConfigError: no pair makes a set, or the limit is too small.
     """
@@ -138,12 +133,7 @@ def reject_rules() -> tuple[Rule, ...]:
 
 
 def _unfit(pair: MinimalPair, side: CoreferenceItem) -> tuple[str, str] | None:
-    """Return the rule that keeps a pair from being a set, and why; None if the pair makes one.
-
-    Args:
-        pair: The pair.
-        side: Its masculine side.
-    """
+    """Return the rule that keeps a pair from being a set, and why; None if the pair makes one."""
     (other,) = (one for one in pair.sides if one is not side)
     before, after = _around(side)
     if (before, after) != _around(other):

@@ -37,11 +37,6 @@ class FrameReading(NamedTuple):
     leans: Lean
     """Occupation that the pronoun more probably means."""
 
-    @property
-    def allows_both(self) -> bool:
-        """True if the pronoun can mean either occupation."""
-        return self.first and self.second
-
 
 @cache
 def votes() -> tuple[FrameReading, ...]:
@@ -95,11 +90,6 @@ def n_dropped() -> int:
     return len({vote.frame_id for vote in votes()} - kept)
 
 
-def settles_as_meant(frame: SentenceFrame, vote: FrameReading) -> bool:
-    """Return True if a reader allowed the referent of a settled frame and nobody else."""
-    return (vote.first, vote.second) == (frame.referent == "first", frame.referent == "second")
-
-
 _QUESTIONS: tuple[tuple[str, Callable[[FrameReading], object]], ...] = (
     ("coherent", lambda vote: vote.coherent),
     ("can mean the first", lambda vote: vote.first),
@@ -124,11 +114,15 @@ def readings_table() -> CardTable:
 
     rows = (
         row(f"type 1 ({len(openly)} frames that were read): coherent", lambda frame, vote: vote.coherent, 0),
-        row("type 1: both readings possible", lambda frame, vote: vote.allows_both, 0),
+        row("type 1: both readings possible", lambda frame, vote: vote.first and vote.second, 0),
         *(row(f"type 1: leans to the {lean}", leaning(lean), 0) for lean in ("first", "second")),
         row("type 1: leans to neither", leaning("neither"), 0),
         row(f"type 2 ({len(settled)} frames that were read): coherent", lambda frame, vote: vote.coherent, 1),
-        row("type 2: the referent possible, and nobody else", settles_as_meant, 1),
+        row(
+            "type 2: the referent possible, and nobody else",
+            lambda frame, vote: (vote.first, vote.second) == (frame.referent == "first", frame.referent == "second"),
+            1,
+        ),
     )
     return CardTable(header=("", *(f"reader {reader}" for reader in by_reader), "all readers"), rows=rows)
 

@@ -94,10 +94,6 @@ class Quadruple(NamedTuple):
     second: tuple[SentenceFrame, SentenceFrame]
     """The two frames that mean the second; each has its ending from the frame of the same index in ``first``."""
 
-    def meaning(self, position: Position) -> tuple[SentenceFrame, SentenceFrame]:
-        """Return the two frames whose pronoun means the occupation at a position."""
-        return self.first if position == "first" else self.second
-
 
 @cache
 def open_groups() -> tuple[tuple[SentenceFrame, ...], ...]:

@@ -14,20 +14,14 @@ from builders.build_command import aligned
 from builders.dataset.card import CardTable
 from builders.synthbias.checks.catalogue import CATALOGUE
 from builders.synthbias.checks.check import SEVERITIES, SentenceFinding, Severity, at_least
-from builders.synthbias.lint_report import LintReport
+from builders.synthbias.lint_report import LintReport, file_of
 
 _LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "review": "notice", "note": "notice"}
 """Levels of GitHub's annotations."""
 
 
 def text_lines(report: LintReport, least: Severity, most: int) -> Iterator[str]:
-    """Yield the findings, the counts of each check and the balance, as aligned text.
-
-    Args:
-        report: The findings.
-        least: Least severity of those that are listed.
-        most: Most findings of a check that are listed; 0 for all.
-    """
+    """Yield the findings, the counts of each check and the balance, as aligned text."""
     rows, n_listed = [], Counter[str]()
     for finding in _shown(report, least):
         n_listed[finding.check] += 1
@@ -70,15 +64,11 @@ def _message(finding: SentenceFinding) -> str:
     return finding.reason if finding.suggestion is None else f"{finding.reason}; write: {finding.suggestion}"
 
 
-def _file(finding: SentenceFinding) -> str:
-    return finding.id if finding.line is None else finding.id.rpartition(":")[0]
-
-
 def _annotations(report: LintReport, least: Severity) -> Iterator[str]:
     for finding in _shown(report, least):
         yield github_annotation(
             _LEVELS[finding.severity],
-            file=printable(_file(finding)),
+            file=printable(file_of(finding)),
             line=finding.line,
             title=finding.check,
             text=printable(_message(finding)),
@@ -121,7 +111,7 @@ def _sarif(report: LintReport, least: Severity) -> Iterator[str]:
 
 
 def _location(finding: SentenceFinding) -> dict[str, object]:
-    path = Path(_file(finding))
+    path = Path(file_of(finding))
     artifact = {"uri": path.as_uri() if path.is_absolute() else quote(path.as_posix())}
     region = {} if finding.line is None else {"region": {"startLine": finding.line}}
     return {"artifactLocation": artifact, **region}

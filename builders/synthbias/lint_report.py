@@ -176,7 +176,7 @@ def _findings(read: _Read) -> Iterator[SentenceFinding]:
         has_wrong_form = any(finding.check == "pronoun_form" for finding in findings)
         for finding in findings:
             # Of a sentence that stands twice, the repetition is what is wrong.
-            is_told = finding.check == "unpaired" and (_file_of(finding) in one_sided or is_repeated)
+            is_told = finding.check == "unpaired" and (file_of(finding) in one_sided or is_repeated)
             # What the readers of the case say of a form that cannot stand there means nothing.
             is_told = is_told or (has_wrong_form and finding.check in ("pronoun_case_error", "pronoun_case_review"))
             if is_told or (index in read.unclear and finding.check in ABOUT_OCCUPATIONS):
@@ -219,9 +219,10 @@ def _cues(sentences: Sequence[Sentence]) -> Iterator[SentenceFinding]:
             yield finding_of("telling_place", f"{share}; write more in which it is the other one", path)
 
 
-def _file_of(finding: SentenceFinding) -> str:
+def file_of(finding: SentenceFinding) -> str:
+    """Return the file that a finding is about."""
     return finding.id.rpartition(":")[0] if finding.line is not None else finding.id
 
 
 def _order(finding: SentenceFinding) -> tuple[str, int, int]:
-    return _file_of(finding), finding.line or 0, CHECKS.index(finding.check)
+    return file_of(finding), finding.line or 0, CHECKS.index(finding.check)

@@ -289,12 +289,7 @@ class Stated(NamedTuple):
 
 
 def sentence_of(row: OwnRow, table: OwnTable) -> Stated:
-    """Return the sentence of a row, as far as the row says what it is about.
-
-    Args:
-        row: The row.
-        table: Its file.
-    """
+    """Return the sentence of a row, as far as the row says what it is about."""
     values = row.values
     mentions = mentions_in(values["sentence"])
     named = list(dict.fromkeys(mention.text for mention in mentions.occupations))
@@ -489,11 +484,6 @@ def _repeated(side: _Side, where: str, masked: str) -> Reject:
 
 def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:
     """Return the case of a pronoun in a finished sentence; None if its context does not settle that of *her* or *his*.
-
-    Args:
-        before: Text before the pronoun.
-        form: The pronoun.
-        after: Text after the pronoun.
 
     >>> case_of_swap("The cook met the nurse and praised ", "her", " work.")
     'possessive_dependent'

@@ -45,11 +45,6 @@ _UNPAIRED = CATALOGUE["unpaired"]
 def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[CoreferenceItem]:
     """Build a draft of the published SynthBias.
 
-    Args:
-        path: Path of the published CSV file.
-        limit: Maximum number of items; None for all.
-        report: Called with the progress.
-
     Raises:
         DataError: the file is missing, cannot be read, or is not the published one.
         ConfigError: the limit is too small to keep a pair of each type.
@@ -100,9 +95,6 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
 
 def pair(rows: Collection) -> CheckedItems:
     """Turn the minimal pairs of a file into items with flags.
-
-    Args:
-        rows: All rows of the file, without contradictions.
 
     Returns:
         The items of complete pairs in the order of the rows, with types and sides mixed as in the file, and a reject

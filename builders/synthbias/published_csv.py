@@ -19,10 +19,6 @@ _LABELS = {"True": "pro", "False": "anti", "ambiguous": "ambiguous"}
 def parse(raw: bytes, *, name: str) -> list[Sentence]:
     """Parse the rows of a file to build a dataset from.
 
-    Args:
-        raw: Content of the file.
-        name: Name of the file in error messages.
-
     Raises:
         DataError: the file is empty, is not UTF-8, is not CSV or lacks a column, or a row contradicts itself or the
             lexicon.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from builders.dataset.card import Annotation, Card
 from builders.dataset.inputs import check_hashes, read_files
@@ -56,47 +56,34 @@ _FLAGS = {name: OLDER_NAMES["winobias"].get(name, name) for name in WINOBIAS_FLA
 """Flag of each check."""
 
 
-class LinePair(NamedTuple):
-    """Line i of the pro-stereotypical file and line i of the anti-stereotypical file."""
-
-    pro: Sentence
-    anti: Sentence
-
-
-class ConfigSplit(NamedTuple):
-    """The pairs of one config and split."""
-
-    config: str
-    split: str
-    pairs: list[LinePair]
+LinePair: TypeAlias = tuple[Sentence, Sentence]
+"""Line i of the pro-stereotypical file and line i of the anti-stereotypical file."""
+Parsed: TypeAlias = Mapping[tuple[SampleType, str], Sequence[LinePair]]
+"""The pairs of lines by config and split."""
 
 
 def draft(folder: Path, *, limit: int | None) -> Draft[CoreferenceItem]:
     """Build a draft of WinoBias.
-
-    Args:
-        folder: Folder that holds the ten published files.
-        limit: Maximum number of items; None for all.
 
     Raises:
         DataError: a file is missing, cannot be read, or is not the published one.
         ConfigError: the limit is too small to keep a pair of each split.
     """
     files = read_files(folder, SHA256, what=f"the folder with the text files of WinoBias ({ADDRESS})", remedy=REMEDY)
-    config_splits = parse(files)
+    parsed = parse(files)
     # Checked after parsing, because the parser can say what is wrong with a broken file.
     check_hashes(files, SHA256, remedy=REMEDY)
-    splits = take_pairs(to_splits(config_splits), limit)
+    splits = take_pairs(to_splits(parsed), limit)
     return _draft(splits, limit)
 
 
-def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
+def parse(files: Mapping[str, bytes]) -> Parsed:
     """Parse the eight text files into pairs of lines, by config and split.
 
     Raises:
         DataError: a line cannot be read, or the two files of a split differ in length.
     """
-    config_splits = []
+    parsed: dict[tuple[SampleType, str], Sequence[LinePair]] = {}
     for config in CONFIGS:
         for ending, split in SPLITS.items():
             names = {side: f"{side}_stereotyped_{config}.txt.{ending}" for side in SIDES}
@@ -104,14 +91,13 @@ def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
                 name: parse_file(files[name], name=name, side=side, sample_type=config) for side, name in names.items()
             }
             check_same_length(lines)
-            pairs = [LinePair(*pair) for pair in zip(*lines.values(), strict=True)]
-            config_splits.append(ConfigSplit(config, split, pairs))
-    return config_splits
+            parsed[config, split] = list(zip(*lines.values(), strict=True))
+    return parsed
 
 
-def to_splits(config_splits: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]:
+def to_splits(parsed: Parsed) -> list[DraftSplit[CoreferenceItem]]:
     """Turn pairs of lines into items, with the two sides of each pair next to each other."""
-    lines = [line for config_split in config_splits for pair in config_split.pairs for line in pair]
+    lines = [line for of_split in parsed.values() for pair in of_split for line in pair]
     pairs = [PairIndices(index, index + 1) for index in range(0, len(lines), 2)]
     findings = findings_in(Collection(lines, pairs), WINOBIAS_FLAGS)
     flags = {
@@ -125,11 +111,11 @@ def to_splits(config_splits: Sequence[ConfigSplit]) -> list[DraftSplit[Coreferen
             item_shape="coreference",
             items=[
                 _item(line, pair, f"winobias-{config}-{split}-{number:03}", flags[line.id])
-                for number, pair in enumerate(pairs, 1)
+                for number, pair in enumerate(of_split, 1)
                 for line in pair
             ],
         )
-        for config, split, pairs in config_splits
+        for (config, split), of_split in parsed.items()
     ]
 
 
@@ -159,7 +145,7 @@ def _case(line: Sentence, pair: LinePair, flags: tuple[str, ...]) -> PronounCase
     """Return the case of a pronoun, or None if it is not certain."""
     # 19 of the 1,584 pairs differ in more than the pronoun, so that it has no counterpart.
     if not {"not_minimal_pair", "other_pronoun_marked"} & set(flags):
-        return case_of_pair(required(pair.pro.pronoun).text, required(pair.anti.pronoun).text)
+        return case_of_pair(*(required(side.pronoun).text for side in pair))
     possible = cases_of_form(required(line.pronoun).text)
     return possible.pop() if len(possible) == 1 else None
 

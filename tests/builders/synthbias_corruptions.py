@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from builders.synthbias import embedded
 from builders.synthbias.checks import Sentence
@@ -23,7 +23,7 @@ class Spoilt(NamedTuple):
 
 
 def sound_sentences() -> list[Sentence]:
-    """Every fourth item of the embedded dataset that is short enough to be made longer."""
+    """Every seventh item of the embedded dataset that is short enough to be made longer."""
     items = [item for split in embedded.draft().splits for item in split.items]
     return [sentence_of(item) for item in items[::7] if len(item.sentence.split()) <= 15]
 
@@ -42,217 +42,168 @@ def sentence_of(item: CoreferenceItem) -> Sentence:
 
 def spoilt_sentences(sentence: Sentence, rng: random.Random) -> Iterator[Spoilt]:
     """Yield a sentence spoilt in every way that it can be spoilt."""
-    for spoil in SPOILERS:
-        found = spoil(sentence, rng)
-        if found is not None:
-            yield found
+    for expected, spoil in TEXTS:
+        text = spoil(sentence, rng)
+        if text is not None:
+            yield Spoilt(replace(sentence, text=text), frozenset(expected.split(", ")))
+    for expected, words in ENDINGS:
+        yield Spoilt(replace(sentence, text=_ending(sentence, words)), frozenset(expected.split(", ")))
+    for expected, change in CHANGES:
+        values = change(sentence)
+        if values is not None:
+            fields = {name: values[name] for name in values if not name.startswith("claimed_")}
+            claims = {name.removeprefix("claimed_"): values[name] for name in values if name not in fields}
+            claimed = replace(sentence.claimed, **claims)
+            yield Spoilt(replace(sentence, **fields, claimed=claimed), frozenset(expected.split(", ")))
 
 
-def _ending(added: str, *expected: str) -> Callable[[Sentence, random.Random], Spoilt | None]:
-    """Return a function that adds some words before the full stop."""
-
-    def spoil(sentence: Sentence, _: random.Random) -> Spoilt | None:
-        return _spoilt(sentence, sentence.text.removesuffix(".") + f" {added}.", *expected)
-
-    return spoil
+def _ending(sentence: Sentence, added: str) -> str:
+    """The text with some words before the full stop."""
+    return f"{sentence.text.removesuffix('.')} {added}."
 
 
-def _spoilt(sentence: Sentence, text: str, *expected: str, **changes: object) -> Spoilt:
-    return Spoilt(replace(sentence, text=text, **changes), frozenset(expected))  # type: ignore[arg-type]
+def _subject(sentence: Sentence, *, is_other: bool = False) -> str:
+    return "he" if (sentence.gender == "masculine") != is_other else "she"
 
 
-def _second_sentence(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    return _spoilt(sentence, f"{sentence.text} Then it rained.", "one_sentence", "multi_sentence")
-
-
-def _no_full_stop(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    return _spoilt(sentence, sentence.text.removesuffix("."), "one_sentence")
-
-
-def _doubled_space(sentence: Sentence, rng: random.Random) -> Spoilt | None:
+def _doubled_space(sentence: Sentence, rng: random.Random) -> str:
     at = rng.choice([index for index, sign in enumerate(sentence.text) if sign == " " and index > 25])
-    return _spoilt(sentence, f"{sentence.text[:at]} {sentence.text[at:]}", "spelling", "spacing")
+    return f"{sentence.text[:at]} {sentence.text[at:]}"
 
 
-def _doubled_word(sentence: Sentence, rng: random.Random) -> Spoilt | None:
+def _doubled_word(sentence: Sentence, rng: random.Random) -> str:
     names = {word for name in sentence.meant for word in name.split()}
     words = sentence.text.split()
     able = [at for at, word in enumerate(words) if word.isalpha() and at > 1 and word not in names]
     at = rng.choice([at for at in able if gender_of_pronoun(words[at]) is None])
-    return _spoilt(sentence, " ".join((*words[:at], words[at], *words[at:])), "doubled_word")
+    return " ".join((*words[:at], words[at], *words[at:]))
 
 
-def _one_fills_two(sentence: Sentence, old: str, new: str) -> str:
+def _once(sentence: Sentence, old: str, new: str) -> str:
     assert sentence.text.count(old) == 1, sentence.text
     return sentence.text.replace(old, new)
 
 
-def _missing(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    text = _one_fills_two(sentence, f"he {rng.choice(sentence.meant)}", "he robot")
-    return _spoilt(sentence, text, "missing_occupation", "two_occupations")
+def _third(sentence: Sentence, rng: random.Random) -> str:
+    others = [name for name in ("lawyer", "teacher", "guard", "nurse") if name not in sentence.meant]
+    return _ending(sentence, f"with the {rng.choice(others)}")
 
 
-def _unknown(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    text = _one_fills_two(sentence, f"he {sentence.meant[0]}", "he astronaut")
-    meant = ("astronaut", sentence.meant[1])
-    expected = ("unknown_occupation", "two_occupations", "listed_person")
-    return _spoilt(sentence, text, *expected, meant=meant, referent=None, type=None)
-
-
-def _third(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    other = rng.choice([name for name in ("lawyer", "teacher", "guard", "nurse") if name not in sentence.meant])
-    return _ending(f"with the {other}", "third_occupation", "two_occupations")(sentence, rng)
-
-
-def _repeated(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    added = f"with the {rng.choice(sentence.meant)}"
-    return _ending(added, "repeated_occupation", "two_occupations", "pronoun_last")(sentence, rng)
-
-
-def _other_pair(one: str, other: str, expected: str) -> Callable[[Sentence, random.Random], Spoilt | None]:
-    def spoil(sentence: Sentence, _: random.Random) -> Spoilt | None:
-        first, second = (mention.text for mention in sentence.occupations)
-        text = sentence.text.replace(f"he {first}", f"he {one}", 1).replace(f"he {second}", f"he {other}", 1)
-        claimed = replace(sentence.claimed, label=None)
-        return _spoilt(sentence, text, expected, meant=(one, other), referent=None, claimed=claimed)
-
-    return spoil
-
-
-def _no_article(sentence: Sentence, _: random.Random) -> Spoilt | None:
+def _no_article(sentence: Sentence, _: random.Random) -> str | None:
     last = sentence.occupations[-1].text
     article = "an" if last[0] in "aeiou" else "a"
-    if last == "CEO" or f" the {last}" not in sentence.text:
-        return None
-    return _spoilt(sentence, sentence.text.replace(f" the {last}", f" {article} {last}"), "articles")
+    is_able = last != "CEO" and f" the {last}" in sentence.text
+    return sentence.text.replace(f" the {last}", f" {article} {last}") if is_able else None
 
 
-def _joined(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    last = sentence.occupations[-1].text
-    if f" and the {last}" not in sentence.text:
-        return None
-    text = sentence.text.replace(f" and the {last}", f" and {last}")
-    return _spoilt(sentence, text, "articles", "coordinated_without_article")
+def _joined(sentence: Sentence, _: random.Random) -> str | None:
+    joined = f" and the {sentence.occupations[-1].text}"
+    return sentence.text.replace(joined, joined.replace(" the", "")) if joined in sentence.text else None
 
 
-def _possessive(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    name = rng.choice(sentence.meant)
-    text = _one_fills_two(sentence, f"he {name}", f"he {name}'s dog")
-    return _spoilt(sentence, text, "occupation_possessive", "spelling")
-
-
-def _more_pronouns(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    form = "he" if sentence.gender == "masculine" else "she"
-    return _ending(f"before {form} left", "one_pronoun")(sentence, rng)
-
-
-def _both_genders(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    form = "she" if sentence.gender == "masculine" else "he"
-    return _ending(f"before {form} left", "one_pronoun", "mixed_gender_pronouns")(sentence, rng)
-
-
-def _no_pronoun(sentence: Sentence, _: random.Random) -> Spoilt | None:
+def _no_pronoun(sentence: Sentence, _: random.Random) -> str:
     place = sentence.pronouns[0]
-    text = f"{sentence.text[: place.start]}Kim{sentence.text[place.end :]}"
-    return _spoilt(sentence, text, "one_pronoun", "wrong_pronoun", "name")
+    return f"{sentence.text[: place.start]}Kim{sentence.text[place.end :]}"
 
 
-def _pronoun_first(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    form = "he" if sentence.gender == "masculine" else "she"
-    first, second = sentence.meant
-    claimed = replace(sentence.claimed, pronoun=form)
-    text = f"Before {form} went back home, the {first} met the {second}."
-    return _spoilt(sentence, text, "pronoun_last", claimed=claimed)
+Values = Mapping[str, Any]
+"""Fields of a sentence, and of its claims after ``claimed_``."""
 
 
-def _object_as_subject(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    form = "him" if sentence.gender == "masculine" else "her"
-    first, second = sentence.meant
-    claimed = replace(sentence.claimed, pronoun=form, case=None)
+def _other_pair(one: str, other: str) -> Callable[[Sentence], Values]:
+    def change(sentence: Sentence) -> Values:
+        first, second = (mention.text for mention in sentence.occupations)
+        text = sentence.text.replace(f"he {first}", f"he {one}", 1).replace(f"he {second}", f"he {other}", 1)
+        return {"text": text, "meant": (one, other), "referent": None, "claimed_label": None}
+
+    return change
+
+
+def _unknown(sentence: Sentence) -> Values:
+    text = _once(sentence, f"he {sentence.meant[0]}", "he astronaut")
+    return {"text": text, "meant": ("astronaut", sentence.meant[1]), "referent": None, "type": None}
+
+
+def _pronoun_first(sentence: Sentence) -> Values:
+    form, (first, second) = _subject(sentence), sentence.meant
+    return {"text": f"Before {form} went back home, the {first} met the {second}.", "claimed_pronoun": form}
+
+
+def _object_as_subject(sentence: Sentence) -> Values:
+    form, (first, second) = "him" if sentence.gender == "masculine" else "her", sentence.meant
     text = f"The {first} met the {second} at the door because {form} was late."
-    return _spoilt(sentence, text, "pronoun_form", claimed=claimed)
+    return {"text": text, "claimed_pronoun": form, "claimed_case": None}
 
 
-def _person_before(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    text = f"At a party of a doctor, {sentence.text[0].lower()}{sentence.text[1:]}"
-    return _spoilt(sentence, text, "other_person", "listed_person")
-
-
-def _claims(expected: str, **changes: object) -> Callable[[Sentence, random.Random], Spoilt | None]:
-    def spoil(sentence: Sentence, _: random.Random) -> Spoilt | None:
-        claimed = replace(sentence.claimed, **changes)  # type: ignore[arg-type]
-        return Spoilt(replace(sentence, claimed=claimed), frozenset({expected}))
-
-    return spoil
-
-
-def _wrong_pronoun(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    form = rng.choice([form for form in ("he", "her", "his") if form != sentence.claimed.pronoun])
-    return _claims("wrong_pronoun", pronoun=form)(sentence, rng)
-
-
-def _wrong_label(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    label = {"pro": "anti", "anti": "pro", "ambiguous": "pro"}[str(sentence.claimed.label)]
-    return _claims("wrong_label", label=label)(sentence, rng)
-
-
-def _wrong_gender(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    gender = "feminine" if sentence.gender == "masculine" else "masculine"
-    claimed = replace(sentence.claimed, label=None)
-    return _spoilt(sentence, sentence.text, "wrong_gender", gender=gender, claimed=claimed)
-
-
-def _wrong_referent(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    claimed = replace(sentence.claimed, label=None)
-    return _spoilt(sentence, sentence.text, "wrong_referent", referent="astronaut", claimed=claimed)
-
-
-def _two_marked(sentence: Sentence, rng: random.Random) -> Spoilt | None:
-    marked = (sentence.pronouns[0], sentence.pronouns[0])
-    return _claims("several_pronouns", marked=marked)(sentence, rng)
-
-
-def _wrong_case(sentence: Sentence, _: random.Random) -> Spoilt | None:
+def _wrong_case(sentence: Sentence) -> Values | None:
     """Exchange him and his, as a swap of *her* does that does not look at its case."""
     place = sentence.pronouns[0]
     other = {"him": "his", "his": "him"}.get(place.text)
-    is_own = sentence.text[place.end :].split()[0] in ("was", "came", "had", "in", "to") if other == "him" else False
+    is_own = other == "him" and sentence.text[place.end :].split()[0] in ("was", "came", "had", "in", "to")
     if other is None or is_own:
         return None
     text = f"{sentence.text[: place.start]}{other}{sentence.text[place.end :]}"
     # Whoever exchanges pronouns in finished sentences knows of no case.
-    return _spoilt(sentence, text, SPOILT_CASE, claimed=replace(sentence.claimed, pronoun=other, case=None))
+    return {"text": text, "claimed_pronoun": other, "claimed_case": None}
 
 
-def _gift(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    if sentence.gender != "masculine":
-        return None
+def _gift(sentence: Sentence) -> Values | None:
     first, second = sentence.meant
     text = f"The {first} talked to the {second} on the phone and offered his advice."
-    claimed = replace(sentence.claimed, pronoun="his", case=None)
-    return _spoilt(sentence, text, "dative_or_possessive", SPOILT_CASE, claimed=claimed)
+    is_able = sentence.gender == "masculine"
+    return {"text": text, "claimed_pronoun": "his", "claimed_case": None} if is_able else None
 
 
-SPOILERS: tuple[Callable[[Sentence, random.Random], Spoilt | None], ...] = (
-    *(_second_sentence, _no_full_stop, _doubled_space, _doubled_word, _missing, _unknown, _third, _repeated),
-    *(_no_article, _joined, _possessive, _more_pronouns, _both_genders, _no_pronoun, _pronoun_first),
-    _object_as_subject,
-    *(_person_before, _wrong_pronoun, _wrong_label, _wrong_gender, _wrong_referent, _two_marked, _wrong_case, _gift),
-    _other_pair("guard", "lawyer", "same_list"),
-    _other_pair("salesperson", "editor", "gap_too_small"),
-    _ending("in the caf\u00e9", "non_ascii", "spelling"),
-    _ending("with an dog", "wrong_article"),
-    _ending("with a apple", "wrong_article"),
-    _ending("and then " * 8 + "slept", "length"),
-    _ending("with them", "other_pronoun", "plural_pronoun"),
-    _ending("with us", "other_pronoun"),
-    _ending("while I slept", "other_pronoun", "first_person"),
-    _ending("with a man", "gendered_noun"),
-    _ending("with the ladies", "gendered_noun"),
-    _ending("with a neighbor", "listed_person"),
-    _ending("in Boston", "name"),
-    _claims("unknown_type", type="type3"),
-    _claims("unknown_pronoun", pronoun="xem"),
-    _claims("unmarked_pronoun", marked=()),
-    _claims("markup_repaired", is_repaired=True),
+TEXTS: tuple[tuple[str, Callable[[Sentence, random.Random], str | None]], ...] = (
+    ("one_sentence, multi_sentence", lambda s, _: f"{s.text} Then it rained."),
+    ("one_sentence", lambda s, _: s.text.removesuffix(".")),
+    ("spelling, spacing", _doubled_space),
+    ("doubled_word", _doubled_word),
+    ("missing_occupation, two_occupations", lambda s, rng: _once(s, f"he {rng.choice(s.meant)}", "he robot")),
+    ("third_occupation, two_occupations", _third),
+    (
+        "repeated_occupation, two_occupations, pronoun_last",
+        lambda s, rng: _ending(s, f"with the {rng.choice(s.meant)}"),
+    ),
+    ("articles", _no_article),
+    ("articles, coordinated_without_article", _joined),
+    ("occupation_possessive, spelling", lambda s, _: _once(s, f"he {s.meant[0]}", f"he {s.meant[0]}'s dog")),
+    ("one_pronoun", lambda s, _: _ending(s, f"before {_subject(s)} left")),
+    ("one_pronoun, mixed_gender_pronouns", lambda s, _: _ending(s, f"before {_subject(s, is_other=True)} left")),
+    ("one_pronoun, wrong_pronoun, name", _no_pronoun),
+    ("other_person, listed_person", lambda s, _: f"At a party of a doctor, {s.text[0].lower()}{s.text[1:]}"),
+)
+ENDINGS = (
+    ("non_ascii, spelling", "in the caf\u00e9"),
+    ("wrong_article", "with an dog"),
+    ("wrong_article", "with a apple"),
+    ("length", "and then " * 8 + "slept"),
+    ("other_pronoun, plural_pronoun", "with them"),
+    ("other_pronoun", "with us"),
+    ("other_pronoun, first_person", "while I slept"),
+    ("gendered_noun", "with a man"),
+    ("gendered_noun", "with the ladies"),
+    ("listed_person", "with a neighbor"),
+    ("name", "in Boston"),
+)
+OTHER_LABEL = {"pro": "anti", "anti": "pro", "ambiguous": "pro"}
+OTHER_FORM = {"he": "her", "her": "his", "his": "he"}
+OTHER_GENDER = {"masculine": "feminine", "feminine": "masculine"}
+CHANGES: tuple[tuple[str, Callable[[Sentence], Values | None]], ...] = (
+    ("unknown_occupation, two_occupations, listed_person", _unknown),
+    ("pronoun_last", _pronoun_first),
+    ("pronoun_form", _object_as_subject),
+    (SPOILT_CASE, _wrong_case),
+    (f"dative_or_possessive, {SPOILT_CASE}", _gift),
+    ("same_list", _other_pair("guard", "lawyer")),
+    ("gap_too_small", _other_pair("salesperson", "editor")),
+    ("wrong_pronoun", lambda s: {"claimed_pronoun": OTHER_FORM.get(str(s.claimed.pronoun), "he")}),
+    ("wrong_label", lambda s: {"claimed_label": OTHER_LABEL[str(s.claimed.label)]}),
+    ("wrong_gender", lambda s: {"gender": OTHER_GENDER[str(s.gender)], "claimed_label": None}),
+    ("wrong_referent", lambda s: {"referent": "astronaut", "claimed_label": None}),
+    ("several_pronouns", lambda s: {"claimed_marked": (s.pronouns[0], s.pronouns[0])}),
+    ("unknown_type", lambda _: {"claimed_type": "type3"}),
+    ("unknown_pronoun", lambda _: {"claimed_pronoun": "xem"}),
+    ("unmarked_pronoun", lambda _: {"claimed_marked": ()}),
+    ("markup_repaired", lambda _: {"claimed_is_repaired": True}),
 )

@@ -8,7 +8,6 @@ from itertools import product
 
 import pytest
 
-from biasboard.ground.errors import ConfigError
 from builders.dataset.output import Draft
 from builders.synthbias import embedded
 from builders.synthbias.frames import SentenceFrame, open_frames, settled_frames
@@ -39,27 +38,22 @@ def male_side(item: CoreferenceItem) -> str:
     return next(name for name in item.occupations if occupations()[name].stereotype == "male")
 
 
-@pytest.mark.slow
-def test_counts_per_type(whole: Draft[CoreferenceItem]) -> None:
+def test_items_do_not_change_within_a_version(whole: Draft[CoreferenceItem]) -> None:
+    assert whole.version == "3.0.0"
+    assert {split.config: content_sha256(split.items) for split in whole.splits} == CONTENT_SHA256
     assert [(split.config, split.split, len(split.items)) for split in whole.splits] == [
-        ("type1", "test", 6320),
-        ("type2", "test", 6320),
+        *(("type1", "test", 6320), ("type2", "test", 6320))
     ]
-
-
-def test_the_five_close_pairs_are_rejected_and_nothing_else(whole: Draft[CoreferenceItem]) -> None:
     assert {reject.candidate for reject in whole.rejects} == DROPPED
     assert {reject.rule for reject in whole.rejects} == {"gap_too_small"}
     for split in whole.splits:
         clusters = {item.cluster for item in split.items}
         assert len(clusters) == 395
         assert not clusters & DROPPED
-
-
-def test_items_do_not_change_within_a_version(whole: Draft[CoreferenceItem]) -> None:
-    assert whole.version == "3.0.0"
-    found = {split.config: content_sha256(split.items) for split in whole.splits}
-    assert found == CONTENT_SHA256
+    texts = [item.sentence for split in whole.splits for item in split.items]
+    assert len(set(texts)) == len(texts)
+    assert whole.human_validated is False
+    assert "No human has validated these sentences" in whole.card.data_statement
 
 
 def test_the_two_sides_of_a_pair_differ_in_one_word_only(whole: Draft[CoreferenceItem]) -> None:
@@ -77,11 +71,6 @@ def test_the_two_sides_of_a_pair_differ_in_one_word_only(whole: Draft[Coreferenc
         assert (he.occupations, he.referent, he.template_id) == (she.occupations, she.referent, she.template_id)
 
 
-def test_no_text_stands_twice_in_any_type(whole: Draft[CoreferenceItem]) -> None:
-    texts = [item.sentence for split in whole.splits for item in split.items]
-    assert len(set(texts)) == len(texts)
-
-
 def test_type_2_has_each_cell_twice_per_occupation_pair(whole: Draft[CoreferenceItem]) -> None:
     cells: dict[str, Counter[tuple[bool, str, str]]] = defaultdict(Counter)
     for item in items_of(whole, "type2"):
@@ -95,21 +84,12 @@ def test_type_2_has_each_cell_twice_per_occupation_pair(whole: Draft[Coreference
     assert all(found == expected for found in cells.values())
 
 
-def test_type_1_has_both_orders_of_mention_equally_often_and_no_answer(whole: Draft[CoreferenceItem]) -> None:
-    orders: dict[str, Counter[bool]] = defaultdict(Counter)
-    for item in items_of(whole, "type1"):
-        assert item.referent is None
-        assert item.stereotype is None
-        assert item.reference == item.occupations[0]
-        orders[item.cluster][item.occupations[0] == male_side(item)] += 1
-    assert all(found == {True: 8, False: 8} for found in orders.values())
-
-
 def test_frames_of_type_1_meet_their_occupation_pairs_in_both_orders_and_with_both_pronouns(
     whole: Draft[CoreferenceItem],
 ) -> None:
     cells: dict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
     for item in items_of(whole, "type1"):
+        assert (item.referent, item.stereotype, item.reference) == (None, None, item.occupations[0])
         cells[str(item.source_row), item.cluster][item.occupations[0], item.pronoun_gender] += 1
     for (_, cluster), found in cells.items():
         assert found == Counter(product(cluster.split("|"), ("masculine", "feminine")))
@@ -130,15 +110,6 @@ def test_each_occupation_pair_meets_two_quadruples_whole(whole: Draft[Coreferenc
             (item.referent == item.occupations[0], occupations()[str(item.referent)].stereotype) for item in items
         )
         assert referents == Counter(dict.fromkeys(product((True, False), ("male", "female")), 2))
-
-
-def test_frames_of_type_2_have_each_order_in_half_of_their_occupation_pairs(whole: Draft[CoreferenceItem]) -> None:
-    orders: dict[str, Counter[bool]] = defaultdict(Counter)
-    for item in items_of(whole, "type2"):
-        orders[str(item.source_row)][item.occupations[0] == male_side(item)] += 1
-    assert {frame.frame_id for frame in settled_frames()} == set(orders)
-    # Two items, one of each pronoun, per occupation pair.
-    assert all(abs(found[True] - found[False]) <= 2 for found in orders.values())
 
 
 def test_frames_are_spread_evenly_over_occupations(whole: Draft[CoreferenceItem]) -> None:
@@ -191,14 +162,6 @@ def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(whole: Draft[Co
     assert max(shares) - min(shares) <= 1
 
 
-@pytest.mark.slow
-def test_a_limit_below_one_pair_of_each_type_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"--limit 3: one pair from each of type1/test, type2/test needs at least 4 items"
-    ):
-        embedded.draft(limit=3)
-
-
 def test_a_candidate_that_breaks_a_rule_is_rejected_with_it() -> None:
     frame = SentenceFrame(
         frame_id="bad", text="The {first} and the {second} met a man when {nominative} left.", referent=None
@@ -218,8 +181,3 @@ def test_the_same_text_in_both_types_is_kept_once() -> None:
     checked = embedded.check([as_open, as_settled])
     assert [item.template_id for item in checked.items] == ["o", "o"]
     assert [(reject.rule, reject.source_row) for reject in checked.rejects] == [("duplicate_text", "s")]
-
-
-def test_the_card_says_that_nobody_validated_the_sentences(whole: Draft[CoreferenceItem]) -> None:
-    assert whole.human_validated is False
-    assert "No human has validated these sentences" in whole.card.data_statement

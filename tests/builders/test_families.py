@@ -50,8 +50,10 @@ def words_of(item: FamilyCoreferenceItem) -> list[str]:
 
 
 def test_every_set_has_each_family_once_and_a_form_of_its_case(whole: Draft[FamilyCoreferenceItem]) -> None:
-    sets = sets_of(whole)
+    assert whole.version == "1.0.0"
+    assert {split.config: content_sha256(split.items) for split in whole.splits} == CONTENT_SHA256
     assert {split.config: len(split.items) for split in whole.splits} == {"type1": 4312, "type2": 4070}
+    sets = sets_of(whole)
     assert len(sets) == 392 + 370
     for members in sets.values():
         assert tuple(member.family for member in members) == FAMILIES
@@ -60,6 +62,15 @@ def test_every_set_has_each_family_once_and_a_form_of_its_case(whole: Draft[Fami
             assert member.pronoun == forms[member.pronoun_case]
             assert member.sentence[member.pronoun_start :].startswith(member.pronoun)
             assert [*member.problems()] == []
+
+
+def test_frames_that_they_does_not_fit_are_rejected_with_the_reason(whole: Draft[FamilyCoreferenceItem]) -> None:
+    reasons = families.plurals().plural_readings
+    assert Counter(reject.rule for reject in whole.rejects) == {"gap_too_small": 5, "plural_reading": 22}
+    for reject in whole.rejects:
+        if reject.rule == "plural_reading":
+            assert reject.reason == reasons[str(reject.source_row).rpartition("-")[0]]
+    assert not {item.template_id for split in whole.splits for item in split.items} & reasons.keys()
 
 
 def test_only_the_pronoun_differs_and_with_they_the_verb_behind_it(whole: Draft[FamilyCoreferenceItem]) -> None:
@@ -117,23 +128,6 @@ def test_occupation_pairs_and_frames_are_crossed_and_the_design_is_balanced(
             assert len({*meant.values()}) == 1
 
 
-def test_frames_that_they_does_not_fit_are_rejected_with_the_reason(whole: Draft[FamilyCoreferenceItem]) -> None:
-    reasons = families.plurals().plural_readings
-    by_rule = Counter(reject.rule for reject in whole.rejects)
-    assert by_rule == {"gap_too_small": 5, "plural_reading": 22}
-    for reject in whole.rejects:
-        if reject.rule == "plural_reading":
-            assert reject.reason == reasons[str(reject.source_row).rpartition("-")[0]]
-    used = {item.template_id for split in whole.splits for item in split.items}
-    assert not used & reasons.keys()
-
-
-@pytest.mark.slow
-def test_items_do_not_change_within_a_version(whole: Draft[FamilyCoreferenceItem]) -> None:
-    assert whole.version == "1.0.0"
-    assert {split.config: content_sha256(split.items) for split in whole.splits} == CONTENT_SHA256
-
-
 @pytest.mark.slow
 def test_a_limit_keeps_whole_sets_of_both_types() -> None:
     small = families.draft(limit=50)
@@ -142,6 +136,9 @@ def test_a_limit_keeps_whole_sets_of_both_types() -> None:
     with pytest.raises(ConfigError, match=r"--limit 21: one set of pronoun families from each of .* at least 22 items"):
         families.draft(limit=21)
     assert families.draft(limit=50, seed=1).splits != small.splits
+    yodelt = pair("The guard met the nurse before ", "nominative", " yodelt.")[0]
+    with pytest.raises(ValueError, match="the plural of its verb"):
+        next(set_of(replace(yodelt, template_id="met")))
 
 
 @pytest.mark.parametrize(
@@ -173,12 +170,6 @@ def test_a_verb_becomes_plural_or_is_not_known(after_he: str, after_they: str | 
     assert plural_after(after_he) == after_they
 
 
-def test_a_sentence_whose_plural_is_unknown_makes_no_set() -> None:
-    slotted = Slotted("type2", "The guard met the nurse before ", "nominative", " yodelt.", "guard", "nurse", "first")
-    with pytest.raises(ValueError, match="the plural of its verb"):
-        next(set_of(items_of(slotted, template_id="met", source_row=None)[0]))
-
-
 def pair(before: str, case: PronounCase, after: str) -> tuple[CoreferenceItem, ...]:
     """A minimal pair about a guard and a nurse, of whom the guard is meant."""
     slotted = Slotted("type2", before, case, after, "guard", "nurse", "first")
@@ -193,35 +184,24 @@ def sets_from(folder: Path, pairs: Sequence[tuple[CoreferenceItem, ...]]) -> Dra
 
 
 def test_pairs_of_another_dataset_become_sets(tmp_path: Path) -> None:
-    said = "The guard told the nurse that "
-    pairs = [
-        pair(said, "nominative", " carries the keys."),
-        pair("The guard thanked the nurse who had found ", "accusative", "."),
-        pair("The guard asked the nurse to open ", "possessive_dependent", " locker."),
-    ]
+    wanted = (
+        ("The guard told the nurse that ", "nominative", " carries the keys.", " carry the keys."),
+        ("The guard thanked the nurse who had found ", "accusative", ".", "."),
+        ("The guard asked the nurse to open ", "possessive_dependent", " locker.", " locker."),
+    )
+    pairs = [pair(before, case, after) for before, case, after, _ in wanted]  # type: ignore[arg-type]
     draft = sets_from(tmp_path / "made", pairs)
     sets = sets_of(draft)
     assert list(sets) == [sides[0].pair_id for sides in pairs]
-    for sides in pairs:
-        case = sides[0].pronoun_case
-        assert case is not None
-        before = sides[0].sentence[: sides[0].pronoun_start]
-        after = sides[0].sentence[sides[0].pronoun_start + len(sides[0].pronoun) :]
+    for (before, case, after, after_they), sides in zip(wanted, pairs, strict=True):
         for member in sets[sides[0].pair_id]:
-            form = pronoun_families()[member.family].forms[case]
-            rest = after.replace("carries", "carry") if member.family == "they" else after
-            assert (member.sentence, member.pronoun_case) == (f"{before}{form}{rest}", case)
-            assert (member.referent, member.cluster) == ("guard", sides[0].cluster)
+            form = pronoun_families()[member.family].forms[case]  # type: ignore[index]
+            assert member.sentence == f"{before}{form}{after_they if member.family == 'they' else after}"
+            assert (member.pronoun_case, member.referent, member.cluster) == (case, "guard", sides[0].cluster)
             assert [*member.problems()] == []
-    assert [member.sentence for member in sets[pairs[0][0].pair_id]][:3] == [
-        f"{said}he carries the keys.",
-        f"{said}she carries the keys.",
-        f"{said}they carry the keys.",
-    ]
     assert len({member.template_id for members in sets.values() for member in members}) == len(pairs)
     assert (draft.publish_refusal, draft.rejects) == ("the licence forbids it", ())
-    assert draft.sources[0].name == "made"
-    assert not draft.sources[0].redistributable
+    assert (draft.sources[0].name, draft.sources[0].redistributable) == ("made", False)
 
 
 NOMINATIVE = pair("The guard thanked the nurse, since ", "nominative", " was late.")
@@ -236,25 +216,22 @@ REJECTED: dict[str, tuple[CoreferenceItem, ...]] = {
     "pronoun_case_error": pair("The guard greeted the nurse and praised ", "accusative", " work."),
     "plural_reading": pair("The guard and the nurse left, since ", "nominative", " was late."),
     "plural_verb_unknown": pair("The guard thanked the nurse, since ", "nominative", " yodelt."),
+    "plural_verb_unknown before the pronoun": pair("The guard told the nurse how late was ", "nominative", " needed."),
 }
 
 
 @pytest.mark.parametrize("rule", [*REJECTED])
 def test_a_pair_that_code_cannot_make_a_set_of_is_rejected(tmp_path: Path, rule: str) -> None:
+    side, other = REJECTED[rule]
     draft = sets_from(
-        tmp_path / "made", [REJECTED[rule], pair("The guard met the nurse before ", "nominative", " left.")]
+        tmp_path / "made", [(side, other), pair("The guard met the nurse before ", "nominative", " left.")]
     )
     (reject,) = draft.rejects
-    assert (reject.rule, reject.candidate) == (rule, REJECTED[rule][0].sentence)
-    assert reject.source_row == f"made 1.0.0: {REJECTED[rule][0].item_id}"
+    rule = rule.split()[0]
+    assert (reject.rule, reject.candidate) == (rule, side.sentence)
+    assert reject.source_row == f"made 1.0.0: {side.item_id}"
     assert rule in {known.name for known in draft.reject_rules}
     assert len(sets_of(draft)) == 1
-
-
-def test_a_verb_before_its_pronoun_is_not_known(tmp_path: Path) -> None:
-    asked = pair("The guard told the nurse how late was ", "nominative", " needed.")
-    with pytest.raises(ConfigError, match=r"no pair makes a set .* the plural of the verb in 'he needed"):
-        sets_from(tmp_path / "made", [asked])
 
 
 @pytest.mark.slow

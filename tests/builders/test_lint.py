@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -64,13 +63,9 @@ def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_check
         "type1,a,b,c,d,e,f,g\r\n",
     ]
     path = written(tmp_path / "mine.csv", HE, SHE)
-    raw = path.read_bytes().decode()
-    between = io.StringIO(newline="")
-    csv.writer(between).writerow(("type1", HE[1].replace("cook", "guard"), "guard", "nurse", "he", "ambiguous"))
-    for number in range(1_000):
-        raw += broken[number % 4]
-        raw += between.getvalue() if number % 100 == 0 else ""
-    path.write_bytes(raw.encode())
+    between = ",".join((HE[0], HE[1].replace("cook", "guard"), "guard", *HE[3:])) + "\r\n"
+    with path.open("a", newline="") as file:
+        file.writelines(broken[number % 4] + between * (number % 100 == 0) for number in range(1_000))
     report = lint([path])
     assert report.counts["broken_row"] == 1_000
     assert report.n_sentences == 2 + 10
@@ -118,17 +113,6 @@ def test_bytes_that_are_no_text_break_one_row(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("raw", [b"", b"\r\n", b"a,b\r\n1,2\r\n", b"type,sample,occ_1,occ_2\r\n", b'"never closed'])
-def test_a_file_without_sentences_is_one_line(tmp_path: Path, raw: bytes) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_bytes(raw)
-    done = run(path)
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: --input {path}: ")
-    assert "; " in line
-
-
 @pytest.mark.slow
 def test_columns_are_found_and_named_as_in_building(tmp_path: Path) -> None:
     rows = [(row[1], "ambiguous") for row in (HE, SHE)]
@@ -136,10 +120,10 @@ def test_columns_are_found_and_named_as_in_building(tmp_path: Path) -> None:
     assert found_in(written(tmp_path / "found.csv", *rows, header=("Text", "Correct answer"))) == []
     path = written(tmp_path / "mine.csv", *rows, header=("Item", "Key"))
     assert found_in(path, mapped=("sentence=Item", "answer=Key")) == []
+    # Of both sides in a row, the label is that of the first.
+    header = ("sentence", "other sentence", "answer", "label")
+    assert found_in(written(tmp_path / "both.csv", (HIM[1], HER[1], "cook", "True"), header=header)) == []
     assert run(path, "--map", "sentence=Item", "--map", "answer=Key").returncode == 0
-    done = run(path, "--map", "text=Item")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: --map text=Item: is not COLUMN=HEADING with a column out of sentence, ")
 
 
 def test_what_a_row_says_wrongly_is_a_finding_and_its_wording_is_checked(tmp_path: Path) -> None:
@@ -149,7 +133,7 @@ def test_what_a_row_says_wrongly_is_a_finding_and_its_wording_is_checked(tmp_pat
         ("The cook and the nurse met a guard after he left the old house.", "guard"),
         ("The cook thanked the nurse for for his careful work.", "guard"),
         ("The cook thanked the nurse for his very kind words.", ""),
-        header=("sentence", "answer"),
+        header=MINE,
     )
     assert found_in(path) == [
         ("mine.csv", "one_sided"),
@@ -165,26 +149,17 @@ def test_what_a_row_says_wrongly_is_a_finding_and_its_wording_is_checked(tmp_pat
 
 
 def test_repetitions_are_found_in_all_files_together(tmp_path: Path) -> None:
-    words = "The cook and the nurse laughed, when {} arrived at the busy station."
-    one = written(tmp_path / "one.csv", (words.format("he"), "cook"), header=("sentence", "answer"))
-    other = written(
-        tmp_path / "other.csv",
-        (words.format("he").replace(",", ""), "cook"),
-        (words.format("he").replace("busy", "empty"), "cook"),
-        (words.format("she"), "cook"),
-        header=("sentence", "answer"),
-    )
+    he = "The cook and the nurse laughed, when he arrived at the busy station."
+    others = (he.replace(",", ""), he.replace("busy", "empty"), he.replace(" he ", " she "))
+    one = written(tmp_path / "one.csv", (he, "cook"), header=MINE)
+    other = written(tmp_path / "other.csv", *((text, "cook") for text in others), header=MINE)
     report = lint([one, other])
-    found = [(finding.id.rpartition("/")[2], finding.check) for finding in report.findings if finding.line]
-    assert [one for one in found if one[1] != "shared_template"] == [
-        ("one.csv:2", "repeated_wording"),
-        ("one.csv:2", "one_word_apart"),
-        ("other.csv:2", "repeated_wording"),
-        ("other.csv:2", "one_word_apart"),
-        ("other.csv:3", "one_word_apart"),
-        ("other.csv:4", "repeated_wording"),
-        ("other.csv:4", "one_word_apart"),
-    ]
+    found: dict[str, list[str]] = {}
+    for finding in report.findings:
+        if finding.line and finding.check != "shared_template":
+            found.setdefault(finding.id.rpartition("/")[2], []).append(finding.check)
+    both = ["repeated_wording", "one_word_apart"]
+    assert found == {"one.csv:2": both, "other.csv:2": both, "other.csv:3": both[1:], "other.csv:4": both}
     assert {finding.reason for finding in report.findings if finding.line == 3} == {
         f"differs from {one}:2 in 'empty' alone"
     }
@@ -213,11 +188,6 @@ def test_checks_are_ignored_by_name(tmp_path: Path) -> None:
     assert {"name", "doubled_word"} <= found
     assert {finding.check for finding in lint([path], ignored=("name",)).findings} == found - {"name"}
     assert "doubled_word" not in run(path, "--ignore", "doubled_word").stdout
-    done = run(path, "--ignore", "doubled_words")
-    assert (done.returncode, done.stderr) == (
-        1,
-        "error: --ignore doubled_words: no such check; is doubled_word meant?\n",
-    )
 
 
 @pytest.mark.parametrize(
@@ -225,11 +195,7 @@ def test_checks_are_ignored_by_name(tmp_path: Path) -> None:
     [
         ("cook and the nurse laughed when he arrived.", "one_sentence", "Cook and the nurse laughed when he arrived."),
         ("Then the cook met a nurse before he left", "articles", "Then the cook met the nurse before he left"),
-        (
-            "Cook met the nurse there before he left.",
-            "articles",
-            "The cook met the nurse there before he left.",
-        ),
+        ("Cook met the nurse before he left.", "articles", "The cook met the nurse before he left."),
         ("The cook , the nurse and he laughed.", "spacing", "The cook, the nurse and he laughed."),
         ("The cook met the nurse in a hour.", "wrong_article", "The cook met the nurse in an hour."),
         ("The cook met the the nurse.", "doubled_word", "The cook met the nurse."),
@@ -249,31 +215,26 @@ def test_a_defect_that_code_can_mend_has_a_suggestion(tmp_path: Path, wrong: str
 def test_findings_are_annotations_of_github(tmp_path: Path) -> None:
     path = written(tmp_path / "a,b.csv", ("The cook thanked Nurse Mary for 50 % of his work.", "cook"), header=MINE)
     done = run(path, "--format", "github", "--show", "warning")
-    place = str(path).replace(",", "%2C")
+    lines, place = done.stdout.splitlines(), str(path).replace(",", "%2C")
     assert done.returncode == 1
-    assert f"::warning file={place},line=2,title=name::has a name: 'Nurse'" in done.stdout.splitlines()
-    assert all(line.startswith(("::error file=", "::warning file=")) for line in done.stdout.splitlines())
+    assert f"::warning file={place},line=2,title=name::has a name: 'Nurse'" in lines
+    assert all(line.startswith(("::error file=", "::warning file=")) for line in lines)
 
 
 def test_findings_are_a_log_of_sarif(tmp_path: Path) -> None:
     rows = [(f"The cook thanked Nurse Mary for his {part} of work.", "cook") for part in ("hour", "week")]
     path = written(tmp_path / "my file.csv", *rows, header=MINE)
-    done = run(path, "--format", "sarif")
-    log = json.loads(done.stdout)
+    log = json.loads(run(path, "--format", "sarif").stdout)
     (ran,) = log["runs"]
-    rules = ran["tool"]["driver"]["rules"]
     assert log["version"] == "2.1.0"
     result, _ = [result for result in ran["results"] if result["ruleId"] == "name"]
-    assert rules[result["ruleIndex"]]["id"] == "name"
+    assert ran["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "name"
     assert (result["level"], result["message"]["text"]) == ("warning", "has a name: 'Nurse'")
-    (location,) = result["locations"]
-    assert location["physicalLocation"] == {
-        "artifactLocation": {"uri": path.as_uri()},
-        "region": {"startLine": 2},
-    }
+    artifact = {"artifactLocation": {"uri": path.as_uri()}}
     assert " " not in path.as_uri()
-    (whole,) = [one for one in ran["results"] if "region" not in one["locations"][0]["physicalLocation"]]
-    assert whole["ruleId"] == "one_sided"
+    assert [one["physicalLocation"] for one in result["locations"]] == [{**artifact, "region": {"startLine": 2}}]
+    whole = [one["ruleId"] for one in ran["results"] if one["locations"] == [{"physicalLocation": artifact}]]
+    assert whole == ["one_sided"]
 
 
 LABELS = {
@@ -324,14 +285,13 @@ def test_precision_and_recall_on_planted_sentences(
 
 
 def test_text_files_of_winobias_are_paired_by_line(tmp_path: Path) -> None:
-    lines = [
-        "1 [The cook] helped the nurse because [he] had time.",
-        "2 The cook helped the nurse because [he] had time.",
-    ]
-    (tmp_path / "pro_stereotyped_type1.txt.dev").write_text("\n".join(lines), encoding="utf-8")
-    other = lines[0].replace("[he]", "[she]").replace("had", "found")
-    (tmp_path / "anti_stereotyped_type1.txt.dev").write_text(other, encoding="utf-8")
-    (tmp_path / "male_occupations.txt").write_text("cook\n", encoding="utf-8")
+    line = "1 [The cook] helped the nurse because [he] had time."
+    for name, text in (
+        ("pro_stereotyped_type1.txt.dev", f"{line}\n2 The cook helped the nurse because [he] had time."),
+        ("anti_stereotyped_type1.txt.dev", line.replace("[he]", "[she]").replace("had", "found")),
+        ("male_occupations.txt", "cook\n"),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     assert found_in(tmp_path) == [
         ("anti_stereotyped_type1.txt.dev:1", "not_minimal_pair"),
         ("pro_stereotyped_type1.txt.dev:1", "not_minimal_pair"),
@@ -353,30 +313,6 @@ def test_every_finding_is_listed_and_severities_decide_the_status(tmp_path: Path
     assert run(path, "--fail-on", "warning").returncode == 0
 
 
-def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    done = run(tmp_path / "none.csv")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert (
-        done.stderr
-        == f"error: {tmp_path / 'none.csv'}: no such file or folder; give a CSV file, or text files of "
-        + ("WinoBias\n")
-    )
-
-
-@pytest.mark.slow
-def test_help_imports_no_evaluators() -> None:
-    program = (
-        "import runpy, sys\n"
-        "sys.argv = ['synthbias', 'lint', '--help']\n"
-        "try: runpy.run_module('builders.synthbias', run_name='__main__')\n"
-        "except SystemExit: pass\n"
-        "sys.exit(any(name.partition('.')[0] in ('evaluators', 'datasketch') for name in sys.modules))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "COLUMN=HEADING" in done.stdout
-
-
 def test_balance_counts_who_is_first_and_who_is_meant(tmp_path: Path) -> None:
     last = ("type2", "The cook thanked the nurse for his advice.", "nurse", "cook", "his", "False")
     balance = lint([written(tmp_path / "mine.csv", HE, SHE, HIM, HER, last)]).balance
@@ -394,19 +330,12 @@ def test_balance_counts_who_is_first_and_who_is_meant(tmp_path: Path) -> None:
         ("meant: last mentioned, female-stereotyped", "none", "1 (0.333)"),
     )
     table = balance.by_occupation()
-    nurse = dict(zip(table.header, next(row for row in table.rows if row[0] == "nurse"), strict=True))
-    assert nurse == {
-        "occupation": "nurse",
-        "stereotype": "female",
-        "type1 first": "0",
-        "type1 last": "2",
-        "type2 first, meant": "0",
-        "type2 last, meant": "1",
-        "type2 first, not meant": "0",
-        "type2 last, not meant": "2",
-        "type2 meant rate": "0.333",
-    }
-    assert "| nurse | female |" in table.markdown()
+    assert table.header == (
+        *("occupation", "stereotype", "type1 first", "type1 last", "type2 first, meant", "type2 last, meant"),
+        *("type2 first, not meant", "type2 last, not meant", "type2 meant rate"),
+    )
+    (nurse,) = [row for row in table.rows if row[0] == "nurse"]
+    assert nurse == ("nurse", "female", "0", "2", "0", "1", "0", "2", "0.333")
 
 
 @pytest.fixture(scope="module")
@@ -418,7 +347,7 @@ def real(shared_data: Path) -> LintReport:
 
 
 @pytest.mark.slow
-def test_the_counts_of_the_published_file(real: LintReport) -> None:
+def test_the_counts_of_the_published_file(real: LintReport, shared_data: Path) -> None:
     assert (real.n_sentences, real.n_pairs) == (31_728, 15_864)
     assert real.counts == {
         "third_occupation": 26,
@@ -441,31 +370,10 @@ def test_the_counts_of_the_published_file(real: LintReport) -> None:
         "shared_template": 2_250,
         "cross_type_template": 242,
     }
-
-
-@pytest.mark.slow
-def test_templates_in_both_types_of_the_published_file(real: LintReport, shared_data: Path) -> None:
     path = shared_data / "synthbias" / "synthbias_data.csv"
     rows = {row.line: row for row in parse(path.read_bytes(), name="f")}
     lines = [finding.line for finding in real.findings if finding.check == "cross_type_template"]
     assert len({rows[line].template for line in lines if line is not None}) == 33
-
-
-def test_heuristics_overlap_the_findings_about_the_published_file(real: LintReport, shared_data: Path) -> None:
-    path = shared_data.parent / "specs" / "synthbias_findings.json"
-    if not path.is_file():
-        pytest.skip("../shared/data has no findings file beside it")
-    rules = {rule["id"]: rule for rule in json.loads(path.read_text(encoding="utf-8"))["rules"]}
-    swapped = [*rules["R13a_swap_error_him_for_his"]["lines"], *rules["R13b_swap_error_his_for_him"]["lines"]]
-    wanted = {
-        ("listed_person",): rules["R14_other_singular_human_noun_before_pronoun"]["lines"],
-        ("dative_or_possessive",): rules["R13c_dative_possessive_ambiguity (offered/gave/... his N)"]["lines"],
-        ("pronoun_case_error", "pronoun_case_review"): swapped,
-        ("third_occupation",): rules["R2_exactly_two_of_the_40_occupations"]["lines"],
-    }
-    for names, lines in wanted.items():
-        found = {finding.line for finding in real.findings if finding.check in names}
-        assert len(found & set(lines)) >= 0.8 * len(lines), names
 
 
 def test_the_balance_of_the_published_file(real: LintReport, shared_data: Path) -> None:
@@ -476,17 +384,8 @@ def test_the_balance_of_the_published_file(real: LintReport, shared_data: Path) 
     assert round(balance.count(type="type2", role="meant", stereotype="female") / n, 4) == 0.5601
     rates = {row[0]: row[-1] for row in balance.by_occupation().rows}
     # From the findings about the file.
-    assert {
-        name: rates[name] for name in ("supervisor", "chief", "manager", "CEO", "cleaner", "assistant", "writer")
-    } == {
-        "supervisor": "0.293",
-        "chief": "0.305",
-        "manager": "0.314",
-        "CEO": "0.350",
-        "cleaner": "0.641",
-        "assistant": "0.623",
-        "writer": "0.617",
-    }
+    published = {"supervisor": "0.293", "chief": "0.305", "CEO": "0.350", "cleaner": "0.641", "writer": "0.617"}
+    assert {name: rates[name] for name in published} == published
 
 
 @pytest.mark.slow

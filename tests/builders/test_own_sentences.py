@@ -12,7 +12,6 @@ from subprocess import CompletedProcess
 import pytest
 
 from biasboard.api import build
-from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.own_csv import read_tables
 from builders.dataset.protected import packed
 from builders.synthbias.annotation.annotated import read_annotated
@@ -90,21 +89,24 @@ SHE = ("The farmer met the nurse on the ferry while she was reading.", "farmer",
 
 @pytest.mark.slow
 def test_forty_pairs_of_a_researcher_reach_readers_models_and_the_hub(tmp_path: Path) -> None:
-    written(tmp_path / "mine.csv", list(own_rows()), delimiter=";")
+    single = HE[0].replace("ferry", "train")
+    written(tmp_path / "mine.csv", [*own_rows(), (single, *HE[1:])], delimiter=";")
     (tmp_path / "mine.csv").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "mine.csv").read_bytes())
 
     def done(*words: object, **more: str | Path | None) -> CompletedProcess[str]:
         return run("-m", "biasboard", *words, cwd=tmp_path, status=0, **more)  # type: ignore[arg-type]
 
     built = done("build", "synthbias", "--source", "csv", "--input", "mine.csv", "--out", "d", "--licence", "CC0-1.0")
-    assert "mine.csv: 80 rows, separated by semicolons; sentence from 'Sentence'," in built.stderr
-    assert "total: 80 rows; rejects: none; flags: none" in built.stdout
+    assert "mine.csv: 81 rows, separated by semicolons; sentence from 'Sentence'," in built.stderr
+    assert "total: 80 rows; rejects: 1 unpaired; flags: none" in built.stdout
+    assert "  rejected mine.csv:82, unpaired: has 'he', and no row has the other pronoun" in built.stdout
+    assert [reject.candidate for reject in read_rows(tmp_path / "d" / "rejects.parquet", Reject)] == [single]
     manifest = read_manifest(tmp_path / "d")
     assert {entry.config: entry.n_items for entry in manifest.splits} == {"type1": 40, "type2": 40}
     assert list(problems(tmp_path / "d")) == []
 
-    lint = done("build", "synthbias", "lint", "mine.csv")
-    assert "80 sentences, 40 minimal pairs in 1 file: 0 errors" in lint.stdout
+    lint = done("build", "synthbias", "lint", "mine.csv", "--fail-on", "never")
+    assert "81 sentences, 40 minimal pairs in 1 file: 1 error" in lint.stdout
     plan = done("build", "synthbias", "annotate", "plan", "d", "--state", "state")
     assert "in 40 pairs" in plan.stdout
     done("run", "--dataset", "d", "--backend", "baseline", "--model", "last-mentioned", "--out", "runs")
@@ -138,40 +140,28 @@ def test_a_missing_side_is_rejected_or_written_where_its_case_is_certain(tmp_pat
 
 def test_every_row_is_an_item_or_a_reject_with_its_reason(tmp_path: Path) -> None:
     other = "The farmer saw the nurse at the lake when {} was rowing."
-    rows: list[Sequence[str]] = [
-        HE,
-        SHE,
-        (HE[0].replace("he was", "he  was").replace("ferry", "ferry\r\n"), *HE[1:]),
-        (SHE[0].replace(" while", ", while"), *SHE[1:]),
-        ("", "", "", ""),
-        (other.format("he"), "farmer", "nurse", "nurse"),
-        (other.format("she"), "farmer", "nurse", "the Farmer"),
-        ("The farmer fed the pilot while she was reading the paper.", "farmer", "pilot", "pilot"),
-        ("The farmer fed the nurse while she was reading the paper.", "farmer", "nurse", "clerk"),
-        ("The farmer fed the nurse while she was reading the paper.", "farmer", "nurse", ""),
-        ("The farmer fed\u202e the nurse while she was reading the paper.", "farmer", "nurse", "nurse"),
-        ("The farmer left",),
-        (HE[0], " and a goat", *HE[1:]),
-        ("The farmer took the nurse to the lake and then fed him.", "farmer", "nurse", "either", ""),
-        ("The farmer took the nurse to the lake and then fed hers.", "farmer", "nurse", "either"),
+    fed = "The farmer fed the nurse while she was reading the paper."
+    lake = "The farmer took the nurse to the lake and then fed"
+    rows: list[tuple[Sequence[str], str | None]] = [
+        (HE, None),
+        (SHE, None),
+        ((HE[0].replace("he was", "he  was").replace("ferry", "ferry\r\n"), *HE[1:]), "repeated_text"),
+        ((SHE[0].replace(" while", ", while"), *SHE[1:]), "repeated_wording"),
+        (("", "", "", ""), None),
+        ((other.format("he"), "farmer", "nurse", "nurse"), "unpaired"),
+        ((other.format("she"), "farmer", "nurse", "the Farmer"), "unpaired"),
+        ((fed.replace("nurse", "pilot"), "farmer", "pilot", "pilot"), "unknown_occupation"),
+        ((fed, "farmer", "nurse", "clerk"), "wrong_answer"),
+        ((fed, "farmer", "nurse", ""), "wrong_answer"),
+        ((fed.replace("fed", "fed\u202e"), "farmer", "nurse", "nurse"), "broken_row"),
+        (("The farmer left",), "broken_row"),
+        ((HE[0], " and a goat", *HE[1:]), "broken_row"),
+        ((f"{lake} him.", "farmer", "nurse", "either", ""), "not_minimal_pair"),
+        ((f"{lake} hers.", "farmer", "nurse", "either"), "not_minimal_pair"),
     ]
-    path = written(tmp_path / "mine.csv", rows)
-    done = checked(path)
+    done = checked(written(tmp_path / "mine.csv", [row for row, _ in rows]))
     assert [item.source_row for item in done.items] == ["mine.csv:2", "mine.csv:3"]
-    assert {where: rule for where, (rule, _) in reasons(done).items()} == {
-        "mine.csv:4": "repeated_text",
-        "mine.csv:6": "repeated_wording",
-        "mine.csv:8": "unpaired",
-        "mine.csv:9": "unpaired",
-        "mine.csv:10": "unknown_occupation",
-        "mine.csv:11": "wrong_answer",
-        "mine.csv:12": "wrong_answer",
-        "mine.csv:13": "broken_row",
-        "mine.csv:14": "broken_row",
-        "mine.csv:15": "broken_row",
-        "mine.csv:16": "not_minimal_pair",
-        "mine.csv:17": "not_minimal_pair",
-    }
+    assert [rule for rule, _ in reasons(done).values()] == [rule for _, rule in rows if rule]
     assert reasons(done)["mine.csv:6"][1] == "repeats mine.csv:2 apart from capitals and punctuation"
     assert "mine.csv:9, has another type or answer" in reasons(done)["mine.csv:8"][1]
     assert "has 1 fields, the header 4; write a separator for each" in reasons(done)["mine.csv:14"][1]
@@ -180,15 +170,9 @@ def test_every_row_is_an_item_or_a_reject_with_its_reason(tmp_path: Path) -> Non
 
 def test_peculiarities_of_form_are_flags(tmp_path: Path) -> None:
     text = "The farmer hadn\u2019t met the nurse at the half-empty bar before he sang."
-    sides = [
-        (text, *HE[1:]),
-        (text.replace("he sang", "she sang"), *HE[1:]),
-        ("The farmer fed the nurse while he sang", *HE[1:]),
-    ]
-    done = checked(
-        written(tmp_path / "mine.csv", [*sides, ("The farmer fed the nurse until he slept.", *HE[1:])]),
-        complete_pairs=True,
-    )
+    fed = ("The farmer fed the nurse while he sang", "The farmer fed the nurse until he slept.")
+    rows = [(one, *HE[1:]) for one in (text, text.replace("he sang", "she sang"), *fed)]
+    done = checked(written(tmp_path / "mine.csv", rows), complete_pairs=True)
     assert [item.flags for item in done.items] == [("non_ascii",), ("non_ascii",), (), ("swapped_pronoun",)]
     assert [reject.rule for reject in done.rejects] == ["one_sentence"]
 
@@ -199,9 +183,8 @@ def test_several_files_are_one_dataset_and_items_name_their_file(tmp_path: Path)
     done = checked(first, second)
     assert [item.source_row for item in done.items] == ["a.csv:2", "b.csv:2"]
     assert reasons(done)["b.csv:4"] == ("repeated_text", "repeats a.csv:2")
-    made = draft(
-        read_tables(FORM, [first, second], []), name="x", complete_pairs=False, licence=None, limit=None, mapped=[]
-    )
+    tables = read_tables(FORM, [first, second], [])
+    made = draft(tables, name="x", complete_pairs=False, licence=None, limit=None, mapped=[])
     assert [source.name for source in made.sources] == ["a.csv", "b.csv"]
     assert made.publish_refusal is not None
 
@@ -213,25 +196,17 @@ def test_both_sides_may_stand_in_one_row(tmp_path: Path) -> None:
         header=("he sentence", "she_sentence", "answer"),
     )
     done = checked(path)
-    assert [(item.sentence, item.source_row) for item in done.items] == [
-        (HE[0], "mine.csv:2"),
-        (SHE[0], "mine.csv:2"),
-    ]
-    assert {row: rule for row, (rule, _) in reasons(done).items()} == {
-        "mine.csv:3": "unpaired",
-        "mine.csv:4": "repeated_text",
-    }
+    assert [(item.sentence, item.source_row) for item in done.items] == [(row[0], "mine.csv:2") for row in (HE, SHE)]
+    found = {row: rule for row, (rule, _) in reasons(done).items()}
+    assert found == {"mine.csv:3": "unpaired", "mine.csv:4": "repeated_text"}
 
 
 def test_other_datasets_stand_in_the_same_dataset_and_repetitions_are_found(tmp_path: Path) -> None:
     build("synthbias", out=tmp_path / "other", limit=40)
     other = read_manifest(tmp_path / "other")
     repeated, counterpart, *_ = items_of(tmp_path / "other")
-    rows = [
-        *((side.sentence, "ambiguous") for side in (repeated, counterpart)),
-        *((row[0], "ambiguous") for row in (HE, SHE)),
-    ]
-    written(tmp_path / "mine.csv", rows, header=("sentence", "answer"))
+    texts = (repeated.sentence, counterpart.sentence, HE[0], SHE[0])
+    written(tmp_path / "mine.csv", [(text, "ambiguous") for text in texts], header=("sentence", "answer"))
     arguments = ("--input", "mine.csv", "--with", "other", "--with", "other", "--name", "mixed", "--licence", "MIT")
     made = run("-m", "biasboard", "build", "synthbias", "--source", "csv", *arguments, cwd=tmp_path, status=0)
     folder = tmp_path / "out/datasets/mixed"
@@ -242,11 +217,9 @@ def test_other_datasets_stand_in_the_same_dataset_and_repetitions_are_found(tmp_
     assert manifest.sources[1].sha256 == other.content_sha256
     assert (manifest.licence, manifest.publish_refusal) == (f"MIT AND {other.licence}", None)
     items = items_of(folder)
-    assert sorted(str(item.source_row) for item in items if str(item.source_row).startswith("mine")) == [
-        "mine.csv:4",
-        "mine.csv:5",
-    ]
-    assert all(str(item.source_row).startswith((f"{other.name} {other.version}: ", "mine.csv:")) for item in items)
+    places = [str(item.source_row) for item in items]
+    assert sorted(place for place in places if place.startswith("mine")) == ["mine.csv:4", "mine.csv:5"]
+    assert all(place.startswith((f"{other.name} {other.version}: ", "mine.csv:")) for place in places)
     rejects = read_rows(folder / "rejects.parquet", Reject)
     first = next(reject for reject in rejects if reject.source_row == "mine.csv:2")
     assert (first.rule, first.reason) == ("repeated_text", f"repeats {other.name} {other.version}: {repeated.pair_id}")
@@ -280,41 +253,10 @@ def test_a_text_that_must_not_be_shared_is_not_shown(tmp_path: Path) -> None:
 )
 def test_columns_are_found_by_name_or_mapped(header: Sequence[str], mapped: Sequence[str], tmp_path: Path) -> None:
     assert len(checked(written(tmp_path / "mine.csv", [HE, SHE], header=header), mapped=mapped).items) == 2
-
-
-def test_the_first_occupation_of_an_open_published_row_is_no_answer(tmp_path: Path) -> None:
+    # As published: the first occupation of an open row is no answer.
     rows = [("type1", text, *names[:2]) for text, *names in (HE, SHE)]
     path = written(tmp_path / "mine.csv", rows, header=("type", "sample", "occ_1", "occ_2"))
     assert [item.referent for item in checked(path, mapped=["answer=occ_1"]).items] == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("content", "mapped", "message"),
-    [
-        (b"", (), "is empty; give a CSV file whose first line"),
-        (b"sentence,answer\n", (), "has a header and no rows; add a row"),
-        (b"a,b\n1,2\n", (), r"has no column for the sentence, but 'a', 'b'; name it: --map sentence=COLUMN"),
-        (b"text,b\n1,2\n", (), r"has no column for the answer .* but 'text', 'b'; name one: --map answer=COLUMN"),
-        (b"text,text,answer\n1,2,3\n", (), r"has 2 columns named 'text' \(sentence\); rename all but one"),
-        (b"\xff\xfea\x00", (), "is UTF-16; save it as CSV UTF-8"),
-        (b"PK\x03\x04", (), "is a spreadsheet or an archive"),
-        (b'"text,answer\n', (), "its first line is not CSV"),
-        (b"text,answer\n1,2\n", ("reply=x",), "--map reply=x: is not COLUMN=HEADING with a column out of sentence"),
-        (
-            b"text,answer\n1,2\n",
-            ("answer=x",),
-            "--map answer=x: no file has this heading to be read as answer; mine.csv: 1 ",
-        ),
-        (b"text|answer\n1|2\n", (), r"but 'text\|answer' alone \(values are separated by commas, semicolons, tabs\)"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_one_line(
-    content: bytes, mapped: Sequence[str], message: str, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.csv").write_bytes(content)
-    with pytest.raises((ConfigError, DataError), match=message) as error:
-        read_tables(FORM, [tmp_path / "mine.csv"], mapped)
-    assert "\n" not in str(error.value)
 
 
 def test_what_a_spreadsheet_adds_is_read(tmp_path: Path) -> None:
@@ -323,39 +265,6 @@ def test_what_a_spreadsheet_adds_is_read(tmp_path: Path) -> None:
     done = checked(tmp_path / "mine.csv")
     assert [item.source_row for item in done.items] == ["mine.csv:3", "mine.csv:4"]
     assert done.rejects == ()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--source", "csv"), "error: --source csv needs --input: a CSV file"),
-        (("--complete-pairs",), "error: --map, --complete-pairs and --licence are for the csv source alone"),
-        (("--source", "csv", "--input", "mine.csv", "--seed", "1"), "error: --seed, --per-cell and --near-duplicates"),
-        (("--source", "csv", "--input", "none.csv"), "error: --input none.csv: no such file; give a CSV file"),
-        (("--source", "csv", "--input", "mine.csv", "--input", "mine.csv"), "error: --input mine.csv: another file"),
-    ],
-)
-def test_wrong_options_are_one_line(options: Sequence[str], message: str, tmp_path: Path) -> None:
-    written(tmp_path / "mine.csv", [HE, SHE])
-    done = run("-m", "builders.synthbias", *options, cwd=tmp_path, status=1)
-    assert done.stderr.startswith(message), done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_what_was_rejected_is_told_and_nothing_left_is_one_line(tmp_path: Path) -> None:
-    written(tmp_path / "mine.csv", [HE, SHE, (HE[0].replace("ferry", "train"), *HE[1:])])
-    options = ("-m", "builders.synthbias", "--source", "csv", "--input", "mine.csv", "--out", "d")
-    done = run(*options, cwd=tmp_path, status=0)
-    assert "  rejected mine.csv:4, unpaired: has 'he', and no row has the other pronoun" in done.stdout
-    (reject,) = read_rows(tmp_path / "d" / "rejects.parquet", Reject)
-    assert reject.candidate == HE[0].replace("ferry", "train")
-    written(tmp_path / "mine.csv", [HE])
-    done = run(*options, "--overwrite", cwd=tmp_path, status=1)
-    assert (
-        "error: --source csv: no minimal pair is left; rows rejected: 1 unpaired; the first, mine.csv:2," in done.stderr
-    )
 
 
 @pytest.mark.slow

@@ -83,14 +83,8 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, log: Path) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.log, self.lock = log.open("a", encoding="utf-8"), threading.Lock()
+        self.log, self.lock = log.open("a", encoding="utf-8", buffering=1), threading.Lock()
         self.refused: set[str] = set()
-
-    def note(self, kind: str, key: str) -> None:
-        """Add a line to the log."""
-        with self.lock:
-            self.log.write(f"{kind} {key}\n")
-            self.log.flush()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -126,7 +120,8 @@ class Handler(BaseHTTPRequestHandler):
         choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}
         usage = {"prompt_tokens": 500, "completion_tokens": 100}
         if is_instruction:
-            self.server.note("answered" if body.get("response_format") else "free", key)
+            with self.server.lock:
+                self.server.log.write(f"{'answered' if body.get('response_format') else 'free'} {key}\n")
         self.reply(200, {"model": body["model"], "choices": [choice], "usage": usage})
 
     def reply(self, status: int, value: object) -> None:
@@ -139,12 +134,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-def main(log: Path) -> None:
-    """Serve until the process is stopped; the first line of the output is the port."""
-    server = Server(log)
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    # The first line of the output is the port; it serves until the process is stopped.
+    serving = Server(Path(sys.argv[1]))
+    print(serving.server_address[1], flush=True)
+    serving.serve_forever()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import struct
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,8 @@ from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id, read_annotated
 from builders.synthbias.annotation.session import Session
-from builders.synthbias.annotation.vote_page import HOST, open_server
+from builders.synthbias.annotation.vote_page import HOST
+from tests.builders.annotation.made_votes import serving
 from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_TEXTS, Make, holding
 from tests.hostile.runner import Row, ended, rows
 
@@ -76,6 +76,15 @@ FILES: dict[str, Row] = {
 }
 MTURK_COLUMNS = "Input.item_id,WorkerId,AssignmentStatus,Answer.coherent,Answer.first,Answer.second"
 VOTES: dict[str, Row] = {
+    "a form without a heading": Row(INGEST, holding(""), "INPUT:1: has no heading; give a form that annotate export"),
+    "Latin-1 in a later line": Row(
+        INGEST, holding(b"item_id\ncaf\xe9\n"), "INPUT:2: is no CSV file in UTF-8; save it as"
+    ),
+    "a form of other columns": Row(
+        INGEST, holding("a,b\n1,2\n"), "INPUT:1: no column for item_id, annotator_id, coher"
+    ),
+    "a line with too few cells": Row(INGEST, votes("x,y"), "INPUT:2: has 2 cells, the heading 7"),
+    "a quote in a cell that ends nowhere": Row(INGEST, votes('x,"y'), "INPUT:2: not CSV"),
     "an item of another dataset": Row(INGEST, votes("x,y,anna,coherent,yes,,"), "item 'x' is not in"),
     "an item of 5,000 digits": Row(INGEST, votes(f"{DIGITS},y,anna,coherent,yes,,"), "is not in"),
     "an item that is a formula": Row(INGEST, votes('"=HYPERLINK(""http://x"",""y"")",y,anna,coherent,yes,,'), "=HYPER"),
@@ -86,6 +95,9 @@ VOTES: dict[str, Row] = {
     "an answer that is none": Row(INGEST, votes("ITEM,PAIR,anna,coherent,YES!,,"), "answer is 'YES!'; have: yes, no"),
     "a question that is none": Row(INGEST, votes("ITEM,PAIR,anna,mood,yes,,"), "question is 'mood'"),
     "a time of 5,000 digits": Row(INGEST, votes(f"ITEM,PAIR,anna,coherent,yes,{DIGITS},"), "is not ISO 8601"),
+    "a time before all years": Row(
+        INGEST, votes("ITEM,PAIR,anna,coherent,yes,0001-01-01T00:00:00+05:00,"), "no year from"
+    ),
     "a time out of range": Row(INGEST, votes("ITEM,PAIR,anna,coherent,yes,9999-12-31T23:59:59-05:00,"), "no year from"),
     "a time in words": Row(INGEST, votes("ITEM,PAIR,anna,coherent,yes,yesterday,"), "is not ISO 8601"),
     "nobody": Row(INGEST, votes("ITEM,PAIR,,coherent,yes,,"), "annotator_id is empty"),
@@ -94,6 +106,7 @@ VOTES: dict[str, Row] = {
     "a name with NUL": Row(INGEST, votes("ITEM,PAIR,an\0na,coherent,yes,,"), "is no name of 1 to 200"),
     "a name that turns the line": Row(INGEST, votes("ITEM,PAIR,an\u202ena,coherent,yes,,"), "is no name of 1 to 200"),
     "a name that clears the screen": Row(INGEST, votes("ITEM,PAIR,\x1b[2Janna,coherent,yes,,"), "is no name of 1 to"),
+    "a map of another word": Row([*INGEST, "--map", "x"], form(), "--map x: write FIELD=COLUMN"),
     "a bad line after good ones": Row(
         INGEST, votes("ITEM,PAIR,anna,coherent,yes,,", "ITEM,PAIR,anna,first,2,,"), "INPUT:3: answer is '2'"
     ),
@@ -114,6 +127,11 @@ VOTES: dict[str, Row] = {
     "a map of 5,000 digits": Row([*MTURK, "--map", DIGITS], form(), "write FIELD=COLUMN"),
     "a map to no column": Row([*MTURK, "--map", "first=Q9"], form(columns=MTURK_COLUMNS), "no column for first (Q9)"),
     "a map of no table": Row([*LABEL_STUDIO, "--map", "first=Q9"], tasks(), "has no columns; leave --map out"),
+    "a sheet without columns of the form": Row(
+        MTURK, holding("WorkerId\nA\n"), "no column for item_id (Input.item_id), "
+    ),
+    "an export that is an object": Row(LABEL_STUDIO, holding("{}"), "is no list of tasks; export the project as JSON"),
+    "an export cut off": Row(LABEL_STUDIO, holding("{"), "not strict JSON"),
     "a task that is a number": Row(LABEL_STUDIO, holding("[1]"), "task 1: is no JSON object"),
     "data that is a list": Row(LABEL_STUDIO, holding('[{"data": []}]'), "data: is no JSON object"),
     "annotations that are an object": Row(LABEL_STUDIO, holding('[{"data": {}, "annotations": {}}]'), "no list of"),
@@ -134,21 +152,37 @@ VOTES: dict[str, Row] = {
     "people who are models": Row([*MODEL, "--kind", "human"], says="--kind human: --file-format model reads"),
     "a share above 100": Row([*INGEST, "--entrance-percent", "101"], says="--entrance-percent"),
 }
+PLAN, EXCLUDE, EXPORT = ["plan", "DATASET"], ["exclude", "DATASET"], ["export", "DATASET", "--out", "OUT"]
+STATE = ["--state", "INPUT"]
+EXCLUDED = within("annotators.csv", holding(ANNOTATORS + "bad,human,,excluded,bot\n"))
 STATES: dict[str, Row] = {
-    **states(["plan", "DATASET"], "votes.csv", NO_TEXTS, NO_CSV),
+    **states(PLAN, "votes.csv", NO_TEXTS, NO_CSV),
     **states(["report", "DATASET"], "annotators.csv", NO_TEXTS, NO_CSV),
     **states(["exclude", "DATASET", "anna", "--reason", "x"], "annotated.json", NO_TEXTS, NO_JSON),
     **states(["serve", "DATASET"], "annotated.json", NO_JSON),
-    **states(["export", "DATASET", "--out", "OUT"], "batches/0001.csv", NO_TEXTS, NO_CSV),
+    **states(EXPORT, "batches/0001.csv", NO_TEXTS, NO_CSV),
     **states(
-        ["plan", "DATASET"],
+        PLAN,
         "annotators.csv",
         {
-            "a kind that is none": holding(ANNOTATORS + "anna,cat,,active,\n"),
             "a status of 5,000 digits": holding(ANNOTATORS + f"anna,human,,{DIGITS},\n"),
-            "one person twice": holding(ANNOTATORS + "anna,human,,active,\n anna ,human,,active,\n"),
             "nobody": holding(ANNOTATORS + ",human,,active,\n"),
         },
+    ),
+    **states(
+        PLAN, "votes.csv", {"one column": holding("item_id\n")}, says="votes.csv:1: has the columns item_id; restore"
+    ),
+    **states(
+        PLAN, "annotators.csv", {"a column twice": holding("a,a\n")}, says="annotators.csv:1: column 'a' stands twice"
+    ),
+    **states(
+        PLAN, "annotators.csv", {"a kind that is none": holding(ANNOTATORS + "a,cat,,active,\n")}, says=":2: kind is"
+    ),
+    **states(
+        PLAN,
+        "annotators.csv",
+        {"one person twice": holding(ANNOTATORS + "anna,human,,active,\n anna ,human,,active,\n")},
+        says="annotators.csv:3: annotator 'anna' stands twice; keep one line",
     ),
     **states(
         ["decide", "DATASET", "--out", "OUT"],
@@ -157,7 +191,7 @@ STATES: dict[str, Row] = {
         says="2 of 2 votes are on sentences that are not in",
     ),
     **states(
-        ["export", "DATASET", "--out", "OUT"],
+        EXPORT,
         "batches/0001.csv",
         {
             "a number of 5,000 digits": holding(
@@ -168,10 +202,26 @@ STATES: dict[str, Row] = {
             ),
         },
     ),
-    "a state that is a file": Row([*ANNOTATE, "plan", "DATASET", "--state", "INPUT"], holding("x"), "is a file"),
-    "a state that is a pipe": Row([*ANNOTATE, "plan", "DATASET", "--state", "INPUT"], NO_FILES["a pipe"]),
+    "a state that is a file": Row([*ANNOTATE, *PLAN, *STATE], holding("x"), "is a file"),
+    "a state that is a pipe": Row([*ANNOTATE, *PLAN, *STATE], NO_FILES["a pipe"]),
     "an exclusion without a state": Row([*ANNOTATE, "exclude", "DATASET", "a", "--reason", "x", "--state", "OUT"]),
-    "the name of nobody": Row([*ANNOTATE, "plan", "DATASET", "--annotator", "", "--state", "OUT"], says="is no name"),
+    "a person who is excluded": Row([*ANNOTATE, *PLAN, "--annotator", "bad", *STATE], EXCLUDED, "bad: is excluded"),
+    "a state without batches": Row([*ANNOTATE, *EXPORT, *STATE], EXCLUDED, "--state INPUT: no batch here; plan one"),
+    "an exclusion without a reason": Row(
+        [*ANNOTATE, *EXCLUDE, "bad", *STATE], EXCLUDED, "--reason: is missing; say why"
+    ),
+    "an exclusion of nobody": Row(
+        [*ANNOTATE, *EXCLUDE, "x", "--reason", "x", *STATE], EXCLUDED, "annotator 'x' is not in"
+    ),
+    "no accepted pair": Row([*ANNOTATE, "decide", "DATASET", "--out", "OUT", *STATE], EXCLUDED, "no pair is accepted"),
+    "a decision without a state": Row(
+        [*ANNOTATE, "decide", "DATASET", "--out", "OUT", *STATE], says="no such folder, so"
+    ),
+    "a report without a state": Row(
+        [*ANNOTATE, "report", "DATASET", *STATE], says="no such folder, so that there are no"
+    ),
+    "no dataset": Row([*ANNOTATE, "plan", "INPUT", "--state", "OUT"], says="INPUT: no dataset.json here"),
+    "the name of nobody": Row([*ANNOTATE, *PLAN, "--annotator", "", "--state", "OUT"], says="is no name"),
     "a name of 5,000 letters": Row([*ANNOTATE, "serve", "DATASET", "--annotator", "x" * 5_000, "--state", "OUT"]),
     "a batch that is not there": Row(
         [*ANNOTATE, "export", "DATASET", "--batch", "7", "--out", "OUT", "--state", "INPUT"], says="no batch 7 here"
@@ -267,14 +317,8 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(annotated: AnnotatedDataset, state: Path) -> Iterator[str]:
-    session = Session(annotated=annotated, folder=state, annotator_id="anna", pairs=tuple(annotated.pairs))
-    served = open_server(session, 0)
-    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
-    thread.start()
-    yield served.address
-    served.server.shutdown()
-    served.server.server_close()
-    thread.join()
+    with serving(Session(annotated=annotated, folder=state, annotator_id="anna", pairs=tuple(annotated.pairs))) as url:
+        yield url
 
 
 @pytest.mark.parametrize("is_reset", [False, True])

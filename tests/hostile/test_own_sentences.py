@@ -1,4 +1,4 @@
-"""Bad input of a researcher's own sentences: files, rows and options of ``--source csv`` and of ``lint``."""
+"""Bad input of ``build synthbias``: a researcher's own sentences, ``lint``, and the options of every source."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ NO_SENTENCES: dict[str, Make] = {
     "no column of answers": holding(f"sentence,note\n{HE},x\n"),
     "a separator that is none": holding("sentence|answer\nx|cook\n"),
     "two columns of sentences": holding(f"sentence,sentence,answer\n{HE},{HE},cook\n"),
+    "a header of sentences alone": holding("sentence,answer\n"),
+    "a header that stays open": holding('"text,answer\n'),
     "a header over two lines": holding('"sentence\nanswer"\nx\n'),
     "a header of formulas": holding("=1+1,@SUM(A1)\nx,y\n"),
     "a header of 5,000 digits": holding("9" * 5_000 + ",answer\nx,y\n"),
@@ -51,6 +53,49 @@ NO_PAIRS: dict[str, Make] = {
 }
 """Files of which no minimal pair is left; for lint, each of their rows is a finding."""
 
+SAYS = {
+    "empty": "is empty; give a CSV file whose first line",
+    "a header of sentences alone": "has a header and no rows; add a row",
+    "no column of sentences": "has no column for the sentence, but 'a', 'answer'; name it: --map sentence=COLUMN",
+    "no column of answers": "but 'sentence', 'note'; name one: --map answer=COLUMN",
+    "a separator that is none": "but 'sentence|answer' alone (values are separated by commas, semicolons, tabs)",
+    "two columns of sentences": "has 2 columns named 'sentence' (sentence); rename all but one",
+    "a header that stays open": "its first line is not CSV",
+    "a spreadsheet": "is a spreadsheet or an archive",
+    "UTF-16 with a mark": "is UTF-16; save it as CSV UTF-8",
+    "one side alone": "no minimal pair is left; rows rejected: 1 unpaired; the first, input:2, has 'he'",
+}
+"""What is said of some of them."""
+
+SYNTHBIAS, PUBLISHED = ["build", "synthbias"], ["build", "synthbias", "--source", "synthbias", "--input", "INPUT"]
+SOURCES: dict[str, Row] = {
+    "a file that is missing": Row(BUILD, says="--input INPUT: no such file; give a CSV file"),
+    "pairs to complete of no file": Row(
+        [*SYNTHBIAS, "--complete-pairs"], says="--complete-pairs and --licence are for"
+    ),
+    "the published file missing": Row([*PUBLISHED, "--out", "OUT"], says="--input INPUT: no such file"),
+    "the published file empty": Row([*PUBLISHED, "--out", "OUT"], holding(b""), "INPUT: is empty"),
+    "another file": Row([*PUBLISHED, "--out", "OUT"], holding("a,b\r\n1,2\r\n"), "INPUT:1: column type, sample"),
+    "a file for the frames": Row([*SYNTHBIAS, "--input", "INPUT"], holding("a"), "the embedded source reads no file"),
+    "a seed of published files": Row(
+        [*SYNTHBIAS, "--source", "winobias", "--input", "INPUT", "--seed", "1"],
+        Path.mkdir,
+        "--seed 1: only the embedded and families sources have a seed",
+    ),
+    "a limit below a pair of each type": Row([*SYNTHBIAS, "--limit", "2"], says="--limit 2: one pair from each of"),
+    "a folder of anything": Row(
+        [*SYNTHBIAS, "--out", "INPUT", "--overwrite"],
+        lambda path: holding("a")(path / "a"),
+        "--out INPUT: holds files but no dataset.json",
+    ),
+    "generated of no run": Row([*SYNTHBIAS, "--source", "generated", "--input", "INPUT"], says="no result.json here"),
+    "a limit of a round": Row(
+        [*SYNTHBIAS, "generate", "--model", "m", "--backend", "openai", "--limit", "3"],
+        says="--limit: generate itself chooses",
+    ),
+    "cells of frames": Row([*SYNTHBIAS, "--per-cell", "3"], says="for the generated source alone"),
+}
+
 WRONG_OPTIONS: dict[str, Row] = {
     name: Row([*BUILD, *options], holding(PAIR), says=says)
     for name, options, says in (
@@ -74,7 +119,7 @@ WRONG_OPTIONS: dict[str, Row] = {
 LINT_OPTIONS: dict[str, Row] = {
     name: Row([*LINT, *options], holding(PAIR), says=says, named="input.csv")
     for name, options, says in (
-        ("a check that is none", ["--ignore", "nothing"], "no such check"),
+        ("a check that is none", ["--ignore", "doubled_words"], "no such check; is doubled_word meant?"),
         ("a check of 5,000 letters", ["--ignore", "x" * 5_000], "no such check"),
         ("a mapping to no heading", ["--map", "sentence=Satz"], "no file has this heading"),
         ("a number of findings below 0", ["--most", "-1"], "--most"),
@@ -82,10 +127,12 @@ LINT_OPTIONS: dict[str, Row] = {
     )
 }
 
+OF_FILES = rows(BUILD, NO_FILES, NO_TEXTS, NO_CSV, NO_SENTENCES, NO_PAIRS)
 TABLE: dict[str, Row] = {
-    **rows(BUILD, NO_FILES, NO_TEXTS, NO_CSV, NO_SENTENCES, NO_PAIRS),
+    **{name: row._replace(says=SAYS.get(name.partition(": ")[2], "")) for name, row in OF_FILES.items()},
     **rows(LINT, NO_FILES, NO_TEXTS, NO_CSV, NO_SENTENCES, named="input.csv"),
     **WRONG_OPTIONS,
+    **SOURCES,
     **{f"lint: {name}": row for name, row in LINT_OPTIONS.items()},
 }
 

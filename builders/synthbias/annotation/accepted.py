@@ -47,15 +47,6 @@ def accepted_draft(
 ) -> Draft[CoreferenceItem]:
     """Build a draft of the accepted pairs.
 
-    Args:
-        annotated: Dataset that was annotated.
-        state: Votes and annotators.
-        policy: Policy of the decisions.
-        decisions: Decisions on all pairs.
-        name: Name of the dataset.
-        version: Version of the dataset.
-        state_folder: Folder of the state, which holds the salt of the pseudonyms.
-
     Raises:
         DataError: no pair is accepted.
     """
@@ -128,16 +119,14 @@ def _splits(annotated: AnnotatedDataset, accepted: Sequence[PairDecision]) -> It
     for entry, items in annotated.splits:
         for item in items:
             if kept.get(item.item_id) is True:
-                by_split.setdefault(("type1", entry.split), []).append(_relabelled(item))
+                by_split.setdefault(("type1", entry.split), []).append(
+                    replace(item, referent=None, stereotype=None, flags=(*item.flags, RELABELLED.name))
+                )
             elif item.item_id in kept:
                 by_split[entry.config, entry.split].append(item)
     for (config, split), kept_items in by_split.items():
         if kept_items:
             yield DraftSplit(config=config, split=split, item_shape="coreference", items=kept_items)
-
-
-def _relabelled(item: CoreferenceItem) -> CoreferenceItem:
-    return replace(item, referent=None, stereotype=None, flags=(*item.flags, RELABELLED.name))
 
 
 def _rejects(decisions: Sequence[PairDecision], *, with_texts: bool) -> Iterator[Reject]:

@@ -99,13 +99,7 @@ def reading_of(tally: VoteTally) -> Reading:
 
 
 def is_accepted(tally: VoteTally, expected: Expected, *, relabel: bool = False) -> bool:
-    """Return True if the votes accept a sentence.
-
-    Args:
-        tally: Votes on the sentence.
-        expected: Intended reading of the sentence.
-        relabel: True to accept a sentence of type 2 that the votes find open as one of type 1.
-    """
+    """Return True if the votes accept a sentence; with ``relabel``, also one of type 2 that they find open."""
     reading = reading_of(tally)
     return reading == expected or (relabel and reading == "open")
 
@@ -266,13 +260,7 @@ def decide_pairs(annotated: AnnotatedDataset, state: State, policy: Policy) -> l
 
 
 def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], policy: Policy) -> PairDecision:
-    """Decide about a pair.
-
-    Args:
-        pair: The pair.
-        ballots: Complete ballots that count, by item and annotator.
-        policy: Policy by which to decide.
-    """
+    """Decide about a pair."""
     first, second = (
         decide_item(item, tally_of(list(ballots.get(item.item_id, {}).values())), policy) for item in pair.sides
     )
@@ -289,7 +277,11 @@ def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], 
     if "undecided" in verdicts:
         waiting = tuple((UNDECIDED, side.reason) for side in sides)
         return PairDecision(pair.pair_id, sides, "undecided", waiting)
-    understood = [referent_of(side) for side in sides]
+    # None where both can be meant.
+    understood = [
+        side.item.occupations[side.reading == "second"] if side.reading in ("first", "second") else None
+        for side in sides
+    ]
     if understood[0] != understood[1]:
         reason = f"one side means {understood[0] or 'either'}, the other {understood[1] or 'either'}"
         return PairDecision(pair.pair_id, sides, "rejected", ((SIDES_DISAGREE, reason),) * 2)
@@ -325,13 +317,6 @@ def _words(tally: VoteTally) -> str:
         f"{coherent.yes} of {coherent.n} find it coherent, {first.yes} of {first.n} say that the first occupation can "
         f"be meant, {second.yes} of {second.n} the second"
     )
-
-
-def referent_of(decision: ItemDecision) -> str | None:
-    """Return the occupation that the pronoun means by the votes; None if both can be meant, or it is unclear."""
-    if decision.reading not in ("first", "second"):
-        return None
-    return decision.item.occupations[decision.reading == "second"]
 
 
 def are_decided_by_people(

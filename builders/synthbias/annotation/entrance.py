@@ -120,12 +120,7 @@ TEST_PAIRS: Mapping[str, str] = {solved.sentence.item_id: solved.sentence.pair_i
 
 
 def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> EntranceScore | None:
-    """Return the score of an annotator in the entrance test; None if it was not finished.
-
-    Args:
-        ballots: Ballots of the annotator by item.
-        unit: Unit in which right answers are counted.
-    """
+    """Return the score of an annotator in the entrance test; None if it was not finished."""
     answered = [(ballots.get(solved.sentence.item_id), solved.answers) for solved in TEST]
     if not all(ballot is not None and ballot.is_complete for ballot, _ in answered):
         return None

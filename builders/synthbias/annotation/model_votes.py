@@ -19,7 +19,6 @@ from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
 from builders.synthbias.annotation.vote_intake import SubmittedVotes
 from builders.synthbias.annotation.votes import VoteAnswer, VoteQuestion
 from schemas.documents.record import Record
-from schemas.documents.result import Result
 from schemas.files.json_answers import NoJsonError, find_json
 from schemas.folders.run_folder import finished_runs, read_run
 from schemas.items.instruction import InstructionItem
@@ -42,10 +41,6 @@ def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSenten
     """Return the dataset that asks a model about sentences, and about those of the entrance test.
 
     It contains the sentences, so that it may be published only if their dataset may be.
-
-    Args:
-        annotated: Dataset that is annotated.
-        sentences: Sentences to judge.
     """
     asked = [*(solved.sentence for solved in TEST), *sentences]
     manifest = annotated.manifest
@@ -128,9 +123,6 @@ def _example(solved: Solved) -> str:
 def read_submissions(path: Path) -> list[SubmittedVotes]:
     """Read the votes of models from finished runs; each model is one annotator.
 
-    Args:
-        path: Folder of a run, or of several.
-
     Raises:
         DataError: there is no run of such questions, or a file is broken.
     """
@@ -142,13 +134,9 @@ def read_submissions(path: Path) -> list[SubmittedVotes]:
                 f"{folder}: is a run on dataset '{result.signature.dataset}', not on '{DATASET}'; name a run on what "
                 "annotate export --file-format model wrote"
             )
-        submissions += (_submission(record, annotator_of(result), folder) for record in records)
+        annotator = f"{result.model.id}@{result.model.identity_sha256[:8]}"
+        submissions += (_submission(record, annotator, folder) for record in records)
     return submissions
-
-
-def annotator_of(result: Result) -> str:
-    """Return the annotator name of a model: its id, and the beginning of the hash of its identity."""
-    return f"{result.model.id}@{result.model.identity_sha256[:8]}"
 
 
 def _submission(record: Record, annotator: str, folder: Path) -> SubmittedVotes:

@@ -157,12 +157,7 @@ def chosen_batch(folder: Path, number: int | None) -> Path:
 
 
 def n_outstanding(requests: Sequence[Request], n_now: Mapping[str, int]) -> int:
-    """Return the number of votes of a batch that are still missing.
-
-    Args:
-        requests: Requests of the batch.
-        n_now: Number of votes that count now, by item.
-    """
+    """Return the number of votes of a batch that are still missing."""
     wanted: dict[str, int] = defaultdict(int)
     before = {request.item_id: request.n_before for request in requests}
     for request in requests:

@@ -35,13 +35,19 @@ class Format(StrEnum):
     """A dataset of questions for a language model, and the runs on it."""
 
 
-def render_sentences(sentences: Sequence[AskedSentence], form: Format, annotator_id: str = "") -> str:
+def _rendered(sentences: Sequence[AskedSentence], form: Format, annotator_id: str) -> str:
     """Return sentences in a format; only a CSV file names the annotator, if it is known."""
     if form is Format.LABEL_STUDIO:
-        return render_tasks(sentences)
+        return strict_json.dumps([{"data": {**sentence.fields}} for sentence in sentences])
     if form is Format.MTURK:
-        return render_hits(sentences)
-    return render_form(sentences, annotator_id)
+        # The layout inserts cells into its page unescaped.
+        return render(FIELDS, ([html.escape(text) for text in sentence.fields.values()] for sentence in sentences))
+    # A table to fill in: yes or no stands beside each question, and the name of who answers.
+    of_questions = (name for each in VoteQuestion for name in (f"ask_{each}", each))
+    columns = ("item_id", "annotator_id", "sentence", *of_questions)
+    rows = ({"annotator_id": annotator_id, **sentence.fields} for sentence in sentences)
+    # By the mark, a spreadsheet sees that the file is UTF-8, and writes it as such again.
+    return "\ufeff" + render(columns, ([row.get(column, "") for column in columns] for row in rows))
 
 
 def batch_files(
@@ -75,7 +81,7 @@ def _files(parts: Mapping[tuple[str, str], Sequence[AskedSentence]], form: Forma
         is_shared = n_of_name[_file_name(name).casefold()] > 1
         stem = _file_name(name) + (f"-{_digest(name)[:8]}" if is_shared else "")
         mixed = sorted(sentences, key=lambda sentence: _digest(f"{name}|{sentence.item_id}"))
-        files[f"{stem}.{ending}"] = render_sentences(mixed, form, annotator_id)
+        files[f"{stem}.{ending}"] = _rendered(mixed, form, annotator_id)
     if form in _SETTINGS:
         settings, content = _SETTINGS[form]
         files[settings] = content
@@ -93,11 +99,6 @@ def _digest(text: str) -> str:
 def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> list[SubmittedVotes]:
     """Read submissions in a format.
 
-    Args:
-        path: The file.
-        form: Its format.
-        columns: Column of each field of a wide CSV file.
-
     Raises:
         DataError: the file is broken; the message has the line and a remedy.
     """
@@ -108,7 +109,9 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
         return wide_submissions(path, source=source, columns=columns)
     if form is Format.MODEL:
         return model_votes.read_submissions(path)
-    if not _is_votes(path):
+    names, _ = read_rows(path, remedy="give a form that annotate export wrote, or a file like votes.csv")
+    # Of votes.csv, each answer is a row; of a form, each sentence.
+    if "question" not in names:
         return wide_submissions(path, source=source, columns=columns)
     votes = read_records(
         path,
@@ -129,25 +132,6 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
         )
         for where, vote in votes
     ]
-
-
-def _is_votes(path: Path) -> bool:
-    """Return True if a file has the columns of ``votes.csv``, a row for each answer, rather than those of a form."""
-    columns, _ = read_rows(path, remedy="give a form that annotate export wrote, or a file like votes.csv")
-    return "question" in columns
-
-
-def render_form(sentences: Sequence[AskedSentence], annotator_id: str) -> str:
-    """Return sentences as a table to fill in: yes or no stands beside each question, and the name of who answers."""
-    columns = (
-        "item_id",
-        "annotator_id",
-        "sentence",
-        *(name for each in VoteQuestion for name in (f"ask_{each}", each)),
-    )
-    rows = ({"annotator_id": annotator_id, **sentence.fields} for sentence in sentences)
-    # By the mark, a spreadsheet sees that the file is UTF-8, and writes it as such again.
-    return "\ufeff" + render(columns, ([row.get(column, "") for column in columns] for row in rows))
 
 
 _Object: TypeAlias = dict[str, JsonValue]
@@ -178,17 +162,8 @@ INTERFACE = """\
 """Labelling interface (Settings, Labeling Interface, Code); the export has its names in ``from_name``."""
 
 
-def render_tasks(sentences: Sequence[AskedSentence]) -> str:
-    """Return sentences as tasks to import."""
-    return strict_json.dumps([{"data": {**sentence.fields}} for sentence in sentences])
-
-
 def label_studio_submissions(path: Path, *, source: str) -> list[SubmittedVotes]:
     """Read the annotations of an exported project.
-
-    Args:
-        path: Exported JSON file.
-        source: Entry of the column ``source``.
 
     Raises:
         DataError: the file is broken, or a task is none of ours.
@@ -217,10 +192,12 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submitted
         annotator = annotator.get("id") if isinstance(annotator, dict) else annotator
         if isinstance(annotator, bool) or not isinstance(annotator, int | str) or annotator == "":
             raise DataError(f"{of_annotation}: completed_by names nobody; {_EXPORT_JSON}")
-        time = annotation.get("created_at")
+        item_id, time = data.get("item_id"), annotation.get("created_at")
+        if not isinstance(item_id, str):
+            raise DataError(f"{where}: data has no item_id; export a project into which exported tasks were imported")
         yield SubmittedVotes(
             of_annotation,
-            _item_id(data, where),
+            item_id,
             f"label-studio-{annotator}",
             answers,
             submitted_at=utc_time(time, where=of_annotation) if isinstance(time, str) else "",
@@ -252,13 +229,6 @@ def _object(value: JsonValue, where: str) -> _Object:
     if not isinstance(value, dict):
         raise DataError(f"{where}: is no JSON object; {_EXPORT_JSON}")
     return value
-
-
-def _item_id(data: _Object, where: str) -> str:
-    text = data.get("item_id")
-    if not isinstance(text, str):
-        raise DataError(f"{where}: data has no item_id; export a project into which exported tasks were imported")
-    return text
 
 
 COLUMNS: Mapping[str, str] = {
@@ -306,16 +276,6 @@ _SETTINGS: Mapping[Format, tuple[str, str]] = {
 """Name and content of the file that is exported with the tasks."""
 
 
-def render_hits(sentences: Sequence[AskedSentence]) -> str:
-    """Return sentences as the input of a batch: one HIT each, with the columns that the layout uses."""
-    rows = (
-        # The layout inserts cells into its page unescaped.
-        [html.escape(text) for text in sentence.fields.values()]
-        for sentence in sentences
-    )
-    return render(FIELDS, rows)
-
-
 def column_map(changes: Sequence[str], form: Format) -> dict[str, str]:
     """Return the column of each field, with changes such as ``annotator_id=PROLIFIC_PID`` applied.
 
@@ -335,11 +295,6 @@ def column_map(changes: Sequence[str], form: Format) -> dict[str, str]:
 
 def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> list[SubmittedVotes]:
     """Read the assignments of a file.
-
-    Args:
-        path: CSV file with a row for each assignment.
-        source: Entry of the column ``source``.
-        columns: Column of each field.
 
     Raises:
         DataError: the file is broken, lacks a column, or has an unknown answer or status.
@@ -374,7 +329,12 @@ def _submission(where: str, cells: Mapping[str, str], source: str, columns: Mapp
     for question in VoteQuestion:
         given = cells[question]
         if given and not rejected:
-            answers[question] = _answer_in_cell(where, columns[question], given)
+            if given.casefold() not in _ANSWERS:
+                raise DataError(
+                    f"{where}: {columns[question]} is '{given}', not yes or no; correct the line, or take it out if it "
+                    "is no assignment"
+                )
+            answers[question] = _ANSWERS[given.casefold()]
     return SubmittedVotes(
         where,
         cells["item_id"],
@@ -391,12 +351,3 @@ def _is_rejected(where: str, column: str, status: str) -> bool:
         return status.casefold() in _REJECTED
     have = ", ".join(name for name in (*_TAKEN, *_REJECTED) if name)
     raise DataError(f"{where}: {column} is '{status}'; have: {have}: correct the line, or map status to another column")
-
-
-def _answer_in_cell(where: str, column: str, given: str) -> VoteAnswer:
-    answer = _ANSWERS.get(given.casefold())
-    if answer is None:
-        raise DataError(
-            f"{where}: {column} is '{given}', not yes or no; correct the line, or take it out if it is no assignment"
-        )
-    return answer

@@ -94,10 +94,6 @@ def _value(cell: str, column: str, kind: Any, where: str) -> object:
 def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[tuple[str, dict[str, str]]]]:
     """Read a CSV file.
 
-    Args:
-        path: Path of the file.
-        remedy: Advice that ends the messages.
-
     Returns:
         The names of the columns; and of each row the file and the line on which it ends, for messages, and its cells
         by column.

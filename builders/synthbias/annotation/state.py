@@ -102,11 +102,6 @@ def read_state(folder: Path) -> State:
 def check_dataset(folder: Path, dataset: Path, manifest: Manifest) -> None:
     """Check that a state was begun on this dataset, if it says on which one it was.
 
-    Args:
-        folder: Folder of the state.
-        dataset: Folder of the dataset.
-        manifest: Manifest of the dataset.
-
     Raises:
         DataError: it was begun on another dataset or on another version, or the file that says so is broken.
     """

@@ -120,10 +120,6 @@ class Served(NamedTuple):
 def open_server(session: Session, port: int) -> Served:
     """Open a server for a session; it listens at once, but answers only when ``serve_forever`` is called.
 
-    Args:
-        session: Work of the annotator.
-        port: Port to listen on; 0 picks a free one.
-
     Raises:
         ConfigError: the port cannot be used.
     """

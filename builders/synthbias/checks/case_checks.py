@@ -40,10 +40,6 @@ class Readings(NamedTuple):
 def case_readings(before: str, after: str) -> Readings:
     """Return the cases that two readers find for a pronoun, as if it were *her*.
 
-    Args:
-        before: Text before the pronoun.
-        after: Text after the pronoun.
-
     >>> case_readings("The cook met the nurse and praised", "work.")
     Readings(by_neighbours='possessive_dependent', by_phrase='possessive_dependent')
     """
@@ -143,10 +139,6 @@ _PHRASE_WORDS = 4
 
 def case_by_phrase(before: str, after: str) -> ObjectOrPossessive | None:
     """Return the case that a pronoun needs in its context; None if the sentence can be read either way.
-
-    Args:
-        before: Text before the pronoun.
-        after: Text after the pronoun.
 
     >>> case_by_phrase("The nurse wished", "luck."), case_by_phrase("The nurse forgot", "own rule.")
     ('accusative', 'possessive_dependent')
@@ -249,10 +241,6 @@ def _last_word(before: str) -> str:
 @cache
 def verb_lemma(word: str, verbs: frozenset[str]) -> str:
     """Return the one of some verbs that a word is a form of; empty if there is none.
-
-    Args:
-        word: Word in lower case.
-        verbs: Infinitives.
 
     >>> verb_lemma("offered", frozenset({"offer"})), verb_lemma("bidding", frozenset({"bid"}))
     ('offer', 'bid')

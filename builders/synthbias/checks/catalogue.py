@@ -166,11 +166,6 @@ class SentencesRead(NamedTuple):
 def sentences_to_build(reading: SentencesRead, refused: Profile, *, remedy: str) -> list[Sentence]:
     """Return the sentences of a file to build a dataset from.
 
-    Args:
-        reading: The file, as it was read.
-        refused: Checks whose findings no sentence may have.
-        remedy: Advice that ends the message.
-
     Raises:
         DataError: a row or line could not be read, or a sentence has a refused finding; the message is about the first.
     """

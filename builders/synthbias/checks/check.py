@@ -73,19 +73,11 @@ class Check:
         return SentenceFinding(self.name, reason, self.severity, sentence.line, sentence.id)
 
     def as_rule(self, name: str | None = None) -> Rule:
-        """Return the rule for rejecting what the check finds, described by the requirement.
-
-        Args:
-            name: Name that the dataset uses, if it is older than the catalogue.
-        """
+        """Return the rule for rejecting what the check finds, under the name of an older dataset if one is given."""
         return Rule(name=name or self.name, description=self.requirement)
 
     def as_flag(self, name: str | None = None) -> Rule:
-        """Return the rule for flagging what the check finds, described by the defect.
-
-        Args:
-            name: Name that the dataset uses, if it is older than the catalogue.
-        """
+        """Return the rule for flagging what the check finds, under the name of an older dataset if one is given."""
         return Rule(name=name or self.name, description=self.description)
 
 

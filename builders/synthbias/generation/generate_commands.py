@@ -38,7 +38,6 @@ from builders.synthbias.generation.instructions import (
     DesignCell,
     Wanted,
     cells_of,
-    default_folder,
     pairs_by_cell,
     requests_draft,
     wanted,
@@ -128,9 +127,6 @@ class _State(NamedTuple):
 def design_cells(n_pairs: int | None) -> list[DesignCell]:
     """Return the cells of the design.
 
-    Args:
-        n_pairs: Number of occupation pairs, spread evenly over all of them; None for all.
-
     Raises:
         ConfigError: there are fewer occupation pairs.
     """
@@ -186,22 +182,6 @@ _RESERVED_OPTIONS = ("--dataset", "--config", "--split", "--part", "--limit", "-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-class _WorkFolder(NamedTuple):
-    """The working folder, which keeps requests, answers and runs between rounds."""
-
-    folder: Path
-    model: str
-
-    @property
-    def runs(self) -> Path:
-        """The folder of this model's runs; each model has its own."""
-        return self.folder / "runs" / re.sub(r"[^A-Za-z0-9._-]+", "__", self.model)
-
-    def requests(self, number: int) -> Path:
-        """Return the folder of the requests of a round."""
-        return self.folder / "requests" / f"round-{number}"
-
-
 class _Asker(NamedTuple):
     """A model, and the options for querying it."""
 
@@ -210,7 +190,13 @@ class _Asker(NamedTuple):
     max_cost: float | None
     further: tuple[str, ...]
     """Options passed on to ``biasboard run``."""
-    work: _WorkFolder
+    folder: Path
+    """The working folder, which keeps requests, answers and runs between rounds."""
+
+    @property
+    def runs(self) -> Path:
+        """The folder of this model's runs; each model has its own."""
+        return self.folder / "runs" / re.sub(r"[^A-Za-z0-9._-]+", "__", self.model)
 
     def ask(self, dataset: Path, *more: str, spent: float = 0.0) -> None:
         """Ask the instructions of a dataset.
@@ -225,7 +211,7 @@ class _Asker(NamedTuple):
             ConfigError: the evaluators refuse an option.
         """
         arguments = ["run", "--dataset", str(dataset), "--backend", self.backend, "--model", self.model]
-        arguments += ["--out", str(self.work.runs), "--cache", str(self.work.folder / "answers.sqlite")]
+        arguments += ["--out", str(self.runs), "--cache", str(self.folder / "answers.sqlite")]
         if self.max_cost is not None:
             arguments += ["--max-cost", f"{max(self.max_cost - spent, 0.0):.6f}"]
         arguments += [*more, *self.further]
@@ -245,7 +231,7 @@ class _Asker(NamedTuple):
     def _is_finished(self, dataset: Path, more: Sequence[str]) -> bool:
         """Return True if finished runs asked all instructions of a dataset, or any of them if ``more`` limits them."""
         try:
-            asked = read_answers(self.work.runs, silent).asked
+            asked = read_answers(self.runs, silent).asked
         except DataError:
             return False
         manifest = read_manifest(dataset)
@@ -324,17 +310,16 @@ def generate(
         typer.echo(next_step)
         return
     check_target(target, overwrite=overwrite or dry_run)
-    folders = _WorkFolder(work or default_folder(NAME), model)
-    asking = _Asker(backend, model, max_cost, tuple(context.args), folders)
+    asking = _Asker(backend, model, max_cost, tuple(context.args), work or Path("out/generation") / NAME)
     if dry_run:
         with tempfile.TemporaryDirectory() as folder:
             asked = _still_wanted(cells, None, limits, per_request)
             asking.ask(_written(asked, Path(folder) / "requests", per_request), "--dry-run")
         return
-    with _locked(folders.folder):
+    with _locked(asking.folder):
         state, n_rounds, is_stuck = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
         with steps() as report:
-            made = draft(folders.runs, limits, limit=None, report=report)
+            made = draft(asking.runs, limits, limit=None, report=report)
             manifest = write_dataset(made, target, version=dataset_version, overwrite=overwrite, report=report)
     for line in closing_lines(manifest, target, n_items=sum(len(split.items) for split in made.splits)):
         typer.echo(line)
@@ -413,13 +398,13 @@ def _rounds(
     is_stuck, number = False, 0
     while asked and number < most and not is_stuck:
         number += 1
-        dataset = _written(asked, asking.work.requests(number), per_request)
+        dataset = _written(asked, asking.folder / "requests" / f"round-{number}", per_request)
         if number == 1 and pilot:
             asking.ask(dataset, "--limit", str(pilot))
-            state = _state_of(asking.work.runs, limits)
+            state = _state_of(asking.runs, limits)
             _check_pilot(state, cells, limits.per_cell, per_request, asking.max_cost)
         asking.ask(dataset, spent=_spent(state, asking))
-        before, state = state, _state_of(asking.work.runs, limits)
+        before, state = state, _state_of(asking.runs, limits)
         typer.echo(_summary(number, state, cells, limits.per_cell))
         is_stuck = number > 1 and before is not None and before.n_usable == state.n_usable
         asked = _still_wanted(cells, state, limits, per_request)
@@ -433,7 +418,7 @@ def _spent(state: _State | None, asking: _Asker) -> float:
         return 0.0
     if state.answers.cost_usd is None:
         raise ConfigError(
-            f"--max-cost {asking.max_cost:g}: runs in {asking.work.runs} were asked without --prices, so that nobody "
+            f"--max-cost {asking.max_cost:g}: runs in {asking.runs} were asked without --prices, so that nobody "
             "knows what is spent; give another folder with --work"
         )
     return state.answers.cost_usd

@@ -33,7 +33,6 @@ from builders.synthbias.generation.written_sentences import (
 )
 from builders.synthbias.minimal_pairs import GENDERS, CheckedItems, items_of, split_of, take_pairs
 from schemas.documents.dataset import Reject, Source
-from schemas.documents.result import Model
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import RECORDS
 from schemas.items.coreference import CoreferenceItem
@@ -85,12 +84,6 @@ def limits_of(path: Path, per_cell: int | None, near: float | None) -> KeepLimit
 def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) -> Draft[CoreferenceItem]:
     """Build a draft of a generated dataset.
 
-    Args:
-        path: Folder of runs, or of a generated dataset.
-        limits: Limits that decide which sentences are kept.
-        limit: Maximum number of items; None for all.
-        report: Function that is called with the progress.
-
     Raises:
         ConfigError: no candidate is left, or the limit is too small.
         DataError: there is no run, a file is broken, or the runs are of several models.
@@ -105,13 +98,14 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
         rules = Counter(reject.rule for reject in (*raw, *checked.rejects))
         counts = ", ".join(f"{rule} {n}" for rule, n in rules.most_common(3))
         raise ConfigError(f"--input {path}: no minimal pair is left of its answers ({counts}); ask another model")
+    writer, revision = answers.model.id, answers.model.revision
     splits = [split_of(config, checked.items) for config in CONFIGS]
     splits_kept = take_pairs([split for split in splits if split.items], limit)
     return Draft(
         name=NAME,
         benchmark="synthbias",
         version=DATASET_VERSION,
-        title=f"SynthBias, written by {answers.model.id}",
+        title=f"SynthBias, written by {writer}",
         builder="builders.synthbias.generation",
         builder_version=BUILDER_VERSION,
         parameters={
@@ -125,7 +119,7 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
         },
         seed=None,
         sources=_sources(answers),
-        generator_model=generator_name(answers.model),
+        generator_model=writer if revision is None else f"{writer}@{revision}",
         licence="Apache-2.0",
         publish_refusal=None,
         human_validated=False,
@@ -136,11 +130,6 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
         card=_card(answers, limits, splits_kept, are_kept=bool(runs)),
         extra_files=tuple(_files(runs)),
     )
-
-
-def generator_name(model: Model) -> str:
-    """Return the name of the model that wrote the sentences, with its revision if known."""
-    return model.id if model.revision is None else f"{model.id}@{model.revision}"
 
 
 def reject_rules() -> tuple[Rule, ...]:
@@ -250,16 +239,6 @@ The answers are not part of the dataset, because the model wrote sentences of th
 shared. Those sentences are rejected, and no text of an answer that could not be read is kept."""
 
 
-def data_statement(model: Model) -> str:
-    """Return the statement about the data."""
-    return f"""\
-American English sentences that `{model.id}` wrote, each with two of the 40 occupations of WinoBias and one form of
-*he* or *she* after both. Config `type1`: the model was asked for sentences in which either may be meant (`referent` is
-null, and `reference` is the occupation mentioned first). Config `type2`: it was told who is to be meant. The two items
-of a `pair_id` differ in exactly one token, the pronoun. `cluster` is the occupation pair, `source_row` the instruction
-and the place of the sentence in its answer."""
-
-
 def how_built(answers: WrittenAnswers, per_cell: int, *, are_kept: bool) -> str:
     """Describe how the sentences were built."""
     n_answers = sum(answers.samples.values())
@@ -280,8 +259,14 @@ its rule. It took {answers.n_calls} calls of the model, with those repeated afte
 def _card(
     answers: WrittenAnswers, limits: KeepLimits, splits: Sequence[DraftSplit[CoreferenceItem]], *, are_kept: bool
 ) -> Card:
+    writer = answers.model.id
     return synthbias_card(
-        data_statement=data_statement(answers.model),
+        data_statement=f"""\
+American English sentences that `{writer}` wrote, each with two of the 40 occupations of WinoBias and one form of
+*he* or *she* after both. Config `type1`: the model was asked for sentences in which either may be meant (`referent` is
+null, and `reference` is the occupation mentioned first). Config `type2`: it was told who is to be meant. The two items
+of a `pair_id` differ in exactly one token, the pronoun. `cluster` is the occupation pair, `source_row` the instruction
+and the place of the sentence in its answer.""",
         how_built=how_built(answers, limits.per_cell, are_kept=are_kept),
         annotation=Annotation(
             protocol=(

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from biasboard.ground import strict_json
@@ -60,12 +59,6 @@ def cell_of(key: str) -> DesignCell | None:
     return None
 
 
-def cell_of_item(item: CoreferenceItem) -> DesignCell:
-    """Return the cell that an item belongs to."""
-    first, second = item.occupations
-    return DesignCell("type1" if item.referent is None else "type2", first, second, referent_position(item))
-
-
 def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[DesignCell]:
     """Yield the cells of occupation pairs: two of type 1 (by order) and four of type 2 (by order and referent) each."""
     for config in CONFIGS:
@@ -112,13 +105,7 @@ def examples(config: str) -> dict[str, tuple[ShownSentence, ...]]:
 
 
 def instruction(cell: DesignCell, sample: int, n_sentences: int) -> str:
-    """Return the instruction to write sentences for a cell.
-
-    Args:
-        cell: The cell.
-        sample: Index of the instruction among those of the cell, which selects the scene.
-        n_sentences: Number of sentences to ask for.
-    """
+    """Return the instruction to write sentences for a cell."""
     data, of_type = _data(), _data()[cell.config]
     scenes = data["scenes"]
     slots = {
@@ -130,13 +117,15 @@ def instruction(cell: DesignCell, sample: int, n_sentences: int) -> str:
         "referent": cell.second if cell.referent == "second" else cell.first,
         "other": cell.first if cell.referent == "second" else cell.second,
     }
+    # The text contains JSON braces, so str.format cannot fill its two slots.
+    form = str(data["form"]).strip().replace("{n}", str(n_sentences))
     parts = [
         of_type["task"].strip().format(**slots),
         of_type["definition"].strip().format(**slots),
         "\n".join(["Rules:", *(f"- {rule.format(**slots)}" for rule in data["rules"])]),
         "\n".join(["Good examples, about two others:", *map(_shown, examples(cell.config)["positive"])]),
         "\n".join(["Bad examples:", *map(_shown, examples(cell.config)["negative"])]),
-        _form(n_sentences),
+        form.replace("{case_names}", str(data["case_names"]).strip()),
     ]
     return "\n\n".join(parts)
 
@@ -144,13 +133,6 @@ def instruction(cell: DesignCell, sample: int, n_sentences: int) -> str:
 def _shown(example: ShownSentence) -> str:
     answer = json.dumps({"before": example.before, "case": example.case, "after": example.after})
     return f"- {answer} ({example.why})"
-
-
-def _form(n_sentences: int) -> str:
-    data = _data()
-    # The text contains JSON braces, so str.format cannot fill its two slots.
-    text = str(data["form"]).strip().replace("{n}", str(n_sentences))
-    return text.replace("{case_names}", str(data["case_names"]).strip())
 
 
 def answer_schema(n_sentences: int) -> str:
@@ -199,7 +181,9 @@ def pairs_by_cell(items: Iterable[CoreferenceItem]) -> Counter[str]:
     """Count the minimal pairs of each cell, by its key."""
     seen: dict[str, str] = {}
     for item in items:
-        seen[item.pair_id] = cell_of_item(item).key
+        config: Config = "type1" if item.referent is None else "type2"
+        first, second = item.occupations
+        seen[item.pair_id] = DesignCell(config, first, second, referent_position(item)).key
     return Counter(seen.values())
 
 
@@ -297,8 +281,3 @@ def _card(splits: Sequence[DraftSplit[InstructionItem]], per_request: int) -> Ca
         task_categories=("text-generation",),
         tags=("synthetic-data",),
     )
-
-
-def default_folder(name: str) -> Path:
-    """Return the folder in which the requests and the runs of a generated dataset are kept."""
-    return Path("out/generation") / name

@@ -73,10 +73,6 @@ def read_answers(path: Path, report: Report) -> WrittenAnswers:
     An instruction in several runs, such as a pilot and the full run after it, is read once: from the run with the most
     items.
 
-    Args:
-        path: Folder of runs, or of a dataset that holds them.
-        report: Function that is called with the progress.
-
     Raises:
         DataError: there is no run of this project's instructions, or the runs are of several models.
     """
@@ -168,13 +164,7 @@ def _sentences(text: str) -> Sequence[Any] | str:
 
 
 def candidate_of(value: Any, row: str, cell: DesignCell) -> WrittenSentence | Reject:
-    """Return a sentence of an answer as a candidate, or as a reject if it does not have the requested form.
-
-    Args:
-        value: The sentence, as parsed JSON.
-        row: Id of the instruction and number of the sentence, see :class:`WrittenSentence`.
-        cell: Cell that the instruction asked for.
-    """
+    """Return a sentence of an answer as a candidate, or as a reject if it does not have the requested form."""
     fields = value if isinstance(value, dict) else {}
     before, after = fields.get("before"), fields.get("after")
     case = next((case for case in CASES if case == fields.get("case")), None)

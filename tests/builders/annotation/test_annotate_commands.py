@@ -2,132 +2,110 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from biasboard.ground.errors import DataError
-from builders.synthbias.annotation.annotated import AnnotatedDataset
-from builders.synthbias.annotation.safe_csv import render_records
+from builders.dataset.output import write_dataset
+from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
+from builders.synthbias.annotation.entrance import TEST
+from builders.synthbias.annotation.model_votes import DATASET, questions_draft
 from builders.synthbias.annotation.state import State, read_state, write_state
-from builders.synthbias.annotation.votes import Vote
-from schemas.folders.dataset_folder import read_manifest
+from builders.synthbias.annotation.votes import AnnotatorKind, Status, Vote, VoteQuestion
+from evaluators.task import Asked
+from evaluators.tasks.instructions.instruction_task import TASK
+from schemas.folders.dataset_folder import read_manifest, read_split
+from schemas.items.instruction import InstructionItem
 from tests import commands
-from tests.builders.annotation.made_votes import BALLOTS, unanimous, votes
-
-REPOSITORY = Path(__file__).parents[3]
+from tests.builders.annotation.made_votes import BALLOTS, EMPTY, csv_of, unanimous, votes
 
 
-def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return commands.run("-m", "builders.synthbias", "annotate", *arguments, cwd=folder)
+class Annotate:
+    """Runs commands in the folder of a test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: object, status: int = 0) -> str:
+        """What a command prints on success, or the one line that it says in failure."""
+        done = commands.run("-m", "builders.synthbias", "annotate", *arguments, cwd=self.folder, status=status)
+        assert status == 0 or (done.stdout, done.stderr.count("\n")) == ("", 1)
+        return done.stdout + done.stderr
+
+    def ingest(self, dataset: Path, rows: Iterable[Vote]) -> str:
+        """Take votes in from a file."""
+        (self.folder / "votes.csv").write_text(csv_of(rows), encoding="utf-8")
+        return self("ingest", dataset, "votes.csv", "--state", "s")
 
 
-def done(*arguments: str | Path, folder: Path) -> str:
-    found = run(*arguments, folder=folder)
-    assert found.returncode == 0, found.stderr
-    return found.stdout
-
-
-@pytest.mark.slow
-def test_help_is_quick_and_imports_no_evaluator(tmp_path: Path) -> None:
-    program = (
-        "import sys\n"
-        "from builders.synthbias.__main__ import app\n"
-        "try:\n    app(['annotate', '--help'])\n"
-        "except SystemExit:\n    pass\n"
-        "heavy = {'evaluators', 'builders.synthbias.annotation.vote_page', 'builders.synthbias.annotation.agreement'}\n"
-        "sys.exit(f'loaded {heavy & set(sys.modules)}' if heavy & set(sys.modules) else 0)\n"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 0, found.stderr
-    for name in ("plan", "export", "ingest", "exclude", "decide", "report", "serve"):
-        assert f" {name} " in found.stdout
+@pytest.fixture
+def annotate(tmp_path: Path) -> Annotate:
+    return Annotate(tmp_path)
 
 
 @pytest.mark.slow
-def test_from_the_plan_to_the_dataset(dataset: Path, annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    call = partial(done, folder=tmp_path)
-    assert "160 more votes are needed at least, in 20 pairs" in call("plan", dataset, "--state", "state")
-    said = call("export", dataset, "--state", "state", "--out", "tasks", "--file-format", "label-studio")
+def test_from_the_plan_to_the_dataset_and_the_report(
+    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
+) -> None:
+    state = ("--state", "s")
+    assert "160 more votes are needed at least, in 20 pairs" in annotate("plan", dataset, *state)
+    said = annotate("export", dataset, *state, "--out", "tasks", "--file-format", "label-studio")
     assert "40 sentences of batch 0001, licence Apache-2.0" in said
-    assert {path.name for path in (tmp_path / "tasks").iterdir()} == {
-        "0001-A-4-votes.json",
-        "0001-B-4-votes.json",
-        "interface.xml",
-    }
-    assert "20 sentences of the entrance test" in call(
-        "export", dataset, "--state", "state", "--out", "test", "--entrance"
-    )
+    names = {"0001-A-4-votes.json", "0001-B-4-votes.json", "interface.xml"}
+    assert {path.name for path in (tmp_path / "tasks").iterdir()} == names
+    said = annotate("export", dataset, *state, "--out", "test", "--entrance")
+    assert "20 sentences of the entrance test" in said
 
-    state = unanimous(annotated)
-    (tmp_path / "votes.csv").write_text(render_records(Vote, state.rows), encoding="utf-8")
-    said = call("ingest", dataset, "votes.csv", "--state", "state")
-    assert said.startswith(f"{len(state.rows)} votes added, 0 known already, 0 refused\n")
+    rows = unanimous(annotated).rows
+    said = annotate.ingest(dataset, rows)
+    assert said.startswith(f"{len(rows)} votes added, 0 known already, 0 refused\n")
     assert "annotators: 8 untested" in said
-    kept = (tmp_path / "state" / "votes.csv").read_bytes()
-    assert "0 votes added" in call("ingest", dataset, "votes.csv", "--state", "state")
-    assert (tmp_path / "state" / "votes.csv").read_bytes() == kept
+    kept = (tmp_path / "s" / "votes.csv").read_bytes()
+    assert "0 votes added" in annotate.ingest(dataset, rows)
+    assert (tmp_path / "s" / "votes.csv").read_bytes() == kept
 
-    said = call("decide", dataset, "--state", "state", "--dry-run")
+    said = annotate("decide", dataset, *state, "--dry-run")
     assert "pairs: 0 accepted, 0 rejected, 20 undecided" in said
     assert "8 annotators have finished no entrance test" in said
-    said = call("decide", dataset, "--state", "state", "--count-untested")
+    said = annotate("decide", dataset, *state, "--count-untested")
     assert "pairs: 20 accepted, 0 rejected, 0 undecided" in said
     assert "validated by people: yes" in said
     manifest = read_manifest(tmp_path / "out/datasets/synthbias-annotated")
     assert (manifest.human_validated, manifest.parameters["annotation_count_untested"]) == (True, True)
-    assert "nothing to ask" in call("plan", dataset, "--state", "state", "--count-untested")
+    assert "nothing to ask" in annotate("plan", dataset, *state, "--count-untested")
+
+    annotate.ingest(dataset, votes(next(iter(annotated.items.values())), "ben", BALLOTS["incoherent"]))
+    said = annotate("report", dataset, *state, "--count-untested")
+    assert "coherent  161    40     99.4 %  " in said
+    cells = [line.split() for line in said.splitlines()]
+    assert ["4", "39"] in cells
+    assert [row[6] for row in cells if row[:1] in (["type1"], ["type2"])] == ["10", "10"]
+    assert [row[-3:] for row in cells if row[:1] == ["ben"]] == [["1", "0.0", "%"]]
+    assert "no alpha for coherent: no item has two votes" in annotate("report", dataset, *state)
 
 
 @pytest.mark.slow
 def test_an_exclusion_is_computed_again_and_taken_back(
-    dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
+    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
 ) -> None:
-    call = partial(done, folder=tmp_path)
-    write_state(tmp_path / "state", State((), {}), unanimous(annotated))
-    assert "20 accepted" in call("decide", dataset, "--state", "state", "--dry-run")
-    kept = (tmp_path / "state" / "votes.csv").read_bytes()
-    assert call("exclude", dataset, "A1", "--state", "state", "--reason", "=too fast") == "A1: excluded\n"
-    assert "20 undecided" in call("decide", dataset, "--state", "state", "--dry-run")
-    assert (tmp_path / "state" / "votes.csv").read_bytes() == kept
-    assert read_state(tmp_path / "state").annotators["A1"].reason == "=too fast"
-    assert call("exclude", dataset, "A1", "--state", "state", "--back") == "A1: active\n"
-    assert "20 accepted" in call("decide", dataset, "--state", "state", "--dry-run")
-
-
-@pytest.mark.slow
-def test_the_report_in_words(dataset: Path, annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    first = next(iter(annotated.items.values()))
-    found = unanimous(annotated)
-    more = State((*found.rows, *votes(first, "ben", BALLOTS["incoherent"])), found.annotators)
-    write_state(tmp_path / "state", State((), {}), more)
-    call = partial(done, folder=tmp_path)
-    said = call("report", dataset, "--state", "state")
-    assert "coherent  160    40     100.0 %  100.0 %" in said
-    assert "no alpha for coherent: all votes are the same" in said
-    cells = [line.split() for line in said.splitlines()]
-    assert ["4", "40"] in cells
-    assert [row[6] for row in cells if row[:1] in (["type1"], ["type2"])] == ["10", "10"]
-    (ben,) = [row for row in cells if row[:1] == ["ben"]]
-    assert "no" in ben
+    write_state(tmp_path / "s", EMPTY, unanimous(annotated))
+    kept = (tmp_path / "s" / "votes.csv").read_bytes()
+    state = ("--state", "s")
+    assert annotate("exclude", dataset, "A1", *state, "--reason", "=too fast") == "A1: excluded\n"
+    assert read_state(tmp_path / "s").annotators["A1"].reason == "=too fast"
+    assert "20 undecided" in annotate("decide", dataset, *state, "--dry-run")
+    assert annotate("exclude", dataset, "A1", *state, "--back") == "A1: active\n"
+    assert "20 accepted" in annotate("decide", dataset, *state, "--dry-run")
+    assert (tmp_path / "s" / "votes.csv").read_bytes() == kept
 
 
 @pytest.mark.parametrize(
@@ -146,53 +124,45 @@ def test_the_report_in_words(dataset: Path, annotated: AnnotatedDataset, tmp_pat
     ],
 )
 def test_nothing_is_written_into_a_dataset(
-    arguments: tuple[str, ...], option: str, dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
+    arguments: tuple[str, ...], option: str, dataset: Path, annotated: AnnotatedDataset, annotate: Annotate
 ) -> None:
-    shutil.copytree(dataset, tmp_path / "d")
-    write_state(tmp_path / "s", State((), {}), unanimous(annotated))
-    (tmp_path / "votes.csv").write_text(render_records(Vote, unanimous(annotated).rows), encoding="utf-8")
-    before = sorted(tmp_path.rglob("*"))
-    found = run(*arguments, folder=tmp_path)
-    assert found.returncode == 1
-    assert (
-        found.stderr == f"error: {option}: lies in the dataset folder {tmp_path / 'd'}; give a folder outside of it\n"
-    )
-    assert sorted(tmp_path.rglob("*")) == before
+    shutil.copytree(dataset, annotate.folder / "d")
+    write_state(annotate.folder / "s", EMPTY, unanimous(annotated))
+    (annotate.folder / "votes.csv").write_text(csv_of(()), encoding="utf-8")
+    before = sorted(annotate.folder.rglob("*"))
+    said = annotate(*arguments, status=1)
+    assert said == f"error: {option}: lies in the dataset folder {annotate.folder}/d; give a folder outside of it\n"
+    assert sorted(annotate.folder.rglob("*")) == before
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["plan", "decide", "report"])
+@pytest.mark.parametrize("command", [("plan",), ("decide", "--dry-run"), ("report",)])
 def test_a_state_of_another_dataset_is_noticed(
-    command: str, dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
+    command: tuple[str, ...], dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
 ) -> None:
-    found = unanimous(annotated)
-    foreign = tuple(replace(vote, item_id=f"x-{vote.item_id}", pair_id=f"x-{vote.pair_id}") for vote in found.rows)
-    n = len(found.rows)
-    options = ["--dry-run"] if command == "decide" else []
-    write_state(tmp_path / "state", State((), {}), State(foreign, found.annotators))
-    failed = run(command, dataset, "--state", "state", *options, folder=tmp_path)
-    said = f"--state state: {n} of {n} votes are on sentences that are not in {dataset}; give the dataset and the state"
-    assert (failed.returncode, failed.stdout) == (1, "")
-    assert failed.stderr.startswith(f"error: {said}")
-    assert failed.stderr.count("\n") == 1
-
-    both = State((*foreign, *found.rows), found.annotators)
-    write_state(tmp_path / "state", State(foreign, found.annotators), both)
-    told = run(command, dataset, "--state", "state", *options, folder=tmp_path)
-    assert told.returncode == 0
-    assert f"{n} of {2 * n} votes are on sentences that are not in {dataset}; they count for nothing" in told.stderr
+    own = unanimous(annotated)
+    foreign = tuple(replace(vote, item_id=f"x-{vote.item_id}", pair_id=f"x-{vote.pair_id}") for vote in own.rows)
+    n, of = len(own.rows), f"votes are on sentences that are not in {dataset}"
+    write_state(tmp_path / "s", EMPTY, State(foreign, own.annotators))
+    said = annotate(*command, dataset, "--state", "s", status=1)
+    assert said.startswith(f"error: --state s: {n} of {n} {of}; give the dataset and the state")
+    write_state(tmp_path / "s", State(foreign, own.annotators), State((*foreign, *own.rows), own.annotators))
+    said = annotate(*command, dataset, "--state", "s")
+    assert f"{n} of {2 * n} {of}; they count for nothing" in said
 
 
 @pytest.mark.slow
-def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(dataset: Path, tmp_path: Path) -> None:
+def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(
+    dataset: Path, annotate: Annotate, tmp_path: Path
+) -> None:
     shutil.copytree(dataset, tmp_path / "d")
-    done("plan", "d", "--state", "s", folder=tmp_path)
+    annotate("plan", "d", "--state", "s")
     path = tmp_path / "s" / "annotated.json"
     begun = json.loads(path.read_text())
     manifest = read_manifest(tmp_path / "d")
     assert begun == {"name": "synthbias", "version": manifest.version, "content_sha256": manifest.content_sha256}
-    (tmp_path / "votes.csv").write_text(render_records(Vote, ()), encoding="utf-8")
-    commands_of_a_state: tuple[tuple[str, ...], ...] = (
+    (tmp_path / "votes.csv").write_text(csv_of(()), encoding="utf-8")
+    plan, *others = (
         ("plan", "d"),
         ("export", "d", "--out", "tasks"),
         ("export", "d", "--out", "tasks", "--file-format", "model"),
@@ -202,63 +172,47 @@ def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(datase
         ("report", "d"),
         ("decide", "d"),
     )
-    content = manifest.content_sha256[:12]
     for name, value in (("name", "other"), ("version", "0.1.0"), ("content_sha256", "0" * 64)):
         path.write_text(json.dumps({**begun, name: value}), encoding="utf-8")
         before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-        for arguments in commands_of_a_state if name == "version" else commands_of_a_state[:1]:
-            refused = run(*arguments, "--state", "s", folder=tmp_path)
-            assert (refused.returncode, refused.stdout) == (1, "")
-            assert refused.stderr.count("\n") == 1
-            assert f"but d is synthbias {manifest.version} with content {content}; give that dataset" in refused.stderr
-            assert value[:12] in refused.stderr
+        for arguments in (plan, *others) if name == "version" else (plan,):
+            said = annotate(*arguments, "--state", "s", status=1)
+            own = f"synthbias {manifest.version} with content {manifest.content_sha256[:12]}"
+            assert f"but d is {own}; give that dataset" in said
+            assert value[:12] in said
             assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     path.write_text("{}", encoding="utf-8")
-    assert (
-        "s/annotated.json: does not name a dataset; remove it"
-        in run("plan", "d", "--state", "s", folder=tmp_path).stderr
-    )
+    assert "annotated.json: does not name a dataset; remove it" in annotate("plan", "d", "--state", "s", status=1)
     path.unlink()
-    done("plan", "d", "--state", "s", folder=tmp_path)
+    annotate("plan", "d", "--state", "s")
     assert json.loads(path.read_text()) == begun
 
 
 @pytest.mark.slow
-def test_a_name_is_one_person_however_it_is_typed(dataset: Path, annotated: AnnotatedDataset, tmp_path: Path) -> None:
+def test_a_name_is_one_person_however_it_is_typed(
+    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
+) -> None:
     ana = "Ana Mar\u00eda"
     names = (f" {ana} ", "Ana  Mari\u0301a", "Ana\u00a0Mar\u00eda", ana)
-    for number, (name, item) in enumerate(zip(names, annotated.items.values(), strict=False)):
-        rows = list(votes(item, name, BALLOTS["open"]))
-        (tmp_path / f"{number}.csv").write_text(render_records(Vote, rows), encoding="utf-8")
-        done("ingest", dataset, f"{number}.csv", "--state", "s", folder=tmp_path)
+    for name, item in zip(names, annotated.items.values(), strict=False):
+        annotate.ingest(dataset, votes(item, name, BALLOTS["open"]))
     # Two of the four sentences are the other sides of what was voted on before.
-    state = read_state(tmp_path / "s")
-    assert set(state.annotators) == {ana}
-    assert len(state.rows) == 6
+    path = tmp_path / "s" / "votes.csv"
+    assert (set(read_state(path.parent).annotators), len(read_state(path.parent).rows)) == ({ana}, 6)
     # A state that an older version or an editor has written.
-    text = (tmp_path / "s" / "votes.csv").read_text(encoding="utf-8")
-    (tmp_path / "s" / "votes.csv").write_text(text.replace(ana, f"{ana}  ", 3), encoding="utf-8")
-    assert set(read_state(tmp_path / "s").annotators) == {ana}
-    said = done("plan", dataset, "--state", "s", "--annotator", "Ana  Mari\u0301a", folder=tmp_path)
-    assert "18 sentences, 18 votes" in said
-    assert done("exclude", dataset, names[1], "--state", "s", "--reason", "x", folder=tmp_path) == f"{ana}: excluded\n"
-    assert set(read_state(tmp_path / "s").annotators) == {ana}
-    with (tmp_path / "s" / "annotators.csv").open("a", encoding="utf-8") as file:
-        file.write(f"{names[1]},human,,active,\r\n")
-    with pytest.raises(DataError, match=r"annotators\.csv:3: annotator 'Ana María' stands twice; keep one line"):
-        read_state(tmp_path / "s")
+    path.write_text(path.read_text(encoding="utf-8").replace(ana, f"{ana}  ", 3), encoding="utf-8")
+    assert "18 sentences, 18 votes" in annotate("plan", dataset, "--state", "s", "--annotator", names[1])
+    assert annotate("exclude", dataset, names[1], "--state", "s", "--reason", "x") == f"{ana}: excluded\n"
+    assert set(read_state(path.parent).annotators) == {ana}
 
 
 @pytest.mark.slow
 def test_refusals_are_counted_and_only_the_first_are_listed(
-    dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
+    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate
 ) -> None:
-    for name, ballot in (("first", BALLOTS["open"]), ("second", BALLOTS["incoherent"])):
-        rows = [vote for item in annotated.items.values() for vote in votes(item, "anna", ballot, at=f"{name}")]
-        rows = [replace(vote, submitted_at="") for vote in rows if vote.pair_id]
-        (tmp_path / f"{name}.csv").write_text(render_records(Vote, rows), encoding="utf-8")
-    done("ingest", dataset, "first.csv", "--state", "s", folder=tmp_path)
-    said = done("ingest", dataset, "second.csv", "--state", "s", folder=tmp_path)
+    for ballot in ("open", "incoherent"):
+        rows = (vote for item in annotated.items.values() for vote in votes(item, "anna", BALLOTS[ballot]))
+        said = annotate.ingest(dataset, rows)
     assert said.startswith("0 votes added, 0 known already, 40 refused\n  duplicate: 20\n  both_sides: 20\n")
     assert said.count("\nrefused as ") == 10
     assert "\nand 30 more\n" in said
@@ -266,74 +220,23 @@ def test_refusals_are_counted_and_only_the_first_are_listed(
 
 @pytest.mark.slow
 def test_planning_ends_when_nobody_named_can_be_asked_more(
-    dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
+    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
 ) -> None:
     plan = ("plan", dataset, "--state", "s", "--annotator", "anna", "--annotator", "ben")
-    assert "40 sentences, 40 votes\n120 votes find nobody: name more annotators\n" in done(*plan, folder=tmp_path)
+    assert "40 sentences, 40 votes\n120 votes find nobody: name more annotators\n" in annotate(*plan)
+    names = {"A": "anna", "B": "ben"}
     rows = [
         vote
         for item_id, item in annotated.items.items()
-        for vote in votes(item, "anna" if annotated.groups[item_id] == "A" else "ben", BALLOTS["open"])
+        for vote in votes(item, names[annotated.groups[item_id]], BALLOTS["open"])
     ]
-    (tmp_path / "votes.csv").write_text(render_records(Vote, rows), encoding="utf-8")
-    done("ingest", dataset, "votes.csv", "--state", "s", folder=tmp_path)
+    annotate.ingest(dataset, rows)
     for options, n_needed in (((), 160), (("--count-untested",), 120)):
         for _ in range(2):
-            needed, end, *_ = done(*plan, *options, folder=tmp_path).splitlines()
+            needed, end, *_ = annotate(*plan, *options).splitlines()
             assert needed == f"{n_needed} more votes are needed at least, in 20 pairs"
             assert end == "nothing to ask: everybody named has seen a side of every open pair; name more annotators"
     assert [path.name for path in (tmp_path / "s" / "batches").iterdir()] == ["0001.csv"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["plan", "none", "--state", "s"], "error: none: no dataset.json here"),
-        (["plan", "DATASET", "--state", "s", "--annotator", "bad"], "error: --annotator bad: is excluded"),
-        (["export", "DATASET", "--state", "s", "--out", "o"], "error: --state s: no batch here; plan one"),
-        (["ingest", "DATASET", "none.csv", "--state", "s"], "error: none.csv: no such file; give a form that"),
-        (
-            ["ingest", "DATASET", "broken.csv", "--state", "s"],
-            "error: broken.csv:3: answer is 'perhaps'; have: yes, no",
-        ),
-        (
-            ["ingest", "DATASET", "runs", "--state", "s", "--file-format", "model", "--kind", "human"],
-            "error: --kind human: --file-format model reads the answers of models; leave --kind out",
-        ),
-        (["ingest", "DATASET", "broken.csv", "--state", "s", "--map", "x"], "error: --map x: write FIELD=COLUMN"),
-        (["exclude", "DATASET", "bad", "--state", "s"], "error: --reason: is missing; say why"),
-        (["exclude", "DATASET", "nobody", "--state", "s", "--reason", "x"], "error: annotator 'nobody' is not in s"),
-        (["decide", "DATASET", "--state", "s"], "error: DATASET: no pair is accepted"),
-        (["decide", "DATASET", "--state", "none"], "error: --state none: no such folder, so that there are no votes"),
-        (["report", "DATASET", "--state", "none"], "error: --state none: no such folder, so that there are no votes"),
-        (["decide", "DATASET", "--state", "broken.csv", "--dry-run"], "error: --state broken.csv: is a file"),
-        (
-            ["serve", "DATASET", "--state", "s", "--annotator", " "],
-            "error: annotator '' is no name of 1 to 200 visible characters; correct it",
-        ),
-    ],
-)
-def test_a_mistake_is_one_line_and_changes_nothing(
-    arguments: list[str], message: str, dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
-) -> None:
-    item = next(iter(annotated.items.values()))
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s" / "annotators.csv").write_text(
-        "annotator_id,kind,entrance,status,reason\r\nbad,human,,excluded,bot\r\n", encoding="utf-8", newline=""
-    )
-    with (tmp_path / "broken.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["item_id", "pair_id", "annotator_id", "question", "answer", "submitted_at", "source"])
-        writer.writerow([item.item_id, item.pair_id, "anna", "coherent", "yes", "", ""])
-        writer.writerow([item.item_id, item.pair_id, "ben", "coherent", "perhaps", "", ""])
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.csv")}
-    found = run(*(str(dataset) if one == "DATASET" else one for one in arguments), folder=tmp_path)
-    assert found.returncode == 1, found.stdout
-    assert found.stderr.startswith(message.replace("DATASET", str(dataset))), found.stderr
-    assert found.stderr.count("\n") == 1
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.csv")} == before
-    assert not (tmp_path / "out").exists()
-    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.slow
@@ -351,3 +254,73 @@ def test_serve_prints_an_address_and_stops_with_ctrl_c(dataset: Path, tmp_path: 
         command.send_signal(signal.SIGINT)
         assert command.wait(20) == 130
         assert command.stderr.splitlines()[-1] == "stopped; every vote is kept"
+
+
+SAYS = (
+    '{"coherent": "yes", "first": "yes", "second": "yes"}',
+    'I would say: {"coherent": "no"}',
+    "Both of them.",
+    '{"coherent": "yes", "first": "perhaps", "second": "no"}',
+)
+"""Answers of a model to the sentences in turn; the last two cannot be used."""
+
+
+def write_answers(path: Path, questions: Path) -> None:
+    """The right answers to the test, and the answers above to the sentences."""
+    (entry,) = read_manifest(questions).splits
+    right = {solved.sentence.item_id: solved.answers for solved in TEST}
+    lines, said = [], cycle(SAYS)
+    for item in read_split(questions, entry):
+        assert isinstance(item, InstructionItem)
+        if item.item_id in right:
+            text = json.dumps(
+                dict(zip(VoteQuestion, ("yes" if yes else "no" for yes in right[item.item_id]), strict=True))
+            )
+        else:
+            text = next(said)
+        (request,) = TASK.requests(item, Asked(TASK.prompts["greedy-v1"]))
+        lines.append(json.dumps({"request_sha256": request.sha256, "text": text, "status": "answered"}))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_model_takes_the_test_and_votes_on_both_sides_which_decides_nothing_unasked(
+    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
+) -> None:
+    state = ("--state", "s")
+    annotate("plan", dataset, *state)
+    annotate("export", dataset, *state, "--file-format", "model", "--out", "asked")
+    write_answers(tmp_path / "answers.jsonl", tmp_path / "asked")
+    asked = ("--dataset", "asked", "--backend", "replay", "--model", "answers.jsonl")
+    commands.run("-m", "evaluators", "run", *asked, "--prompt", "greedy-v1", "--out", "votes", cwd=tmp_path, status=0)
+    ingest = ("ingest", dataset, "votes", *state, "--file-format", "model")
+    annotate(*ingest)
+    found = read_state(tmp_path / "s")
+    annotate(*ingest, "--kind", "model")
+    assert read_state(tmp_path / "s") == found, "taking it in twice changes nothing"
+    ((name, annotator),) = found.annotators.items()
+    assert (annotator.kind, annotator.status, annotator.entrance) == (AnnotatorKind.MODEL, Status.ACTIVE, "20/20")
+    assert "@" in name
+    of_items = Counter(vote.item_id for vote in found.rows if vote.item_id in annotated.items)
+    # Of four answers in turn, one has three votes, one has a single one, and two cannot be used.
+    assert sorted(of_items.values()) == [1] * 10 + [3] * 10
+    assert "no alpha" in annotate("report", dataset, *state)
+    assert (
+        "no pair"
+        in commands.run(
+            "-m", "builders.synthbias", "annotate", "decide", dataset, *state, cwd=tmp_path, status=1
+        ).stderr
+    )
+    other = ("--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2")
+    commands.run("-m", "evaluators", "run", *other, "--out", "other", cwd=tmp_path, status=0)
+    refused = annotate("ingest", dataset, "other", *state, "--file-format", "model", status=1)
+    assert f"not on '{DATASET}'; name a run on what annotate export --file-format model" in refused
+
+
+def test_the_questions_are_published_only_if_the_sentences_may_be(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    closed = replace(annotated.manifest, redistributable=False, publish_refusal="its licence forbids it")
+    sentences = [sentence_of(item) for item in annotated.items.values()]
+    draft = questions_draft(AnnotatedDataset(annotated.folder, closed, annotated.splits), sentences)
+    assert (draft.publish_refusal, draft.licence) == ("its licence forbids it", annotated.manifest.licence)
+    write_dataset(draft, tmp_path / "asked")
+    assert [entry.n_items for entry in read_manifest(tmp_path / "asked").splits] == [len(sentences) + len(TEST)]

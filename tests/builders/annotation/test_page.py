@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +14,8 @@ from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
 from builders.synthbias.annotation.session import Session, sampled_pairs
 from builders.synthbias.annotation.state import State, read_state, write_state
-from builders.synthbias.annotation.vote_page import open_server
 from builders.synthbias.annotation.votes import Ballot, ballots_of
-from tests.builders.annotation.made_votes import BALLOTS, active, right
+from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, right, serving
 from tests.leaderboard.browsing import ARGUMENTS, visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -32,20 +30,13 @@ def browser(chromium_executable: str | None) -> Iterator[Browser]:
 
 
 @contextmanager
-def served(annotated: AnnotatedDataset, folder: Path, *, passed: bool = False, n_pairs: int = 3) -> Iterator[str]:
+def served(annotated: AnnotatedDataset, folder: Path, *, passed: bool = False) -> Iterator[str]:
     """The address of the page of anna, who may have passed the test before."""
     if passed:
-        write_state(folder, State((), {}), State((), active("anna")))
-    session = Session(
-        annotated=annotated, folder=folder, annotator_id="anna", pairs=sampled_pairs(annotated, n_pairs, 0)
-    )
-    found = open_server(session, 0)
-    thread = threading.Thread(target=found.server.serve_forever, daemon=True)
-    thread.start()
-    yield found.address
-    found.server.shutdown()
-    found.server.server_close()
-    thread.join()
+        write_state(folder, EMPTY, State((), active("anna")))
+    pairs = sampled_pairs(annotated, 3, 0)
+    with serving(Session(annotated=annotated, folder=folder, annotator_id="anna", pairs=pairs)) as address:
+        yield address
 
 
 def press(page: Page, ballot: Ballot) -> None:

@@ -1,29 +1,56 @@
-"""The files of a state: what is protected, what only grows, and what is refused."""
+"""The files of a state, the entrance test, and who is asked what next."""
 
 from __future__ import annotations
 
 import csv
 import stat
+from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import protected, unprotected
-from builders.synthbias.annotation.annotated import AnnotatedDataset
+from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
+from builders.synthbias.annotation.deciding import Policy, decide_pairs
+from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceScore, EntranceUnit, entrance_score
+from builders.synthbias.annotation.planning import (
+    Request,
+    batch_paths,
+    chosen_batch,
+    n_outstanding,
+    plan_batch,
+    read_batch,
+    write_batch,
+)
+from builders.synthbias.annotation.platforms import Format, batch_files
 from builders.synthbias.annotation.safe_csv import read_rows, render
 from builders.synthbias.annotation.state import State, pseudonyms, read_state, write_state
+from builders.synthbias.annotation.vote_intake import EntranceRule, take_in
 from builders.synthbias.annotation.votes import (
     Annotator,
     AnnotatorKind,
-    Vote,
+    Ballot,
     VoteAnswer,
     VoteQuestion,
     standing_votes,
 )
-from tests.builders.annotation.made_votes import BALLOTS, active, votes
+from builders.synthbias.frames import open_frames, settled_frames
+from builders.synthbias.mentions import masked, mentions_in, wording
+from schemas.lexicon import gender_of_pronoun, occupations
+from tests.builders.annotation.made_votes import (
+    BALLOTS,
+    EMPTY,
+    active,
+    entrance_submissions,
+    right,
+    unanimous,
+    votes,
+)
 
 
 @given(st.text())
@@ -44,78 +71,40 @@ def test_formulas_are_text_in_the_file_and_come_back(tmp_path: Path) -> None:
     assert list(row.values()) == cells
 
 
-def test_a_hostile_name_survives_the_state(annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    item = next(iter(annotated.items.values()))
-    name = '=HYPERLINK("http://evil","x")'
-    new = State(tuple(votes(item, name, BALLOTS["open"])), active(name))
-    write_state(tmp_path, State((), {}), new)
-    assert read_state(tmp_path) == new
-    assert ",=" not in (tmp_path / "votes.csv").read_text(encoding="utf-8")
-
-
 def test_votes_only_grow_and_old_bytes_stay(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     first, second = list(annotated.items.values())[:2]
-    old = State(tuple(votes(first, "anna", BALLOTS["open"])), active("anna", "ben"))
-    write_state(tmp_path, State((), {}), old)
-    before = (tmp_path / "votes.csv").read_bytes()
+    name, path = '=HYPERLINK("http://evil","x")', tmp_path / "votes.csv"
+    old = State(tuple(votes(first, name, BALLOTS["open"])), active(name, "ben"))
+    write_state(tmp_path, EMPTY, old)
+    assert read_state(tmp_path) == old
+    assert ",=" not in path.read_text(encoding="utf-8")
+    before = path.read_bytes()
     # An editor that leaves out the last line break does no harm.
-    (tmp_path / "votes.csv").write_bytes(before.removesuffix(b"\r\n"))
+    path.write_bytes(before.removesuffix(b"\r\n"))
     new = State((*old.rows, *votes(second, "ben", BALLOTS["incoherent"])), old.annotators)
     write_state(tmp_path, read_state(tmp_path), new)
-    assert (tmp_path / "votes.csv").read_bytes().startswith(before)
+    assert path.read_bytes().startswith(before)
     assert read_state(tmp_path) == new
     with pytest.raises(ValueError, match=r"votes\.csv only grows"):
         write_state(tmp_path, new, old)
 
 
-def test_a_withdrawn_vote_makes_room_for_the_next() -> None:
-    def vote(answer: VoteAnswer, at: str) -> Vote:
-        return Vote(
-            item_id="i",
-            pair_id="p",
-            annotator_id="anna",
-            question=VoteQuestion.COHERENT,
-            answer=answer,
-            submitted_at=at,
-            source="",
-        )
-
-    rows = [vote(VoteAnswer.YES, "1"), vote(VoteAnswer.NO, "2"), vote(VoteAnswer.WITHDRAWN, "3")]
-    assert standing_votes(rows[:2]) == {rows[0].key: rows[0]}
-    assert standing_votes(rows) == {}
-    again = vote(VoteAnswer.NO, "4")
-    assert standing_votes([*rows, again]) == {again.key: again}
+def test_a_withdrawn_vote_makes_room_for_the_next(annotated: AnnotatedDataset) -> None:
+    vote = next(votes(next(iter(annotated.items.values())), "anna", BALLOTS["open"]))
+    no, withdrawn = (replace(vote, answer=answer) for answer in (VoteAnswer.NO, VoteAnswer.WITHDRAWN))
+    assert standing_votes([vote, no]) == {vote.key: vote}
+    assert standing_votes([vote, no, withdrawn]) == {}
+    assert standing_votes([vote, no, withdrawn, no]) == {no.key: no}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("votes.csv", "item_id\n", r"votes\.csv:1: has the columns item_id; restore item_id,pair_id,annotator_id"),
-        ("annotators.csv", "annotator_id,kind,entrance,status,reason\na,cat,,active,\n", r"annotators\.csv:2: kind is"),
-        (
-            "annotators.csv",
-            "annotator_id,kind,entrance,status,reason\na,human,,active,\na,human,,active,\n",
-            r"annotators\.csv:3: annotator 'a' stands twice; keep one line",
-        ),
-        ("annotators.csv", "a,a\n", r"annotators\.csv:1: column 'a' stands twice"),
-    ],
-)
-def test_a_broken_state_is_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        read_state(tmp_path)
-
-
-def test_a_state_is_a_folder(tmp_path: Path) -> None:
-    assert read_state(tmp_path / "none") == State((), {})
+def test_a_state_is_a_folder(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    assert read_state(tmp_path / "none") == EMPTY
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="is a file; give a folder"):
         read_state(tmp_path / "file")
-
-
-def test_who_only_stands_among_the_votes_is_untested(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    # Who only stands among the votes is untested.
     item = next(iter(annotated.items.values()))
-    write_state(tmp_path, State((), {}), State(tuple(votes(item, "anna", BALLOTS["open"])), {}))
+    write_state(tmp_path, EMPTY, State(tuple(votes(item, "anna", BALLOTS["open"])), {}))
     assert read_state(tmp_path).annotators == {"anna": Annotator(annotator_id="anna", kind=AnnotatorKind.HUMAN)}
 
 
@@ -125,3 +114,171 @@ def test_pseudonyms_stay_the_same_and_follow_from_a_secret(tmp_path: Path) -> No
     assert len(set(names.values())) == 2
     assert set(names.values()).isdisjoint(pseudonyms(tmp_path / "two", ["anna", "ben"]).values())
     assert stat.S_IMODE((tmp_path / "one" / "salt").stat().st_mode) == 0o600
+
+
+def test_ten_sentences_of_the_test_are_open_and_ten_settled_and_all_differ() -> None:
+    answers = Counter(solved.answers for solved in TEST)
+    assert answers == {BALLOTS["open"]: 8, BALLOTS["first"]: 4, BALLOTS["second"]: 4, BALLOTS["incoherent"]: 4}
+    # Every occupation once, each sentence with one of either list.
+    assert Counter(name for one in TEST for name in (one.sentence.first, one.sentence.second)) == dict.fromkeys(
+        occupations(), 1
+    )
+    for solved in (*TEST, *EXAMPLES):
+        sentence = solved.sentence
+        named = {occupations()[name].stereotype for name in (sentence.first, sentence.second)}
+        assert named == {"male", "female"}
+        assert sentence.text[sentence.pronoun_start :].startswith(sentence.pronoun)
+    genders = Counter(gender_of_pronoun(solved.sentence.pronoun) for solved in TEST)
+    assert genders == {"masculine": 10, "feminine": 10}
+    assert [solved.answers for solved in EXAMPLES] == [BALLOTS["open"], BALLOTS["second"], BALLOTS["incoherent"]]
+    assert all(solved.why for solved in EXAMPLES)
+
+
+def template_of(text: str) -> str:
+    """A text without its occupations and pronouns."""
+    found = mentions_in(text)
+    return wording(masked(text, [*found.occupations, *found.pronouns]))
+
+
+def test_no_sentence_of_the_test_is_a_frame_of_the_dataset() -> None:
+    frames = [*open_frames(), *settled_frames()]
+    built = {template_of(frame.about("cook", "baker").filled("masculine")) for frame in frames}
+    assert len(built) == len(frames)
+    assert built.isdisjoint(template_of(solved.sentence.text) for solved in (*TEST, *EXAMPLES))
+
+
+def test_a_score_counts_sentences_or_answers() -> None:
+    right_ones = {solved.sentence.item_id: solved.answers for solved in TEST}
+    first = TEST[0].sentence.item_id
+    odd = next(solved.sentence.item_id for solved in TEST if solved.answers.coherent is False)
+    # 16 coherent sentences have three answers, four have one; answers about the pronoun of others do not matter.
+    incoherent = Ballot.of(
+        {
+            question: VoteAnswer.YES if question is not VoteQuestion.COHERENT else VoteAnswer.NO
+            for question in VoteQuestion
+        }
+    )
+    for changed, of_items, of_answers in (
+        ({}, (20, 20), (52, 52)),
+        ({first: Ballot(True, True, False)}, (19, 20), (51, 52)),
+        ({odd: incoherent}, (20, 20), (52, 52)),
+        ({first: Ballot(True, True, None)}, None, None),
+    ):
+        ballots = {**right_ones, **changed}
+        assert entrance_score(ballots, EntranceUnit.ITEM) == of_items
+        assert entrance_score(ballots, EntranceUnit.ANSWER) == of_answers
+    del right_ones[first]
+    assert entrance_score(right_ones, EntranceUnit.ITEM) is None
+
+
+def test_the_rule_judges_the_same_votes_without_rounding(annotated: AnnotatedDataset) -> None:
+    for n_wrong, status in ((0, "active"), (4, "active"), (5, "failed")):
+        state = take_in(annotated, EMPTY, entrance_submissions("anna", n_wrong=n_wrong)).state
+        anna = state.annotators["anna"]
+        assert (anna.entrance, anna.status) == (f"{20 - n_wrong}/20", status)
+    easier = take_in(annotated, state, entrance_submissions("anna", n_wrong=5), entrance=EntranceRule(75))
+    assert (easier.n_added, easier.state.annotators["anna"].status) == (0, "active")
+    anna = take_in(annotated, state, [], entrance=EntranceRule(75, EntranceUnit.ANSWER)).state.annotators["anna"]
+    # Four coherent sentences with three answers each and one with a single answer are wrong: 13 of 52.
+    assert (anna.entrance, anna.status) == ("39/52", "active")
+    assert not EntranceScore(41, 52).reaches(79)
+    assert (EntranceScore.parse("17/20"), EntranceScore.parse("passed")) == (EntranceScore(17, 20), None)
+
+
+def planned(annotated: AnnotatedDataset, state: State, *names: str) -> list[Request]:
+    return plan_batch(decide_pairs(annotated, state, Policy()), annotated.groups, state, names)
+
+
+def test_the_first_batch_asks_every_sentence_four_times_and_parts_the_sides(annotated: AnnotatedDataset) -> None:
+    requests = planned(annotated, EMPTY)
+    assert [request.item_id for request in requests] == list(annotated.items)
+    assert {request.n_votes for request in requests} == {4}
+    groups = defaultdict(set)
+    for request in requests:
+        groups[request.pair_id].add(request.group)
+    assert set(map(frozenset, groups.values())) == {frozenset("AB")}
+    masculine = Counter(annotated.groups[item.item_id] for item in annotated.items.values() if item.pronoun == "he")
+    assert min(masculine["A"], masculine["B"]) > 0
+
+
+def test_what_is_decided_is_not_asked_nor_the_other_side_of_what_is_rejected(annotated: AnnotatedDataset) -> None:
+    rejected, undecided, *_ = annotated.pairs.values()
+    found = unanimous(annotated, otherwise={rejected.pair_id: None, undecided.pair_id: None})
+    lost, waiting = rejected.sides[0], undecided.sides[0]
+    rows = [
+        *found.rows,
+        *(vote for n in range(4) for vote in votes(lost, f"A{n}", BALLOTS["incoherent"])),
+        *(vote for n in range(3) for vote in votes(waiting, f"A{n}", right(waiting))),
+    ]
+    requests = planned(annotated, State(tuple(rows), found.annotators))
+    expected = [(side.item_id, n) for side, n in zip(undecided.sides, (1, 4), strict=True)]
+    assert [(request.item_id, request.n_votes) for request in requests] == expected
+
+
+def test_nobody_is_assigned_both_sides_or_a_sentence_twice(annotated: AnnotatedDataset) -> None:
+    names = [f"p{n}" for n in range(9)]
+    pair = next(iter(annotated.pairs.values()))
+    state = State(tuple(votes(pair.sides[0], "p0", right(pair.sides[0]))), active(*names))
+    requests = planned(annotated, state, *names)
+    seen = Counter((request.annotator_id, request.pair_id) for request in requests)
+    seen["p0", pair.pair_id] += 1
+    assert max(seen.values()) == 1
+    per_item = Counter(request.item_id for request in requests)
+    assert per_item[pair.sides[0].item_id] == 3
+    assert set(per_item.values()) == {3, 4}
+    loads = Counter(request.annotator_id for request in requests)
+    assert max(loads.values()) - min(loads.values()) <= 2
+    # Too few annotators are spread over both sides.
+    assert Counter(request.item_id for request in planned(annotated, EMPTY, "anna", "ben")) == dict.fromkeys(
+        annotated.items, 1
+    )
+
+
+def test_batches_are_numbered_and_the_same_plan_is_no_new_batch(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    requests = planned(annotated, EMPTY)
+    first = write_batch(tmp_path, requests)
+    assert (first.name, write_batch(tmp_path, requests)) == ("0001.csv", first)
+    assert read_batch(first) == requests
+    second = write_batch(tmp_path, requests[:4])
+    assert [path.name for path in batch_paths(tmp_path)] == ["0001.csv", "0002.csv"]
+    assert (chosen_batch(tmp_path, None), chosen_batch(tmp_path, 1)) == (second, first)
+    with pytest.raises(ConfigError, match="no batch 3 here; have: 0001, 0002"):
+        chosen_batch(tmp_path, 3)
+    second.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"0002\.csv:1: has the columns a,b, not item_id.*; remove it"):
+        read_batch(second)
+
+
+def test_outstanding_votes_are_counted(annotated: AnnotatedDataset) -> None:
+    requests = planned(annotated, EMPTY)[:2]
+    (one, other) = (request.item_id for request in requests)
+    assert n_outstanding(requests, {}) == 8
+    assert n_outstanding(requests, {one: 6, other: 1}) == 3
+
+
+def test_files_are_apart_by_group_and_number_or_by_annotator(annotated: AnnotatedDataset) -> None:
+    sentences = {item_id: sentence_of(item) for item_id, item in annotated.items.items()}
+    requests = planned(annotated, EMPTY)
+    assert list(batch_files("0001", requests, sentences, Format.CSV)) == ["0001-A-4-votes.csv", "0001-B-4-votes.csv"]
+    assigned = planned(annotated, EMPTY, "../anna", "ben")
+    assert list(batch_files("0002", assigned, sentences, Format.LABEL_STUDIO)) == [
+        *("0002-for-.._anna.json", "0002-for-ben.json", "interface.xml")
+    ]
+
+
+def test_a_whole_annotation_ends_and_asks_nothing_in_vain(annotated: AnnotatedDataset) -> None:
+    rng = np.random.default_rng(5)
+    names = [f"p{n}" for n in range(30)]
+    state = State((), active(*names))
+    for _ in range(8):
+        rows = list(state.rows)
+        for request in planned(annotated, state, *names):
+            item = annotated.items[request.item_id]
+            errs = [bool(rng.random() < 0.15) for _ in range(2)]
+            noisy = Ballot(True, *(bool(answer) ^ err for answer, err in zip(right(item)[1:], errs, strict=True)))
+            rows += votes(item, request.annotator_id, noisy if rng.random() < 0.97 else BALLOTS["incoherent"])
+        state = State(tuple(rows), state.annotators)
+    decisions = decide_pairs(annotated, state, Policy())
+    assert "undecided" not in {pair.verdict for pair in decisions}
+    totals = [side.tally.coherent.n for pair in decisions for side in pair.sides]
+    assert (min(totals), max(totals) <= 10, any(n > 4 for n in totals)) == (4, True, True)
