@@ -86,6 +86,11 @@ def own_name(name: str | None, path: Path, otherwise: str) -> str:
 def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:
     """Return the folder to write a dataset to, after a check that it may be written to.
 
+    Args:
+        out: Folder that the user names; None for the default.
+        default: Folder if the user names none.
+        overwrite: True if a dataset that is already in the folder may be replaced.
+
     Raises:
         ConfigError: the folder must not be written to.
     """

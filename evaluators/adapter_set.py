@@ -67,6 +67,11 @@ class AdapterSet:
     def check_base(self, identity: str, *, tokenizer_sha256: str | None, chat_template_sha256: str | None) -> None:
         """Check that the adapters were trained for a model, with the same tokenizer and chat template.
 
+        Args:
+            identity: Exact version of the files of the model.
+            tokenizer_sha256: Hash of the tokenizer's behaviour; None for the model's own tokenizer.
+            chat_template_sha256: Hash of the chat template; None if prompts are shown as they are.
+
         Raises:
             ConfigError: the adapters were trained for another model, tokenizer or chat template.
         """

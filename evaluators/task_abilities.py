@@ -33,7 +33,12 @@ class ShowsExamples(Task):
         return {}
 
     def chosen_examples(self, pool: Sequence[Any], prompt: Prompt) -> Sequence[Any]:
-        """Return the examples that a prompt's rule chooses, in order; fewer if there are not enough of a kind."""
+        """Return the examples that a prompt's rule chooses, in order; fewer if there are not enough of a kind.
+
+        Args:
+            pool: The items of the split that examples come from, in order.
+            prompt: A prompt with a rule.
+        """
         raise ConfigError(
             f"prompt '{prompt.id}' has its examples chosen by rule '{prompt.example_rule}', and task '{self.name}' "
             "defines no chosen_examples; take another prompt"

@@ -90,6 +90,10 @@ NO_SCORES = TextScores()
 def read_scores(folder: Path, file: ScoresFile | None) -> TextScores:
     """Read the scores of a run.
 
+    Args:
+        folder: The folder of the run.
+        file: The reference to the file in the run's result; None if there are no scores.
+
     Raises:
         DataError: the file is missing, was changed, or does not match the result.
     """

@@ -186,6 +186,10 @@ def round_robin(queues: Iterable[Sequence[str]]) -> Iterator[str]:
 def check_target(folder: Path, *, overwrite: bool) -> None:
     """Check that a dataset may be written to a folder; called before the items are built and before they are written.
 
+    Args:
+        folder: Folder that the dataset is to be written to.
+        overwrite: True if a dataset that is already in the folder may be replaced.
+
     Raises:
         ConfigError: the folder is a link or a file, or it holds files and ``overwrite`` is False or none is a manifest.
     """
@@ -213,7 +217,12 @@ def write_dataset(
 ) -> Manifest:
     """Write a dataset folder atomically.
 
-    A version other than the draft's is recorded as a parameter.
+    Args:
+        draft: Dataset to write.
+        folder: Folder to write it to.
+        version: Version to use instead of the draft's; it is recorded as a parameter. None to keep the draft's.
+        overwrite: True to replace the same dataset if the folder already holds it.
+        report: Called with the progress before each split is written.
 
     Returns:
         The manifest, as written to ``dataset.json``.

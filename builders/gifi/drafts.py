@@ -290,7 +290,23 @@ def draft_of(
     reject_rules: tuple[Rule, ...] = (),
     flag_rules: tuple[Rule, ...] = FLAG_RULES,
 ) -> Draft[Item]:
-    """Return a draft: the given values of the source, and everything that all sources share."""
+    """Return a draft: the given values of the source, and everything that all sources share.
+
+    Args:
+        source: Name of the source, as ``--source`` selects it.
+        splits: Items by config.
+        title: Title of the card.
+        sources: Sources with their hashes and licences.
+        limit: Maximum number of items that the user asked for; None for all.
+        how_built: Text of the card, like the next ones.
+        licence_terms: Terms of the sources.
+        citation: Sources to cite in addition to the paper.
+        version: Version of the dataset.
+        known_limits: Limits of this source only.
+        rejects: Candidates that were dropped.
+        reject_rules: Rules by which candidates were dropped.
+        flag_rules: Rules by which items were flagged.
+    """
     described = BUILDER.source(source)
     return Draft(
         name=described.dataset,

@@ -99,7 +99,12 @@ def source_file(
 ) -> SourceFile:
     """Return the file that ``--input`` names, downloaded from the Hub if necessary.
 
-    Of a folder, the first of ``names`` that it holds is taken.
+    Args:
+        path_or_id: Path of the file, path of a folder that holds one of ``names``, or the Hub id.
+        names: Usual names of the file, in order of preference.
+        hub_id: Id of the dataset on the Hub, ``owner/name``.
+        hub_file: Path of the file in the Hub repository.
+        revision: Commit on the Hub; None for the newest one, and for a local file.
 
     Raises:
         DataError: there is no such file, it cannot be downloaded, or a revision is given for a local file.

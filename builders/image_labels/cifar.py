@@ -38,6 +38,10 @@ _REMEDY = f"take the files of {HUB_ID} as they are"
 def read_cifar(source: Path, revision: str | None) -> Content:
     """Read CIFAR-100 from the Hub or from a folder with its files.
 
+    Args:
+        source: Path of a folder, or the id on the Hub.
+        revision: Commit on the Hub; None for ``REVISION``, and for a local folder.
+
     Raises:
         DataError: there are no such files, they cannot be downloaded, or they have another layout.
     """

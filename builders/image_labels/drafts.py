@@ -81,6 +81,11 @@ class BuiltImages(NamedTuple):
 def from_folder(folder: Path, options: ImageOptions, *, licence: str | None) -> BuiltImages:
     """Return the draft of a dataset of the images of a folder.
 
+    Args:
+        folder: Folder with one folder for each label, or train/ and test/ that each hold such folders.
+        options: Options of the build.
+        licence: SPDX identifier of the licence of the images as the user states it; None if it is not known.
+
     Raises:
         ConfigError: the limit leaves no image for each label.
         DataError: the folder or one of its labels cannot be used.
@@ -98,6 +103,11 @@ def from_folder(folder: Path, options: ImageOptions, *, licence: str | None) -> 
 
 def from_hub(path: Path, options: ImageOptions, *, revision: str | None) -> BuiltImages:
     """Return the draft of a dataset of CIFAR-100.
+
+    Args:
+        path: Folder with its files, or its id on the Hub.
+        options: Options of the build.
+        revision: Commit on the Hub; None for the default one, and for a folder.
 
     Raises:
         ConfigError: the limit leaves no image for each label.

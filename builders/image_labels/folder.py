@@ -24,7 +24,9 @@ _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 def read_folder(folder: Path, licence: str | None) -> Content:
     """Find the images of a folder; none is opened yet.
 
-    It has one folder for each label, or train/ and test/ that each hold such folders.
+    Args:
+        folder: Folder with one folder for each label, or train/ and test/ that each hold such folders.
+        licence: Licence of the images as the user states it; None if it is not known.
 
     Raises:
         DataError: there is no such folder, a link leads out of it, its labels or names cannot be used, or train/ and

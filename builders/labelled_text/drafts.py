@@ -53,6 +53,15 @@ def draft(
 ) -> Draft[LabelItem]:
     """Build a draft of labelled texts.
 
+    Args:
+        tables: The files.
+        texts: Their usable rows.
+        found: Where the files are from.
+        options: The build options.
+        name: Name of the dataset.
+        licence: SPDX identifier of the licence of the texts, as the user states it; None if not known.
+        stated: Other options as the user gave them, which are recorded.
+
     Raises:
         ConfigError: the rows have fewer than two labels or too many, or there are too few of them.
     """

@@ -149,6 +149,11 @@ def read_texts(
 
     If the names of some of several files hold the word *test*, only their rows are evaluated.
 
+    Args:
+        paths: The files.
+        mapped: Headings that the user names, each as ``COLUMN=HEADING``.
+        names: Names of the labels by their values in the files; None if these are names.
+
     Raises:
         ConfigError: a mapping cannot be used.
         DataError: a file cannot be read, or lacks a column.

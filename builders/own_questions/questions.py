@@ -127,6 +127,13 @@ def draft(
 ) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
 
+    Args:
+        tables: The files.
+        source: Name of their kind.
+        name: Name of the dataset.
+        licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
+        mapped: Headings that the user named, which are recorded.
+
     Raises:
         ConfigError: no row is an item.
     """

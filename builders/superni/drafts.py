@@ -113,7 +113,11 @@ def from_natural_instructions(
 ) -> BuiltTasks:
     """Build a draft from task files of the repository natural-instructions.
 
-    The revision is only recorded, and not checked.
+    Args:
+        root: Folder of the task files, or of the repository.
+        options: Options of the build.
+        revision: Commit of the repository, only recorded and not checked; None if it is unknown.
+        task_info: List of all tasks, for ``--tasks filter``.
 
     Raises:
         DataError: there is no such folder, it has none of the tasks, or a file cannot be read.

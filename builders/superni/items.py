@@ -64,7 +64,10 @@ def split_items(content: TaskContent, *, seed: int, limit: int = N_TEST) -> Mapp
     A random permutation p of the items gives bias = p[0:32], pool = p[32:96] and test = p[96:], up to the limit. All
     splits are in the order of the permutation, so that the first k items of the pool are k demonstrations.
 
-    The task has at least 97 items.
+    Args:
+        content: Task with at least 97 items.
+        seed: Seed of the build.
+        limit: Maximum number of evaluation items.
     """
     # One generator per task. The publication drew all tasks from one stream, in which a change of one file changed the
     # examples of every later task.

@@ -201,7 +201,9 @@ class TaskRefusal(NamedTuple):
 def read_task_info(csv_path: Path | None, folder: Path) -> Mapping[str, TaskInfo]:
     """Return the list of all tasks by name.
 
-    Without a CSV file it is in the README.md of the folder.
+    Args:
+        csv_path: The CSV file; None to read the README.md in the folder of the tasks.
+        folder: Folder of the tasks.
 
     Raises:
         ConfigError: there is no such file, or the README.md has no table with the needed columns.
@@ -266,7 +268,10 @@ def info_refusal(info: TaskInfo) -> TaskRefusal | None:
 def content_refusal(content: TaskContent, labels: Sequence[str], *, is_filter: bool) -> TaskRefusal | None:
     """Return why a task is dropped, judging by its content; None if it is not.
 
-    With ``is_filter``, the publication's filter is applied too.
+    Args:
+        content: Task.
+        labels: Labels of the task.
+        is_filter: True to apply the publication's filter too.
     """
     n = len(content.instances)
     if n <= N_SUPPORT:

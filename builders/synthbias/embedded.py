@@ -72,6 +72,10 @@ class FilledFrame(NamedTuple):
 def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[CoreferenceItem]:
     """Build a draft of the embedded dataset.
 
+    Args:
+        seed: Seed that assigns frames to occupation pairs.
+        limit: Maximum number of items; None for all.
+
     Raises:
         ConfigError: the limit is too small to keep a pair of each type.
     """

@@ -129,6 +129,10 @@ def _base(verb: str) -> str:
 def draft(*, seed: int = embedded.DEFAULT_SEED, limit: int | None = None) -> Draft[FamilyCoreferenceItem]:
     """Build a draft of the dataset: sets of eleven items, four for an occupation pair in each config.
 
+    Args:
+        seed: Seed that chooses occupation pairs and assigns frames to them.
+        limit: Maximum number of items, in whole sets; None for all.
+
     Raises:
         ConfigError: the limit is too small to keep a set of each type.
     """

@@ -55,6 +55,11 @@ def default_name(manifest: Manifest) -> str:
 def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[FamilyCoreferenceItem]:
     """Build a draft of the sets of a dataset of minimal pairs, in its configs and splits.
 
+    Args:
+        dataset: The dataset, whose licence and whose refusal to be published the sets take over.
+        name: Name of the new dataset.
+        limit: Maximum number of items, in whole sets; None for all.
+
     Raises:
         ConfigError: no pair makes a set, or the limit is too small.
     """

@@ -45,6 +45,11 @@ _UNPAIRED = CATALOGUE["unpaired"]
 def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[CoreferenceItem]:
     """Build a draft of the published SynthBias.
 
+    Args:
+        path: Path of the published CSV file.
+        limit: Maximum number of items; None for all.
+        report: Called with the progress.
+
     Raises:
         DataError: the file is missing, cannot be read, or is not the published one.
         ConfigError: the limit is too small to keep a pair of each type.

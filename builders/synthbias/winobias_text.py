@@ -37,6 +37,12 @@ def read_lines(
 ) -> SentencesRead:
     """Read the lines of a file, whatever their content; each must begin with its number.
 
+    Args:
+        raw: Content of the file.
+        name: Name of the file in messages.
+        side: ``pro`` if the sentences of the file agree with the stereotype, ``anti`` if they do not, None if unknown.
+        sample_type: Type of the sentences; None if unknown. WinoBias names a referent in both types.
+
     Returns:
         A sentence for each line that can be read.
     """

@@ -177,6 +177,11 @@ class MaskedBackend(Backend):
 def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
     """Load a model and its tokenizer.
 
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        options: Revision, precision, device, tokenizer and token budget of a pass. Options of other backends are
+            refused.
+
     Raises:
         ConfigError: the model cannot be found or loaded, is no masked language model, its tokenizer has no token for a
             hidden one or does not tell words, or an option is unknown.

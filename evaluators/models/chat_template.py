@@ -45,6 +45,10 @@ _MOST_ADDED = 10_000
 def check_template(template: str, variables: str) -> None:
     """Render a chat template once in a process of its own, to refuse it before the first request if it fails.
 
+    Args:
+        template: The template.
+        variables: The special tokens of the tokenizer by name, as JSON.
+
     Raises:
         ConfigError: the template fails, takes too much time or memory, or leaves out the prompt.
     """

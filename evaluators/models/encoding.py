@@ -57,6 +57,12 @@ def encode(
 ) -> BatchEncoding:
     """Return what a tokenizer makes of texts, after checking that the ids spell them.
 
+    Args:
+        tokenizer: The tokenizer.
+        texts: The texts.
+        as_target: True for texts of a decoder that has an encoder.
+        **options: Further arguments of the tokenizer.
+
     Raises:
         ConfigError: its rules name words or are too long, the ids of a text spell another one, one stands for more
             than a phrase, or a word has other ids than in an earlier text.

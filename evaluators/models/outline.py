@@ -61,6 +61,11 @@ class Outline(Backend):
 def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
     """Read the tokenizer and the context of a model of the Hub or of a folder, without its weights.
 
+    Args:
+        backend: Backend that would load it.
+        model: Id on the Hub, or path of a local folder.
+        options: Revision, tokenizer and chat template.
+
     Raises:
         ConfigError: the model or its tokenizer cannot be found.
     """

@@ -88,6 +88,11 @@ def reference_answers(model: str, options: BackendOptions, requests: Sequence[Ch
 
     They are computed in a separate process, which frees its memory when it ends.
 
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        options: Options, of which revision, tokenizer, chat template and device are used.
+        requests: Requests to answer.
+
     Raises:
         ConfigError: the model cannot be loaded.
         MissingExtraError: torch or transformers is not installed.

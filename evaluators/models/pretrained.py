@@ -74,6 +74,13 @@ def is_loader(name: str) -> bool:
 def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_code: str = SERVE_IT) -> Iterator[None]:
     """Turn any error of a library that loads a model's files into a ConfigError of one line.
 
+    Args:
+        what: Noun and name, such as ``model 'acme/one'``.
+        location: Id on the Hub, or path of a local folder.
+        commit: Commit on the Hub; None for a folder.
+        remedy: Way out if the files cannot be loaded.
+        own_code: Way out if they cannot be loaded without running code of their own.
+
     Raises:
         ConfigError: the files cannot be loaded, or not without running code of their own.
     """
@@ -146,6 +153,12 @@ def refuse_hub_attention(location: str, commit: str | None, *, what: str, own_co
 
     If the library ``kernels`` is installed, transformers fetches and runs compiled code from the repository that
     ``attn_implementation`` names, without asking if it is one of ``kernels-community``.
+
+    Args:
+        location: Id on the Hub, or path of a local folder.
+        commit: Commit on the Hub; None for a folder.
+        what: Noun and name for the error message, such as ``model 'acme/one'``.
+        own_code: Way out if the model cannot be loaded without that code.
 
     Raises:
         ConfigError: the configuration names such a repository.

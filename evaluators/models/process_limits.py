@@ -51,7 +51,12 @@ def usable_cores(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> Cores:
 
 
 def chosen_threads(environment: Mapping[str, str] | None = None, cores: Cores | None = None) -> Threads:
-    """Return the number of threads to compute with: the user's choice, or one per usable core."""
+    """Return the number of threads to compute with: the user's choice, or one per usable core.
+
+    Args:
+        environment: Environment variables; None for those of this process.
+        cores: Usable cores; None to determine them.
+    """
     variables = os.environ if environment is None else environment
     usable = usable_cores() if cores is None else cores
     for variable in _THREAD_VARIABLES:

@@ -45,6 +45,12 @@ def ask_in_blocks(
 ) -> Events:
     """Ask one block after the other, as an implementation of ``Backend.ask``.
 
+    Args:
+        ask: Function that answers the missing requests of one block.
+        limits: Largest size of a block.
+        requests: All requests of the run.
+        missing: Indices of the requests that need an answer.
+
     Yields:
         The events of all blocks, with indices into ``requests``.
     """

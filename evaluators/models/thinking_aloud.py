@@ -65,7 +65,14 @@ def ask_with_thinking(
     missing: frozenset[int],
     n_tokens: int,
 ) -> Events:
-    """Ask with more tokens for each text than its answer may take, and cut answers where they should have stopped."""
+    """Ask with more tokens for each text than its answer may take, and cut answers where they should have stopped.
+
+    Args:
+        ask: ``Backend.ask`` of a model that writes what it thinks into its texts.
+        requests: All requests of the run.
+        missing: Indices of those that need an answer.
+        n_tokens: Number of tokens to think with; 0 to ask as it is.
+    """
     if not n_tokens:
         yield from ask(requests, missing)
         return

@@ -169,7 +169,12 @@ class ModelTokenizer:
         return self._ids([self._rendered(prompt)])[0]
 
     def rows(self, request: ChoiceRequest, context_tokens: int | None = None) -> TokenRows | str:
-        """Return the rows of a request, or why it cannot be asked."""
+        """Return the rows of a request, or why it cannot be asked.
+
+        Args:
+            request: Request with the context and the options.
+            context_tokens: Largest number of tokens that the model takes; None if there is no limit.
+        """
         return self.rows_of_all([request], context_tokens)[0]
 
     def rows_of_all(
@@ -308,6 +313,10 @@ def unknown_token(texts: Sequence[Sequence[int]], n_tokens: int) -> str | None:
 def check_template_files(name: str, revision: str | None) -> None:
     """Check that a tokenizer may have a chat template by its files, without the libraries that load it.
 
+    Args:
+        name: Hub id, or path of a folder.
+        revision: Commit, tag or branch on the Hub; None for its main branch or for a folder.
+
     Raises:
         ConfigError: it has none.
     """
@@ -332,6 +341,15 @@ def load_tokenizer(
     gguf_file: str | None = None,
 ) -> ModelTokenizer:
     """Load a tokenizer from the Hub or from a folder, without its model.
+
+    Args:
+        name: Hub id, or path of a folder.
+        revision: Commit, tag or branch on the Hub; None for its main branch or for a folder.
+        chat: True to wrap prompts in its chat template.
+        template_arguments: Arguments of the chat template; None for none.
+        system_prompt: First message of every chat; None for none.
+        loader: Class of transformers that loads it.
+        gguf_file: Name of a file in GGUF that holds it; None without one.
 
     Raises:
         ConfigError: the tokenizer cannot be loaded, ``chat`` is True and it has no chat template, or ``chat`` is False

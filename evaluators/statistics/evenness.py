@@ -74,6 +74,10 @@ def times_noise(right: FloatArray, n: FloatArray) -> FloatArray:
     As both would share their luck in the observed accuracy, each fold's square is multiplied by the other folds, and
     the product of three folds, which has no noise, is taken off.
 
+    Args:
+        right: Number of right answers, shape (..., N_FOLDS, n_groups).
+        n: Number of answers, of the same shape.
+
     Returns:
         Shape (..., n_groups); nan for a group with answers in fewer than three folds.
     """
@@ -92,6 +96,10 @@ def _of_three_folds(sums: FloatArray) -> FloatArray:
 
 def products(right: FloatArray, n: FloatArray) -> FloatArray:
     """Return unbiased estimates of the products of two groups' accuracies, and of their squares.
+
+    Args:
+        right: Number of right answers, shape (..., N_FOLDS, n_groups).
+        n: Number of answers, of the same shape.
 
     Returns:
         Shape (..., n_groups, n_groups); nan where all answers of both groups are in one fold.

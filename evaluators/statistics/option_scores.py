@@ -206,7 +206,13 @@ class OptionProbabilities(NamedTuple):
 def option_probabilities_of(
     exchanges: Mapping[str, Column], k: int, normalisation: Normalisation
 ) -> OptionProbabilities:
-    """Compute the distributions over the options of exchanges with ``k`` options each."""
+    """Compute the distributions over the options of exchanges with ``k`` options each.
+
+    Args:
+        exchanges: The fields of exchanges, by name.
+        k: Number of options; exchanges with any other number are not certain.
+        normalisation: Score of an option; see :func:`evaluators.statistics.option_scores.option_probabilities`.
+    """
     # Keep in step with option_probabilities().
     scores, is_certain = _numbers(exchanges["option_logprobs"], k)
     n_tokens, _ = _numbers(exchanges["option_token_counts"], k)
@@ -257,6 +263,10 @@ def are_certain_choices(records: RecordColumns, normalisation: Normalisation) ->
     """Return the mask of the records whose reading certainly is the distribution over the options of their one answer.
 
     Records may differ in their options and their number.
+
+    Args:
+        records: The records.
+        normalisation: Score of an option; see :func:`evaluators.statistics.option_scores.option_probabilities`.
 
     Returns:
         The mask, shape (n,). Records with several exchanges, with bounds, or with unknown numbers are not certain.

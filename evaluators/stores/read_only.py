@@ -33,6 +33,11 @@ def open_store(
     Even for reading, SQLite creates log files beside a store, and it removes them only if it may write. So if no file
     may be left behind, or the store is read-only, a store without a log is opened as immutable, which creates none.
 
+    Args:
+        path: File of the store.
+        leave_no_trace: True to leave no new file beside the store.
+        busy_seconds: Seconds to wait for another process that has locked the file.
+
     Yields:
         A connection inside a transaction.
 
@@ -57,6 +62,11 @@ def is_begun(path: Path) -> bool:
 def answered_keys(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BUSY_SECONDS) -> set[bytes]:
     """Return the keys to which a store holds a response; none if there is no store. No file is created.
 
+    Args:
+        path: File of the store.
+        keys: Keys of responses.
+        busy_seconds: Seconds to wait for another process that has locked the file.
+
     Raises:
         RunError: the file is not a store.
     """
@@ -78,6 +88,12 @@ def stored_responses(
     path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float = BUSY_SECONDS
 ) -> StoredResponses:
     """Read a model's responses to some keys from a store.
+
+    Args:
+        path: File of the store.
+        keys: Keys of responses.
+        model: Model that the keys belong to.
+        busy_seconds: Seconds to wait for another process that has locked the file.
 
     Raises:
         RunError: the file is not a store, or one of the responses cannot be read.
@@ -105,6 +121,11 @@ def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = BUSY_
     """Return how fast a model gave the answers in a store; None if unknown.
 
     A store records one total time for all its models, so the pace is known only if it has a single model.
+
+    Args:
+        path: File of the store.
+        identity_sha256: Identity of the model; None for any.
+        busy_seconds: Seconds to wait for another process that has locked the file.
 
     Raises:
         RunError: the file is not a store.

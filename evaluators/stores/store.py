@@ -102,6 +102,11 @@ class ResponseStore:
     def __init__(self, path: Path, model: Model, *, busy_seconds: float = BUSY_SECONDS) -> None:
         """Open the store, or create it if it does not exist.
 
+        Args:
+            path: SQLite file of the store.
+            model: Model that is asked; it is recorded beside its responses.
+            busy_seconds: Seconds to wait for another process that writes to the file.
+
         Raises:
             RunError: the file is not a store.
         """
@@ -361,7 +366,12 @@ def request_columns(connection: sqlite3.Connection) -> str:
 
 
 def stored_request(request: bytes, head: str | None) -> Request:
-    """Rebuild a request."""
+    """Rebuild a request.
+
+    Args:
+        request: JSON of the request, with the rest of its prompt.
+        head: Beginning of its prompt; None if the prompt is stored whole.
+    """
     stored = request_adapter().validate_json(request)
     return stored if head is None else replace(stored, prompt=head + stored.prompt)
 

@@ -187,7 +187,13 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
 
 
 def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> RankableValue:
-    """Return a result with its value of a metric, and whether that can rank it."""
+    """Return a result with its value of a metric, and whether that can rank it.
+
+    Args:
+        entry: The result.
+        shut: Why the result does not pass the gates of its benchmark; None if it passes.
+        by: The metric; None if none ranks.
+    """
     metric = None if by is None else entry.metric(by.metric)
     bounds = missing_bounds(entry, metric)
     row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)

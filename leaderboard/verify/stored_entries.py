@@ -81,7 +81,15 @@ def as_json(entry: Entry) -> JsonValue:
 
 
 def entry_from(known: JsonValue, result: Result, origin: Origin, place: str, folder: Path | None) -> Entry:
-    """Return an entry that the memory holds."""
+    """Return an entry that the memory holds.
+
+    Args:
+        known: What :func:`as_json` returned.
+        result: Its result.
+        origin: Where that comes from.
+        place: Folder of the result, relative to the folder that was searched.
+        folder: Folder of the result; None if there is none.
+    """
     # Rules that join several fields of a record were checked when it was stored: they take as long as all else here.
     kept: dict[str, Any] = {**_form().validate_python(known, strict=False)}
     kept["metrics"] = {metric_key(metric): metric for metric in kept["metrics"]}

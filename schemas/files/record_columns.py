@@ -233,7 +233,13 @@ def _tuples(values: Sequence[T], offsets: IntArray) -> list[tuple[T, ...]]:
 
 
 def repeated_items(path: Path, identifiers: Sequence[str | None], first_row: int = 1) -> Iterator[str]:
-    """Yield a line for every item that has more than one row."""
+    """Yield a line for every item that has more than one row.
+
+    Args:
+        path: Path of the file, for the message.
+        identifiers: ``item_id`` of each row, in order.
+        first_row: Number of the first row.
+    """
     if len(set(identifiers)) == len(identifiers):
         return
     first_rows: dict[str | None, int] = {}

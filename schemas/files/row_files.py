@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 def write_rows(path: Path, rows: Sequence[D], row_type: type[D]) -> None:
     """Write rows to a parquet file atomically.
 
-    Its folder is created if needed.
+    Args:
+        path: Path of the file; its folder is created if needed.
+        rows: Rows in the order in which they are stored; may be empty.
+        row_type: Dataclass of the rows.
 
     Raises:
         DataError: a row breaks a rule; nothing is written.

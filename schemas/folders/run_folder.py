@@ -135,7 +135,9 @@ def write_result(folder: Path, result: Result) -> None:
 def read_run(folder: Path, *, recount: bool = True) -> Run:
     """Read and check the result and all records of a run.
 
-    Without ``recount`` the counts are not checked, for a caller that counts the records itself.
+    Args:
+        folder: The folder of the run.
+        recount: False to skip the check of the counts, for a caller that counts the records itself.
 
     Raises:
         DataError: a file is missing or invalid, or the records are not those that the result was computed from.
@@ -195,7 +197,10 @@ def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterato
 def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterator[RecordColumns]:
     """Yield the checked records of each part of a run; a single config is one part.
 
-    Without ``recount`` the counts are not checked.
+    Args:
+        folder: The folder of the run.
+        result: The result in it.
+        recount: False to skip the check of the counts, for a caller that counts the records itself.
 
     Raises:
         DataError: the file is missing or invalid, or the records are not those that the result was computed from.
@@ -362,7 +367,10 @@ class RecordCheck:
     def __init__(self, folder: Path, result: Result, *, recount: bool = True) -> None:
         """Start before the first part.
 
-        Without ``recount`` the counts are not checked.
+        Args:
+            folder: The folder of the run, for the messages.
+            result: The result of the run.
+            recount: False to skip the check of the counts.
         """
         from schemas.files.record_columns import RepeatedItems, Tally
 

@@ -83,7 +83,12 @@ EntranceBy: TypeAlias = Annotated[
 
 
 def fitting_state(annotated: AnnotatedDataset, folder: Path, *, may_be_new: bool = False) -> State:
-    """Read a state whose votes are on the sentences of a dataset, empty if it may be new, and warn if some are not.
+    """Read a state whose votes are on the sentences of a dataset, and warn if some are not.
+
+    Args:
+        annotated: The dataset.
+        folder: Folder of the state.
+        may_be_new: True to return an empty state if there is none.
 
     Raises:
         ConfigError: there is no state.

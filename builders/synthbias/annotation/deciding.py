@@ -99,7 +99,13 @@ def reading_of(tally: VoteTally) -> Reading:
 
 
 def is_accepted(tally: VoteTally, expected: Expected, *, relabel: bool = False) -> bool:
-    """Return True if the votes accept a sentence; with ``relabel``, also one of type 2 that they find open."""
+    """Return True if the votes accept a sentence.
+
+    Args:
+        tally: Votes on the sentence.
+        expected: Intended reading of the sentence.
+        relabel: True to accept a sentence of type 2 that the votes find open as one of type 1.
+    """
     reading = reading_of(tally)
     return reading == expected or (relabel and reading == "open")
 

@@ -127,6 +127,9 @@ class _State(NamedTuple):
 def design_cells(n_pairs: int | None) -> list[DesignCell]:
     """Return the cells of the design.
 
+    Args:
+        n_pairs: Number of occupation pairs, spread evenly over all of them; None for all.
+
     Raises:
         ConfigError: there are fewer occupation pairs.
     """

@@ -84,6 +84,12 @@ def limits_of(path: Path, per_cell: int | None, near: float | None) -> KeepLimit
 def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) -> Draft[CoreferenceItem]:
     """Build a draft of a generated dataset.
 
+    Args:
+        path: Folder of runs, or of a generated dataset.
+        limits: Limits that decide which sentences are kept.
+        limit: Maximum number of items; None for all.
+        report: Function that is called with the progress.
+
     Raises:
         ConfigError: no candidate is left, or the limit is too small.
         DataError: there is no run, a file is broken, or the runs are of several models.

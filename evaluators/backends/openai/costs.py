@@ -103,7 +103,12 @@ class Ledger:
     """
 
     def __init__(self, price: Price | None, most_usd: float | None) -> None:
-        """Create an empty ledger."""
+        """Create an empty ledger.
+
+        Args:
+            price: Price of the model's tokens; None if unknown.
+            most_usd: Limit in US dollars; None for no limit.
+        """
         self.earlier_usd = 0.0
         """Cost of earlier processes, which counts against the limit."""
         self.n_attempts = 0

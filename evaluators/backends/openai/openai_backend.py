@@ -359,7 +359,11 @@ def _parts(name: str) -> list[str]:
 
 
 def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
-    """Open a model behind an endpoint; nothing is sent yet. The API key is read from ``OPENAI_API_KEY``.
+    """Open a model behind an endpoint; nothing is sent yet.
+
+    Args:
+        model: Id of the model at the endpoint.
+        options: Address, tokenizer, prices and limits. The API key is read from ``OPENAI_API_KEY``.
 
     Raises:
         ConfigError: the address or an option is not valid.

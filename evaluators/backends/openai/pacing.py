@@ -274,6 +274,11 @@ class Caller:
     ) -> list[Mapping[str, Any]]:
         """Send all calls of a request one after another, and in other ways after refusals that teach something.
 
+        Args:
+            calls: Function that returns the calls, made anew from what was learnt.
+            dialect: What the endpoint accepts.
+            may_learn: False to leave the calls as they are.
+
         Raises:
             NoAnswerError: a call failed too often, or was refused. After a refusal, what was learnt from those before
                 it is forgotten again: they were about something else.

@@ -51,6 +51,10 @@ class LoadedModel(NamedTuple):
 def load_model(model: str, options: BackendOptions) -> LoadedModel:
     """Load a causal language model and its tokenizer onto a device.
 
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        options: Revision, precision, device, tokenizer and chat template.
+
     Raises:
         ConfigError: the model cannot be found or loaded, or an option is unknown.
         MissingExtraError: torch or transformers is not installed.
@@ -137,6 +141,14 @@ def load_network(
     gguf_file: str | None = None,
 ) -> PreTrainedModel:
     """Load a model, and check that the checkpoint holds all its weights.
+
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        revision: Commit on the Hub; None for a folder.
+        dtype: Precision of the weights.
+        loader: Name of the class of transformers that loads it.
+        kind: Kind of model, for the error message.
+        gguf_file: Name of the file with weights in GGUF; None without one.
 
     Raises:
         ConfigError: the model cannot be found or loaded, lacks weights, or is not of the kind.

@@ -142,6 +142,10 @@ class OptionScorer:
         Packed and plain scoring are compared on the first requests, and again when texts get longer. A resumed run
         keeps its choices.
 
+        Args:
+            encoded: Token ids of each request; None for a request that is not scored.
+            hashes: Hash of each request, with the name of its adapter.
+
         Returns:
             The scorer and its batches.
 
@@ -170,7 +174,13 @@ class OptionScorer:
         return plain, plain.plan(encoded)
 
     def _choose(self, hashes: Sequence[str], longest: int, compare: Callable[[str], str | None]) -> str | None:
-        """Return why packed scoring is not used for a block of requests; None if it is."""
+        """Return why packed scoring is not used for a block of requests; None if it is.
+
+        Args:
+            hashes: Hashes of the requests.
+            longest: Number of tokens in the longest text among them.
+            compare: Function that compares packed and plain scoring on the requests in a precision.
+        """
         # Choices made with another device or library do not count here, as it may compute differently.
         key = strict_json.sha256([self.device, dict(self.packages), list(hashes)])
         # The key covers all requests of the block, not the missing ones, so that a resumed run finds its choice.

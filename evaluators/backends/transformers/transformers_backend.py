@@ -183,6 +183,11 @@ OPTIONS = (
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     """Load a model and its tokenizer.
 
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        options: Revision, precision, device, tokenizer, chat template, way of scoring, token budget of a batch, and
+            adapters. Options of other backends are refused.
+
     Raises:
         ConfigError: the model or an adapter cannot be found or loaded, or an option is unknown.
         MissingExtraError: torch, transformers or peft is not installed.

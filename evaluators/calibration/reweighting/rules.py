@@ -136,6 +136,10 @@ def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     """Return the probabilities to apply rules to: normalised if there are membership functions.
 
     Each row is treated by itself. One whose sum differs from 1 only by rounding stays unchanged.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes), none negative.
+        kind: Kind of the rules.
     """
     if kind == "weights":
         return probabilities
@@ -157,7 +161,11 @@ class Fault(NamedTuple):
 
 
 def first_fault(probabilities: FloatArray) -> Fault | None:
-    """Return the first fault of a table of probabilities; None if there is none."""
+    """Return the first fault of a table of probabilities; None if there is none.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes).
+    """
     for is_bad, remedy in (
         (np.isnan(probabilities), "leave the row out, or ask the model again"),
         (np.isinf(probabilities), "give probabilities, not odds or their logarithms"),

@@ -80,7 +80,12 @@ class TopTwo:
         )
 
     def trial(self, class_index: int, values: FloatArray) -> FloatArray:
-        """Return how many rows of each class would be right if a class had other corrected values."""
+        """Return how many rows of each class would be right if a class had other corrected values.
+
+        Args:
+            class_index: Index of the class.
+            values: Its corrected values, shape (n,), in the order of :attr:`probabilities`.
+        """
         # Like others(), but computes classes only if needed.
         rows = np.flatnonzero(self._first.classes == class_index)
         best_other = _with(self._first.values, self._second.values, rows)
@@ -99,7 +104,12 @@ class TopTwo:
         return self._counted(right)
 
     def accept(self, class_index: int, values: FloatArray) -> None:
-        """Replace the corrected values of a class."""
+        """Replace the corrected values of a class.
+
+        Args:
+            class_index: Index of the class.
+            values: Its corrected values, shape (n,).
+        """
         self._values[class_index] = values
         is_first = self._first.classes == class_index
         is_above_second = _beats(values, class_index, self._second)

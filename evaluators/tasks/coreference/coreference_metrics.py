@@ -178,7 +178,14 @@ def group_metric(
     statistics: Callable[[CoreferenceTable, Mapping[str, str]], Statistics],
     description: str,
 ) -> MetricDefinition[CoreferenceTable]:
-    """Define U_group under some certainty."""
+    """Define U_group under some certainty.
+
+    Args:
+        name: Name of the metric.
+        undefined: Function that returns why a table has no such certainty; None if it has one.
+        statistics: Function that returns :func:`occupation_statistics` of the desirability.
+        description: What it is, in a sentence.
+    """
     return _metric(
         name=name,
         ideal=1.0,

@@ -289,7 +289,16 @@ def stereotype_gap(
     description: str,
     version: str = "1.0",
 ) -> MetricDefinition[CoreferenceTable]:
-    """Define the mean of a value on pro-stereotypical items minus that on anti-stereotypical items."""
+    """Define the mean of a value on pro-stereotypical items minus that on anti-stereotypical items.
+
+    Args:
+        name: Name of the metric.
+        values: Function that returns the value of each row, shape (n,), in [0, 1] or in [-1/2, 1/2].
+        where: Function that returns the mask of the rows that have a value, shape (n,).
+        undefined: Function that returns why the metric has no value on a table; None if it has one.
+        description: What it is, in a sentence.
+        version: Version of the metric.
+    """
 
     def statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
         return table.statistics_by("stereotype", values(table), where(table), names=("pro", "anti"))

@@ -66,6 +66,11 @@ class _PlacedWord(NamedTuple):
 def read_label(text: str, labels: Sequence[str], *, is_cut: bool = False) -> AnswerReading:
     """Return the label that an answer names.
 
+    Args:
+        text: The generated text.
+        labels: The labels that the prompt offers.
+        is_cut: True if the answer reached the largest number of tokens.
+
     >>> read_label("Label: **Not hateful.**", ["hateful", "not hateful"])
     AnswerReading(outcome='not hateful', refuses=False)
     >>> read_label("hateful or not hateful", ["hateful", "not hateful"])

@@ -52,6 +52,9 @@ def unbiased_evenness(counts: FloatArray) -> FloatArray:
 
     Each answer is treated as one draw of one family. Answers with two families ("he or she") make the value too high.
 
+    Args:
+        counts: Number of answers per prompt and family, shape (n, 11).
+
     Returns:
         The evenness of each prompt, shape (n,); nan for prompts with fewer than two pronouns. A single value can exceed
         1, its expectation cannot.
@@ -69,6 +72,9 @@ def absolute_evenness(counts: FloatArray) -> FloatArray:
     """Return 1 - min(1, sum |p - 1/10| / 0.9), as the published code computes it.
 
     The published table does not come from this: 24 of 26 of its cells agree with :func:`squared_evenness` to .01.
+
+    Args:
+        counts: Number of answers per prompt and family, shape (n, 11).
 
     Returns:
         The evenness of each prompt, shape (n,); nan for prompts without a pronoun in any answer.
@@ -157,7 +163,14 @@ def _share_of(families: tuple[str, ...]) -> Callable[[AssignmentTable, Mapping[s
 
 
 def _answers(table: AssignmentTable, group: Mapping[str, str], part: FloatArray, whole: FloatArray) -> Statistics:
-    """Return the statistics of a share of answers; each answer has the same weight."""
+    """Return the statistics of a share of answers; each answer has the same weight.
+
+    Args:
+        table: The records as arrays.
+        group: The slice.
+        part: Number of answers of each prompt that belong to the share, shape (n,).
+        whole: Number of answers of each prompt that the share refers to, shape (n,).
+    """
     rows = table.rows(group)
     parts, wholes = (table.mean_statistics(group, n_answers, whole > 0) for n_answers in (part, whole))
     sums = np.column_stack([parts.cluster_sums[:, 0], wholes.cluster_sums[:, 0]])

@@ -38,6 +38,11 @@ class FamilyTable(GroupedTable):
         """Return the statistics of the families' accuracies.
 
         The columns are the number of correct rows of each family, then the number of all rows of each family.
+
+        Args:
+            group: The slice.
+            correct: 1 for a correct row, else 0, shape (n,).
+            used: Mask of the rows that count, shape (n,).
         """
         return self._sums(group, correct, used, np.zeros(len(self.clusters), dtype=np.int64), 1)
 
@@ -46,6 +51,11 @@ class FamilyTable(GroupedTable):
 
         The columns are those of :meth:`family_statistics`, with N_FOLDS times as many families: those of the first
         fold, then those of the second, and so on.
+
+        Args:
+            group: The slice.
+            correct: 1 for a correct row, else 0, shape (n,).
+            used: Mask of the rows that count, shape (n,).
         """
         # All rows of the slice, so that two models have the same folds, whichever of their answers count.
         occurring, clusters = np.unique(self.clusters[self.rows(group)], return_inverse=True)
@@ -140,7 +150,20 @@ def uniformity_metric(
     leaves_out_chance: bool = False,
     families: tuple[str, ...] = COLUMNS,
 ) -> MetricDefinition[F]:
-    """Define how equal the accuracies of the families are, which is undefined if no answer is right."""
+    """Define how equal the accuracies of the families are, which is undefined if no answer is right.
+
+    Args:
+        name: Name of the metric.
+        correct: Function that returns 1 for each correct row of a table, else 0, shape (n,).
+        where: Function that returns the mask of the rows that count, shape (n,).
+        task: Name of the task.
+        ddof: Delta degrees of freedom, see :func:`uniformity`.
+        version: Version of the metric.
+        description: Description of the metric.
+        slices: Names of the groups for which the value is also computed.
+        leaves_out_chance: True for :func:`evenness`, False for :func:`uniformity`.
+        families: The families of the task's tables, in their order.
+    """
 
     def statistics(table: F, group: Mapping[str, str]) -> Statistics:
         of_families = table.fold_statistics if leaves_out_chance else table.family_statistics
@@ -163,7 +186,12 @@ def uniformity_metric(
 
 
 def why_not_uniform(sums: FloatArray, *, families: tuple[str, ...] = COLUMNS) -> str | None:
-    """Return the reason why a uniformity is undefined; None if there are no answers at all."""
+    """Return the reason why a uniformity is undefined; None if there are no answers at all.
+
+    Args:
+        sums: Number of correct answers per family, then of all answers per family, shape (2 n_families,).
+        families: Names of the families, in the order of ``sums``.
+    """
     correct, answers = np.split(sums, 2)
     if not answers.any():
         return None

@@ -38,7 +38,13 @@ Values = Callable[[ContinuationTable], FloatArray]
 
 
 def deviations(table: ContinuationTable, values: FloatArray, used: BoolArray) -> FloatArray:
-    """Return the absolute deviation of each used row from the mean of its template, shape (n,); nan for other rows."""
+    """Return the absolute deviation of each used row from the mean of its template, shape (n,); nan for other rows.
+
+    Args:
+        table: The records as arrays.
+        values: Value of each row, shape (n,).
+        used: Mask of the rows to use, shape (n,).
+    """
     means = mean(sums_and_numbers(table.clusters[used], values[used], table.n_clusters))
     return np.where(used, np.abs(values - means[table.clusters]), np.nan)
 

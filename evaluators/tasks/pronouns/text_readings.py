@@ -156,7 +156,12 @@ def is_refused(answer: ReadAnswer) -> bool:
 
 
 def all_or_none(records: Sequence[Record], is_right: Callable[[ReadAnswer], bool]) -> list[bool | None]:
-    """Return True for each record whose answers are all right, False where none is, and None otherwise."""
+    """Return True for each record whose answers are all right, False where none is, and None otherwise.
+
+    Args:
+        records: Records with one answer or several; those that were refused or failed do not count.
+        is_right: Function that returns True if an answer is right.
+    """
     judged: list[set[bool]] = [set() for _ in range(len(records))]
     for answer in answers_of(records):
         if answer.reading not in (None, REFUSED, FAILED):

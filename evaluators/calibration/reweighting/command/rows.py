@@ -116,7 +116,13 @@ class LabelledRows:
         return tuple(name for name in self.classes if name not in occurring)
 
     def faults(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> Iterator[str]:
-        """Yield faults, each with its location and remedy. All but the first may be consequences of the first."""
+        """Yield faults, each with its location and remedy. All but the first may be consequences of the first.
+
+        Args:
+            wanted: Classes of rules or of other rows that these rows must have; None for any.
+            needs_labels: True if every row needs its right class.
+            gets_rules: True if rules will be applied.
+        """
         if not len(self):
             yield "holds no row; give at least one"
         if len(self.classes) < LEAST_CLASSES:

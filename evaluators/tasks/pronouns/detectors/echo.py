@@ -27,6 +27,11 @@ _MAX_INTRODUCTION = 24
 def without_echo(text: str, prompt: str | None, families: FamiliesOf = families_of) -> str:
     """Return the part of a text that does not repeat its prompt.
 
+    Args:
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
+        families: The pronouns of the language.
+
     Returns:
         The text after the repeated words; the whole text if nothing is repeated.
 

@@ -83,6 +83,10 @@ def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
     Markup, addresses and a repeated prompt are removed first. Words that only look like a pronoun are skipped: parts of
     compounds and abbreviations, Roman numerals and acronyms, names, and forms that are quoted or listed.
 
+    Args:
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
+
     Returns:
         Names of the families: usually one, but two for *em*, *emself* and *he or she*.
 
@@ -105,6 +109,10 @@ def all_families(text: str, prompt: str | None = None) -> list[tuple[float, tupl
 
     Places are shares of the text that is left without markup, addresses and a repeated prompt, in [0, 1). Two families
     named in one place, as in *he or she*, are one pronoun.
+
+    Args:
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
 
     >>> all_families("Xe left. He or she saw em.")
     [(0.0, ('xe',)), (0.34615384615384615, ('he', 'she')), (0.8846153846153846, ('e', 'ey'))]
@@ -135,6 +143,10 @@ def pronouns_of(text: str, prompt: str | None = None) -> Iterator[Pronoun]:
     """Yield the pronouns that a model added to its prompt, in order, with their places in the text as it is.
 
     The first has the families that :func:`first_families` returns.
+
+    Args:
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
 
     >>> [(found.start, found.families) for found in pronouns_of("<em>Kim</em> saw **xem**.")]
     [(19, ('xe',))]

@@ -95,6 +95,11 @@ _BEFORE_VERB = re.compile(r"\s+(?:\w+(?:er|ir|re|oir)|a|ont|avait|est|était|en|
 def first_families_in(language: Language, text: str, prompt: str | None = None) -> tuple[str, ...]:
     """Return the families of the first pronoun that a model added to its prompt; empty if there is none.
 
+    Args:
+        language: Language of the text.
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
+
     >>> first_families_in("german", "Sie sind da. Xier lacht.")
     ('xier',)
     >>> first_families_in("french", "il pleut, dit-elle")
@@ -113,6 +118,11 @@ def pronouns_in(language: Language, text: str, prompt: str | None = None) -> Ite
     """Yield the pronouns that a model added to its prompt, in order, with their places in the text as it is.
 
     Each has a doubt, since words for things are not told from those for people.
+
+    Args:
+        language: Language of the text.
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
     """
     begin = echo_end(text, prompt, PRONOUNS_OF[language])
     plain, places = plain_text_and_places(text[begin:])
