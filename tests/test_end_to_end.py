@@ -27,7 +27,7 @@ from tests.builders.test_own_sentences import own_rows, written
 from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.fake_hub import WRITER, serving, variables
-from tests.sites import copy_site
+from tests.worlds import copy_site
 
 
 def check_that_it_is_published(dataset: Path, model: Path, out: Path, *, limit: int, n_baselines: int = 2) -> None:

@@ -12,8 +12,8 @@ import pytest
 from tests import commands
 from tests.commands import REPOSITORY
 from tests.evaluators.made_data import save_tiny_llama
-from tests.sites import copy_site
 from tests.terminal import without_progress
+from tests.worlds import copy_site
 
 PLUGINS = REPOSITORY / "tests" / "third_benchmark"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.commands import REPOSITORY
-from tests.sites import copy_site
+from tests.worlds import copy_site
 
 PLUGINS = REPOSITORY / "tests" / "made_suite"
 SIZES = (*(min(304 + 16 * number, 1000) for number in range(53)), *(1000,) * 226)

@@ -18,7 +18,7 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.items.own_question import OwnQuestion
 from tests import commands
 from tests.evaluators.made_data import save_tiny_llama
-from tests.sites import copy_site
+from tests.worlds import copy_site
 
 HEADER = "Question,Context,Option A,Option B,Option C,Answer,Stereotype,Unknown,Group,Cluster"
 ROOMS = ("hall", "bakery", "garage", "library", "kitchen", "cellar", "studio", "barn", "museum", "clinic")

@@ -11,6 +11,9 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.leaderboard.browsing import ARGUMENTS
 from tests.leaderboard.forging import Places, honest_places
 from tests.leaderboard.withheld_world import World, make_world
+from tests.worlds import models, models_root, strangers
+
+__all__ = ("models", "models_root", "strangers")
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from leaderboard.verify.submissions import read_submission
 from schemas.files.record_files import read_records
 from schemas.files.record_hashes import TEXT_ELSEWHERE, is_hashed
 from schemas.folders.run_folder import RESULT
-from tests.sites import render
+from tests.worlds import render
 
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "leaderboard" / "results"

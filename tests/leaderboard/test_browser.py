@@ -15,7 +15,7 @@ from tests.commands import REPOSITORY, run
 from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, turn, visit, visit_all
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
-from tests.sites import copy_site
+from tests.worlds import copy_site
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

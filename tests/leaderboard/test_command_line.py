@@ -23,8 +23,8 @@ from schemas.outputs.documents import BuiltBoard
 from tests import commands
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
-from tests.sites import copy_site
 from tests.terminal import on_terminal, without_progress
+from tests.worlds import copy_site
 
 
 class Places(NamedTuple):

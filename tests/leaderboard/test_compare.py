@@ -28,7 +28,7 @@ from tests.leaderboard import synthetic
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
-from tests.sites import render
+from tests.worlds import render
 
 HOSTILE = "evil/<img src=x onerror=alert(1)>"
 

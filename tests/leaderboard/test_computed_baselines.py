@@ -42,7 +42,7 @@ from tests.commands import output_of
 from tests.evaluators.label_data import made_dataset
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.sites import copy_site
+from tests.worlds import copy_site
 
 
 @dataclass

@@ -24,7 +24,7 @@ from tests.leaderboard.gifi_results import chance, write_gifi_model
 from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import uniform, write_model
 from tests.schemas.examples import items, manifest
-from tests.sites import table_rows
+from tests.worlds import table_rows
 
 PAGE = "datasets/gifi-1.0.0.md"
 

@@ -30,7 +30,7 @@ from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.schemas.examples import items, manifest
-from tests.sites import render
+from tests.worlds import render
 
 CONTINUATION = load_pages("gifi").config_words("continuation")
 HOSTILE = "</pre><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"> {{ x }} \u202e"

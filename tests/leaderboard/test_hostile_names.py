@@ -38,7 +38,7 @@ from tests.leaderboard.synthetic import (
     write_model,
     write_result,
 )
-from tests.sites import render
+from tests.worlds import render
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

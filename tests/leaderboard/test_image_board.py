@@ -15,7 +15,7 @@ from tests.builders.image_files import cifar_folder
 from tests.commands import output_of
 from tests.evaluators.tiny_clip import save_digits, save_tiny_clip, teach
 from tests.leaderboard.browsing import served, visit, visit_all
-from tests.sites import copy_site
+from tests.worlds import copy_site
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.browser]

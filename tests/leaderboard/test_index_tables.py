@@ -37,7 +37,7 @@ from schemas.files import row_files
 from schemas.folders.run_folder import read_run, write_result
 from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
 from tests.leaderboard.made_keys import load_known
-from tests.sites import table_rows
+from tests.worlds import table_rows
 
 
 def loaded_from(root: Path) -> LoadedResults:

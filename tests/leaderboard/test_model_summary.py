@@ -45,27 +45,21 @@ from schemas.folders.run_folder import read_result, write_result
 from tests.commands import REPOSITORY, run
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known, write_keys
-from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
+from tests.leaderboard.synthetic import leaning, write_model
+from tests.worlds import MadeBoard
 
 SVG = "{http://www.w3.org/2000/svg}"
 BENCHMARK = "synthbias"
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("summaries")
-    for name, answers in (("even", leaning(3.0, 0.1)), ("biased", leaning(0.2, 0.1)), ("worse", leaning(1.0, 1.6))):
-        write_model(root, f"acme/{name}", answers)
-    write_model(root, "acme/stereotyped", stereotyped(1.0))
-    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
-    write_gifi_model(root, "acme/even", 0.5, n_templates=8)
-    write_gifi_model(root, "acme/elsewhere", 0.6, n_templates=8)
-    return root
+def root(models_root: Path) -> Path:
+    return models_root
 
 
 @pytest.fixture(scope="module")
-def board(root: Path) -> Board:
-    return assemble(load_known(Root(root, "local")).entries)
+def board(models: MadeBoard) -> Board:
+    return models.board
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +137,7 @@ def test_models_that_were_not_asked_the_same_are_not_compared(board: Board) -> N
     assert other.why_not_compared == f"no result of acme/worse on {dataset} has the same questions and prompt"
     assert all(measure.difference is None for measure in other.measures)
     assert not summary(board, "acme/even", "acme/worse").notes
-    apart = summary(board, "acme/elsewhere", "acme/worse")
+    apart = summary(board, "acme/new", "acme/worse")
     assert apart.notes == (
         "to compare with acme/worse, score that one with --against acme/elsewhere, which takes the prompts of this "
         "model where they fit both; answers to other questions say nothing",
@@ -341,15 +335,17 @@ def test_the_command_writes_the_card_of_a_run_beside_another(whole: ModelSummary
     asked = ("-m", "biasboard", "card", root, *folders)
     refused = run(*asked, status=EXIT_ERROR)
     assert refused.stderr.splitlines()[-1].endswith(
-        "holds results of several models; name one with --model: acme/biased, acme/even, acme/stereotyped, acme/worse"
+        "holds results of several models; name one with --model: acme/biased, acme/even, acme/mute, acme/other, "
+        "acme/shy, acme/stereotyped, acme/worse"
     )
     done = run(*asked, "--model", "acme/even", "--against", "acme/worse", "--format", "json", status=0)
     printed = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
-    (of_benchmark,) = printed.benchmarks
-    (known,) = [of for of in whole.benchmarks if of.benchmark == BENCHMARK]
-    assert [(measure.value, measure.interval, measure.difference) for measure in of_benchmark.measures] == [
-        (measure.value, measure.interval, measure.difference) for measure in known.measures
-    ]
+    known = {of.benchmark: of for of in whole.benchmarks}
+    assert BENCHMARK in {of.benchmark for of in printed.benchmarks}
+    for of in printed.benchmarks:
+        assert [(each.value, each.interval, each.difference) for each in of.measures] == [
+            (each.value, each.interval, each.difference) for each in known[of.benchmark].measures
+        ]
     card = (tmp_path / "cards" / "acme__even" / "card.md").read_text(encoding="utf-8")
     assert all(sentence in card for sentence in comparisons(printed))
 

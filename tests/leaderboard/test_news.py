@@ -23,7 +23,7 @@ from leaderboard.verify.submissions import read_register
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_model, write_result
-from tests.sites import table_rows
+from tests.worlds import table_rows
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 

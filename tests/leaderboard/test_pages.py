@@ -14,73 +14,35 @@ import yaml
 
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages.markup import sort_key
-from leaderboard.pages.rendering import View, copies, generate, make_view, parquet_files
-from leaderboard.ranking.boards import assemble
+from leaderboard.pages.rendering import generate
 from leaderboard.reproductions import reproductions
-from leaderboard.verify.entries import LeftOut, Root
-from tests.leaderboard.made_keys import load_known
-from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.worlds import MadeBoard
 
-HOSTILE = "evil/<script>alert(1)</script> *b* `c` {{ x }} [l](javascript:x) \"q\" 'a' &amp; | # $"
-PROMISED = """# Title
-
-<!-- generated: profile -->
-
-<!-- generated: examples -->
-"""
+pytestmark = pytest.mark.slow
 
 
-def view_of(root: Path) -> View:
-    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
-    write_model(root, "acme/small", leaning(1.0, 0.5))
-    write_model(root, "acme/small", leaning(1.0, 0.5), ambiguous=True)
-    records = write_model(root / "hostile", "acme/tmp", leaning(1.0, 0.6))
-    text = records.read_text(encoding="utf-8")
-    records.write_text(text.replace('"acme/tmp"', json.dumps(HOSTILE)), encoding="utf-8")
-    board = assemble(load_known(Root(root, "local"), any_name=True).entries)
-    left_out = [LeftOut(place="x/y", origin="accepted", reason="metric ucerf is <b>0.999</b>")]
-    return make_view(board, left_out, ())
+def pages_of(board: MadeBoard) -> dict[str, str]:
+    return {path: text for path, text in board.texts.items() if path.endswith(".md")}
 
 
-@pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> View:
-    return view_of(tmp_path_factory.mktemp("runs"))
+def test_every_page_is_there(strangers: MadeBoard) -> None:
+    pages = {*pages_of(strangers)}
+    results = [path.split("/")[1] for path in pages if path.count("/") == 2 and path.startswith("models/")]
+    (evil,) = {folder for folder in results if folder.startswith("evil")}
+    n_results = {"acme__small": 2, "acme__large": 1, "acme__random": 1, "acme__mute": 1, evil: 1, "lab__even": 5}
+    assert {folder: results.count(folder) for folder in results} == n_results
+    tables = {path for path in pages if re.match("benchmarks/(synthbias/synthbias-type1|gifi/gifi)-", path)}
+    assert len(tables) == 5
+    lists = {"index", "audit", "data", "compare", "answers", "news", "useless-predictors"}
+    lists |= {f"{folder}/index" for folder in ("benchmarks", "models", "papers")}
+    single = {"benchmarks/synthbias", "benchmarks/gifi", "datasets/synthbias-9.0.0", "datasets/gifi-1.0.0"}
+    single |= {f"models/{folder}" for folder in n_results} | {f"papers/{name}" for name in reproductions()}
+    assert {path for path in pages if path.count("/") < 2} == {f"{path}.md" for path in lists | single}
+    assert len(pages) == len(lists | single) + len(tables) + len(results)
 
 
-@pytest.fixture(scope="module")
-def texts(view: View) -> dict[str, str]:
-    return generate(view, {"index.md": PROMISED})
-
-
-@pytest.mark.slow
-def test_every_page_is_there(texts: dict[str, str]) -> None:
-    pages = {path for path in texts if path.endswith(".md")}
-    hostile = {path for path in pages if path.startswith("models/evil")}
-    assert len(hostile) == 2
-    (other,) = (path for path in pages if path.startswith("benchmarks/synthbias/synthbias-type1-"))
-    results = {path for path in pages if path.startswith("models/acme__small/")}
-    assert len(results) == 2
-    assert pages - hostile - results - {other} == {
-        "index.md",
-        "audit.md",
-        "data.md",
-        "compare.md",
-        "answers.md",
-        "news.md",
-        "benchmarks/index.md",
-        "benchmarks/synthbias.md",
-        "datasets/synthbias-9.0.0.md",
-        "models/index.md",
-        "models/acme__small.md",
-        "papers/index.md",
-        *(f"papers/{name}.md" for name in reproductions()),
-        "useless-predictors.md",
-    }
-
-
-@pytest.mark.slow
-def test_text_of_strangers_cannot_act(texts: dict[str, str]) -> None:
-    pages = {path: text for path, text in texts.items() if path.endswith(".md")}
+def test_text_of_strangers_cannot_act(strangers: MadeBoard) -> None:
+    pages = pages_of(strangers)
     assert any("alert" in text for text in pages.values())
     for path, text in pages.items():
         assert "<script" not in text, path
@@ -91,33 +53,8 @@ def test_text_of_strangers_cannot_act(texts: dict[str, str]) -> None:
                 assert not re.search(r"[<>]", line), line
             if line.startswith("#") and "evil" in line:
                 assert not re.search(r"[<>`*{}\[\]]", line.partition("{: #")[0]), line
-
-
-def test_titles_survive_as_yaml(texts: dict[str, str]) -> None:
-    for path, text in texts.items():
-        if path.endswith(".md") and path != "index.md":
-            front = yaml.safe_load(text.split("---\n")[1])
-            assert isinstance(front["title"], str)
-
-
-def test_every_link_and_picture_leads_somewhere(view: View, texts: dict[str, str]) -> None:
-    n_links = {".md": 0, ".json": 0}
-    tables = parquet_files(view)
-    for path, target in chain.from_iterable(links_of(*each) for each in texts.items()):
-        address, _, fragment = target.partition("#")
-        place = (Path("/") / path).parent.joinpath(address).resolve() if address else Path("/") / path
-        source = place.relative_to("/").as_posix()
-        source = source.removesuffix(".html") + ".md" if source.endswith(".html") else source
-        assert source in texts or source in tables, f"{path}: {target}"
-        if "=" in fragment:  # A choice on a page, which is about a result with files of its own.
-            chosen = dict(parse_qsl(html.unescape(fragment)))
-            listed = json.loads(texts["files/compare/models.json"])["models"]
-            keys = {name for one in listed for name in (one["key"], one["id"])}
-            assert chosen.get("model", chosen.get("models")) in keys, f"{path}: {target}"
-        elif fragment and not fragment.startswith("only-"):
-            assert f"#{fragment} " in texts[source] or f'id="{fragment}"' in texts[source], f"{path}: {target}"
-        n_links[Path(path).suffix] += 1
-    assert min(n_links.values()) >= 10
+        if path != "index.md":
+            assert isinstance(yaml.safe_load(text.split("---\n")[1])["title"], str)
 
 
 def links_of(path: str, text: str) -> list[tuple[str, str]]:
@@ -128,42 +65,67 @@ def links_of(path: str, text: str) -> list[tuple[str, str]]:
     return [(Path(path).name, target) for target in found]
 
 
-def test_numbers_in_the_table_are_those_of_the_result(view: View, texts: dict[str, str]) -> None:
-    page = texts["benchmarks/synthbias.md"]
-    section = next(section for section in view.sections if section.table.signature.config == "type2")
+def test_every_link_and_picture_leads_somewhere(strangers: MadeBoard) -> None:
+    n_links = {".md": 0, ".json": 0}
+    texts, files = strangers.texts, {*strangers.parquet, *strangers.downloads}
+    listed = json.loads(texts["files/compare/models.json"])["models"]
+    keys = {name for one in listed for name in (one["key"], one["id"])}
+    for path, target in chain.from_iterable(links_of(*each) for each in texts.items()):
+        address, _, fragment = target.partition("#")
+        place = (Path("/") / path).parent.joinpath(address).resolve() if address else Path("/") / path
+        source = place.relative_to("/").as_posix()
+        source = source.removesuffix(".html") + ".md" if source.endswith(".html") else source
+        assert source in texts or source in files, f"{path}: {target}"
+        if "=" in fragment:  # A choice on a page, which is about a result with files of its own.
+            chosen = dict(parse_qsl(html.unescape(fragment)))
+            assert chosen.get("model", chosen.get("models")) in keys, f"{path}: {target}"
+        elif fragment and not fragment.startswith("only-"):
+            assert f"#{fragment} " in texts[source] or f'id="{fragment}"' in texts[source], f"{path}: {target}"
+        n_links[Path(path).suffix] += 1
+    assert min(n_links.values()) >= 10
+
+
+def test_numbers_in_the_table_are_those_of_the_result(strangers: MadeBoard) -> None:
+    (section,) = (one for one in strangers.view.sections if one.table.signature.config == "type2")
+    page = strangers.texts["benchmarks/synthbias.md"]
     part = page[page.index(f"#{section.anchor} }}") :]
-    for row in section.table.rows:
-        for column in section.table.columns:
-            metric = column.of(row.entry)
-            assert metric is not None
-            assert metric.value is not None
-            assert f'data-sort="{sort_key(metric.value, 3)}"' in part
+    known = [metric for row in section.table.rows for one in section.table.columns if (metric := one.of(row.entry))]
+    values = [metric.value for metric in known if metric.value is not None]
+    assert len(values) > 20
+    assert [value for value in values if f'data-sort="{sort_key(value, 3)}"' not in part] == []
+    assert "not ranked: 0 of 100 items scored; a rank needs at least half" in part
+    assert not re.search(r"\bnan\b", page, re.IGNORECASE)
 
 
-def test_tables_have_captions_scopes_and_buttons(texts: dict[str, str]) -> None:
-    for path, text in texts.items():
-        for table in re.findall(r"<table.*?</table>", text, re.DOTALL) if path.endswith(".md") else []:
-            assert "<caption><span>" in table
-            head, _, body = table.partition("</thead>")
-            assert "<th>" not in table
-            assert head.count('scope="col') == head.count("<th ")
-            assert body.count('scope="row') + body.count('<tbody class="bb-line') == body.count("<tr")
+def test_tables_have_captions_scopes_and_buttons(strangers: MadeBoard) -> None:
+    tables = [table for text in pages_of(strangers).values() for table in re.findall(r"(?s)<table.*?</table>", text)]
+    assert len(tables) > 20
+    for table in tables:
+        assert "<caption><span>" in table
+        head, _, body = table.partition("</thead>")
+        assert "<th>" not in table
+        assert head.count('scope="col') == head.count("<th ")
+        assert body.count('scope="row') + body.count('<tbody class="bb-line') == body.count("<tr")
 
 
-def test_local_runs_and_baselines_are_marked(texts: dict[str, str]) -> None:
-    page = texts["benchmarks/synthbias.md"]
-    assert page.count("local run, not submitted") == 2
+def test_local_runs_and_baselines_are_marked(strangers: MadeBoard) -> None:
+    page = strangers.texts["benchmarks/synthbias.md"]
+    assert page.count("local run, not submitted") == 5
     assert page.count('data-baseline="true"') == 1
     assert page.count("Useless predictors (1). Their best: ") == 1
-    assert '<tr id="baseline__uniform"><th scope="row" class="bb-model">uniform</th>' in texts["useless-predictors.md"]
+    useless = strangers.texts["useless-predictors.md"]
+    assert '<tr id="baseline__uniform"><th scope="row" class="bb-model">uniform</th>' in useless
+    assert "the same probability for every option" in useless
+    assert 'data-sort="0.5"' in useless
 
 
-def test_a_baseline_has_a_page_but_no_files_of_its_own(view: View, texts: dict[str, str]) -> None:
+def test_a_baseline_has_a_page_but_no_files_of_its_own(strangers: MadeBoard) -> None:
     """They were most of a site, and one command makes them again."""
-    (baseline,) = (model for model in view.models if model.is_baseline)
-    (model,) = (model for model in view.models if model.id == "acme/small")
-    files = {*texts, *parquet_files(view), *copies(view)}
-    for shown, has_files in ((baseline, False), (model, True)):
+    files = {*strangers.texts, *strangers.parquet, *strangers.downloads}
+    assert not [path for path in files if path.startswith("models/baseline")]
+    for name, has_files in (("baseline/uniform", False), ("acme/small", True)):
+        (shown,) = (model for model in strangers.view.models if model.id == name)
+        assert shown.is_baseline is not has_files
         for placement in shown.placements:
             assert bool(placement.answers.groups) is has_files
             stem = placement.files.stem.removeprefix("files/")
@@ -171,32 +133,27 @@ def test_a_baseline_has_a_page_but_no_files_of_its_own(view: View, texts: dict[s
                 assert any(path.startswith(f"{folder}/{stem}") for path in files) is has_files, f"{folder}/{stem}"
 
 
-def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
-    assert "generated:" not in texts["index.md"]
-    assert "acme/small" in texts["index.md"]
-    assert "bb-examples" in texts["index.md"]
-
-
-def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:
+def test_generated_blocks_are_put_in(strangers: MadeBoard) -> None:
+    page = strangers.texts["index.md"]
+    assert "generated:" not in page
+    assert "acme/small" in page
+    assert "bb-examples" in page
     known = "about, apart, examples, findings, install, leaders, licences, news, population, profile"
     with pytest.raises(ConfigError, match=rf"site/docs/x.md: no generated block 'ranking'; have: {known}"):
-        generate(view, {"x.md": "<!-- generated: ranking -->\n"})
-
-
-def test_a_handwritten_page_cannot_hide_a_generated_one(view: View) -> None:
+        generate(strangers.view, {"x.md": "<!-- generated: ranking -->\n"})
     with pytest.raises(ConfigError, match=r"site/docs/audit\.md: a generated page has this name"):
-        generate(view, {"audit.md": "# mine"})
+        generate(strangers.view, {"audit.md": "# mine"})
 
 
-@pytest.mark.slow
-def test_the_same_results_give_the_same_texts(texts: dict[str, str], tmp_path: Path) -> None:
-    again = generate(view_of(tmp_path), {"index.md": PROMISED})
-    assert again.keys() == texts.keys()
-    assert [path for path in texts if again[path] != texts[path]] == []
+def test_the_same_results_give_the_same_files(strangers: MadeBoard, tmp_path: Path) -> None:
+    again = strangers.again(tmp_path)
+    assert again.texts.keys() == strangers.texts.keys()
+    assert [path for path in again.texts if again.texts[path] != strangers.texts[path]] == []
+    assert again.parquet == strangers.parquet
 
 
-def test_charts_have_the_colours_of_both_schemes_and_no_outside_references(texts: dict[str, str]) -> None:
-    charts = {path: text for path, text in texts.items() if path.startswith("charts/")}
+def test_charts_have_the_colours_of_both_schemes_and_no_outside_references(strangers: MadeBoard) -> None:
+    charts = {path: text for path, text in strangers.texts.items() if path.startswith("charts/")}
     assert charts
     for path, text in charts.items():
         addresses = set(re.findall(r"https?://[^\"' )]+", text))
@@ -208,12 +165,3 @@ def test_charts_have_the_colours_of_both_schemes_and_no_outside_references(texts
         )
         assert painted == dark.keys(), path
         assert painted.isdisjoint(dark.values()), path
-
-
-@pytest.mark.slow
-def test_a_model_that_lacks_one_number_says_so(tmp_path: Path) -> None:
-    write_model(tmp_path, "acme/mute", lambda reference, other, gender, pair: None)
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
-    page = generate(make_view(board, (), ()), {})["benchmarks/synthbias.md"]
-    assert "not ranked: 0 of 100 items scored; a rank needs at least half" in page
-    assert not re.search(r"\bnan\b", page, re.IGNORECASE)

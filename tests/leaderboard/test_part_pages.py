@@ -21,8 +21,8 @@ from leaderboard.verify.entries import Root
 from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, visit, visit_all
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, write_model
-from tests.sites import render
 from tests.suites.commands import ask, board, copied, made, run
+from tests.worlds import render
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -8,7 +8,6 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pytest
@@ -31,12 +30,8 @@ from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import load
 from tests.commands import REPOSITORY
-from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known
-from tests.leaderboard.synthetic import Gender, leaning, stereotyped, uniform, write_model
 
 Line: TypeAlias = Mapping[str, str]
-MODELS = {"even": (3.0, 0.1), "biased": (0.2, 0.1), "worse": (1.0, 1.6), "other": (2.5, 0.3)}
 
 
 class Site:
@@ -73,34 +68,11 @@ class Site:
         return [line for line in lines if line["metric"] == view.table.primary and line["both_ranked"] == "true"]
 
 
-def made_entries(root: Path) -> Sequence[Entry]:
-    """Results of made-up models on two families."""
-    for name, weights in MODELS.items():
-        write_model(root, f"acme/{name}", leaning(*weights))
-        write_model(root, f"acme/{name}", leaning(*weights), ambiguous=True)
-    write_model(root, "acme/stereotyped", stereotyped(1.0))
-    write_model(root, "acme/shy", refusing_some)
-    write_model(root, "acme/mute", refusing_most)
-    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
-    for name, skill in (("even", 0.5), ("biased", 0.9), ("new", 0.3)):
-        write_gifi_model(root / "gifi", f"acme/{name}", skill, n_templates=12)
-    write_gifi_model(root / "gifi", "acme/partial", 0.9, tasks=["recognition"], n_templates=12)
-    return load_known(Root(root, "local"), any_name=True).entries
-
-
-def refusing_some(reference: str, other: str, gender: Gender, pair: int) -> float | None:
-    return None if pair % 16 == 0 else leaning(2.5, 0.1)(reference, other, gender, pair)
-
-
-def refusing_most(reference: str, other: str, gender: Gender, pair: int) -> float | None:
-    return None if pair % 4 else 0.9
-
-
 @pytest.fixture(scope="module", params=["made", pytest.param("accepted", marks=pytest.mark.slow)])
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    root = tmp_path_factory.mktemp("sentences")
     if request.param == "made":
-        return Site("made", made_entries(root))
+        return Site("made", request.getfixturevalue("models").entries)
+    root = tmp_path_factory.mktemp("sentences")
     accepted = Root(REPOSITORY / "leaderboard" / "results", "accepted")
     loaded = load([accepted], open_book(REPOSITORY / "leaderboard" / "keys", None), Memory(root))
     assert loaded.left_out == ()

@@ -12,7 +12,7 @@ import pytest
 from leaderboard.pages.rendering import View, generate, make_view
 from schemas.documents.result import Result
 from tests.leaderboard.forging import AT_ENDPOINT, Places, accepted, board, constant, forge, signed
-from tests.sites import table_rows
+from tests.worlds import table_rows
 
 
 def sliced(result: Result) -> Result:

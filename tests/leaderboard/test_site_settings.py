@@ -19,7 +19,7 @@ from tests.commands import REPOSITORY
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_result
-from tests.sites import copy_site, render
+from tests.worlds import copy_site, render
 
 OURS = SiteSettings("https://board.test/x/", "https://code.test/lab/board", "https://code.test/lab/board/issues")
 SETTINGS = """

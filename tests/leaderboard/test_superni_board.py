@@ -22,8 +22,8 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, read_parts, read_result
 from tests.commands import output_of
 from tests.evaluators import label_oracle
-from tests.sites import copy_site
 from tests.suites.commands import told
+from tests.worlds import copy_site
 
 pytestmark = pytest.mark.slow
 

@@ -43,7 +43,7 @@ from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
-from tests.sites import render
+from tests.worlds import render
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.commands import REPOSITORY, output_of
-from tests.sites import copy_site
+from tests.worlds import copy_site
 
 PLUGINS = REPOSITORY / "tests" / "made_suite"
 SIZES = (40, 30, 20, 20, 30, 30)
