@@ -15,35 +15,6 @@ def portrait(models: MadeBoard, model: str, title: str) -> Portrait:
     return next(one for one in found if one.pages.heading == title)
 
 
-def test_sentences_say_the_rank_the_share_and_the_worst_group(models: MadeBoard) -> None:
-    (table,) = [one for one in models.board.tables if one.signature.config == "type2"]
-    rows = {row.model.id: row for row in table.rows}
-    best = rows["acme/even"].rank
-    assert best is not None
-    assert best.best == 1
-    assert rows["acme/stereotyped"].rank is None
-    even = portrait(models, "acme/even", "Gender and occupation").sentences
-    n_tied = best.worst
-    place = (
-        "1st" if n_tied == 1 else f"between 1st and {n_tied}{'nd' if n_tied == 2 else 'rd' if n_tied == 3 else 'th'}"
-    )
-    assert even[0] == f"On gender and occupation, even is {place} of the {best.n_ranked} models that can be ranked."
-    n_worse = best.n_ranked - n_tied
-    assert even[1] == f"It is separably better than {n_worse} of them and separably worse than none."
-    values = {
-        name: metric.value
-        for name, row in rows.items()
-        if (metric := row.entry.metric("worst_group_accuracy")) is not None and metric.value is not None
-    }
-    other = max(value for name, value in values.items() if name not in ("acme/even", "baseline/uniform"))
-    for words, value in (("Worst-group accuracy: ", values["acme/even"]), ("", other)):
-        assert f"{words}{value:.0%}".replace("%", "\N{NO-BREAK SPACE}%") in even[2]
-    assert even[2].endswith("a useless predictor 50\N{NO-BREAK SPACE}%).")
-    unranked = portrait(models, "acme/stereotyped", "Gender and occupation").sentences
-    assert unranked[0].startswith("On gender and occupation, stereotyped has no rank: ")
-    assert not any(character.isdigit() for character in unranked[0]), "numbers that explain it stand in the table"
-
-
 def test_a_measure_stands_between_the_best_other_model_and_a_useless_predictor(models: MadeBoard) -> None:
     first = portrait(models, "acme/biased", "Gender and occupation").measures[0]
     assert first.column.headline.name == "worst_group_accuracy"

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from leaderboard.pages.rendering import generate, make_view
 from leaderboard.pages.summaries import Extremes, distances, extremes
-from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Root
 from schemas.documents.result import Interval, Metric
-from tests.leaderboard.made_keys import load_known
-from tests.leaderboard.synthetic import stereotyped, uniform, write_model
 
 
 def metric(value: float | None, low: float = 0.0, high: float = 0.0, ideal: float | None = 1.0) -> Metric:
@@ -59,19 +52,3 @@ def test_an_ideal_inside_the_range_is_missed_on_both_sides() -> None:
     assert distances(above) == pytest.approx((0.2, 0.3))
     assert distances(metric(0.5, 0.4, 0.6, ideal=0.5)) == pytest.approx((0.0, 0.1))
     assert distances(metric(0.5, 0.4, 0.6, ideal=None)) is None
-
-
-@pytest.mark.slow
-def test_the_page_of_a_result_says_what_counts_and_which_groups_differ(tmp_path: Path) -> None:
-    write_model(tmp_path, "baseline/uniform", uniform, endpoint="baseline")
-    write_model(tmp_path, "acme/biased", stereotyped(1.0))
-    write_model(tmp_path, "acme/mute", lambda reference, other, gender, pair: None)
-    files = generate(make_view(assemble(load_known(Root(tmp_path, "local")).entries), (), ()), {})
-    biased, mute = (
-        next(text for path, text in files.items() if path.startswith(f"models/acme__{name}/"))
-        for name in ("biased", "mute")
-    )
-    assert "100 of 100 items were scored (100 %); none was refused, unread or failed." in biased
-    assert re.search(r"<li>Accuracy differs by [\w ]+: best for [\w ]+ with 1\.000 \[\S+ \S+\] and worst for ", biased)
-    assert "0 of 100 items were scored (0 %); 100 refused." in mute
-    assert "On which groups of items it is best and worst" not in mute
