@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
+from biasboard.ground.charts.drawing import Chart
 from leaderboard.benchmark_figures import BumpChart
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.charts.bumps import BumpColumn, bump_chart
@@ -33,21 +36,21 @@ def tau_b(values: Sequence[float], others: Sequence[float]) -> float:
     return float((agreeing - reversed_) / (untied * other_untied) ** 0.5)
 
 
-def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_column() -> None:
-    chart = bump_chart(
-        NAMES,
-        [
-            BumpColumn("Index", [0.9, 0.8, 0.7, 0.6]),
-            BumpColumn("Gap, with a long title", [0.3, -0.1, 0.2, -0.4], ideal=0.0),
-        ],
-        subject="by two measures",
-    )
+def drawn(*columns: BumpColumn) -> Chart:
+    chart = bump_chart(NAMES, columns, subject="by two measures")
     assert chart is not None
-    first, second, third, fourth = lines(chart.svg)[-4:]
-    assert first == ["alpha", "0.900", "-0.100", "beta"]
-    assert second == ["beta", "0.800", "0.200", "gamma"]
-    assert third == ["gamma", "0.700", "0.300", "alpha"]
-    assert fourth == ["delta", "0.600", "-0.400", "delta"]
+    return chart
+
+
+def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_column() -> None:
+    gap = BumpColumn("Gap, with a long title", [0.3, -0.1, 0.2, -0.4], ideal=0.0)
+    chart = drawn(BumpColumn("Index", [0.9, 0.8, 0.7, 0.6]), gap)
+    assert lines(chart.svg)[-4:] == [
+        ["alpha", "0.900", "-0.100", "beta"],
+        ["beta", "0.800", "0.200", "gamma"],
+        ["gamma", "0.700", "0.300", "alpha"],
+        ["delta", "0.600", "-0.400", "delta"],
+    ]
     # alpha has fallen below two of three: four pairs agree, two do not.
     assert "Gap, with a long title: τ 0.33, first is beta, last delta" in chart.alt
     assert "τ 0.33" in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg)
@@ -62,8 +65,7 @@ def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_col
 
 def test_a_row_without_a_value_is_left_out_of_all_columns_and_the_note_says_why() -> None:
     orders = [BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("b", [0.1, "no SA", 0.3, 0.4])]
-    chart = bump_chart(NAMES, orders, subject="")
-    assert chart is not None
+    chart = drawn(*orders)
     assert chart.note.endswith("Left out: beta (no SA).")
     assert "over these 3 models" in chart.note
     assert "beta" not in chart.svg
@@ -80,9 +82,10 @@ def test_rank_correlations_are_those_of_plain_loops_ties_included() -> None:
         assert rank_correlation(values, [value**3 for value in values]) == pytest.approx(1.0)
         assert rank_correlation(values, [-value for value in values]) == pytest.approx(-1.0)
     assert rank_correlation([0.1, 0.2, 0.3], [0.5] * 3) is None
-    chart = bump_chart(NAMES, [BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("tied", [0.5] * 4)], subject="")
-    assert chart is not None
-    assert "tied: τ undefined" in chart.alt
+    assert "tied: τ undefined" in drawn(BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("tied", [0.5] * 4)).alt
+
+
+PARTS = ("gdr", "sn", "nts", "cf", "sa", "of", "pe")
 
 
 def published_parts() -> dict[str, dict[str, float]]:
@@ -93,59 +96,38 @@ def published_parts() -> dict[str, dict[str, float]]:
             name = metric["name"] + metric["group"].get("gamma", "")
             if metric["value"] is not None and metric["group"].keys() <= {"gamma"}:
                 found.setdefault(path.parts[-3], {})[name] = metric["value"]
-    parts = {"gdr", "sn", "nts", "cf", "sa", "of", "pe"}
     models = {name: values for name, values in found.items() if not name.startswith("baseline__") and name != "gpt2"}
-    return {name: values for name, values in models.items() if values.keys() >= parts}
+    return {name: values for name, values in models.items() if values.keys() >= {*PARTS}}
 
 
 def test_the_orders_of_published_models_are_those_of_plain_loops_and_of_the_docs() -> None:
-    published = published_parts()
+    published = [values | {"index": fmean(values[name] for name in PARTS)} for values in published_parts().values()]
     assert len(published) == 12
     columns: dict[str, list[float]] = {}
-    for values in published.values():
-        parts = [values[name] for name in ("gdr", "sn", "nts", "cf", "sa", "of", "pe")]
-        product = 1.0
-        for part in parts:
-            product *= part
-        recognition, fairness = values["gdr"], (values["sn"] + values["nts"] + values["cf"]) / 3
-        roles, performance = (values["sa"] + values["of"]) / 2, values["pe"]
+    for values in published:
+        gdr, sn, nts, cf, sa, of, pe = parts = [values[name] for name in PARTS]
         for title, value in (
             ("Index", sum(parts) / 7),
-            ("CF at gamma 0.2", (sum(parts) - values["cf"] + values["cf0.20"]) / 7),
-            ("CF at gamma 0.4", (sum(parts) - values["cf"] + values["cf0.40"]) / 7),
-            ("Four stages alike", (recognition + fairness + roles + performance) / 4),
-            ("Geometric mean", product ** (1 / 7)),
+            ("CF at gamma 0.2", (sum(parts) - cf + values["cf0.20"]) / 7),
+            ("CF at gamma 0.4", (sum(parts) - cf + values["cf0.40"]) / 7),
+            ("Four stages alike", (gdr + (sn + nts + cf) / 3 + (sa + of) / 2 + pe) / 4),
+            ("Geometric mean", math.prod(parts) ** (1 / 7)),
             ("Lowest part", sorted(parts)[0]),
         ):
             columns.setdefault(title, []).append(value)
     (figure,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, BumpChart))
-    own: dict[str, list[float | str]] = {
-        ordering.label.replace("\N{NO-BREAK SPACE}", " "): [
-            ordering.together(
-                [
-                    values[shown.metric + shown.group.get("gamma", "")]
-                    if shown.metric != "index"
-                    else sum(values[name] for name in ("gdr", "sn", "nts", "cf", "sa", "of", "pe")) / 7
-                    for shown in ordering.parts
-                ]
-            )
-            for values in published.values()
-        ]
-        for ordering in figure.orderings
-    }
-    for title, column in columns.items():
-        assert own[title] == pytest.approx(column), title
-    told = {title: f"{tau_b(columns['Index'], column):.2f}"[1:] for title, column in columns.items()}
+    orderings = {one.label.replace("\N{NO-BREAK SPACE}", " "): one for one in figure.orderings}
     docs = Path("site/docs/pronouns.md").read_text("utf-8")
-    for title, tau in [*told.items()][1:]:
-        assert f"| {title} | {tau} |" in docs
-
-
-def test_a_geometric_mean_of_a_part_at_0_is_unknown_with_the_reason() -> None:
-    (figure,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, BumpChart))
-    together = {ordering.label: ordering.together for ordering in figure.orderings}
-    values = [0.5] * 6
-    assert together["Geometric mean"]([*values, 0.5]) == pytest.approx(0.5)
+    for title, column in columns.items():
+        names = [shown.metric + shown.group.get("gamma", "") for shown in orderings[title].parts]
+        own = [orderings[title].together([values[name] for name in names]) for values in published]
+        assert own == pytest.approx(column), title
+        tau = f"{tau_b(columns['Index'], column):.2f}"[1:]
+        assert title == "Index" or f"| {title} | {tau} |" in docs
+    # A geometric mean of a part at 0 is unknown with the reason.
+    assert orderings["Geometric mean"].together([0.5] * 7) == pytest.approx(0.5)
     for bad in (0.0, -0.1):
-        assert together["Geometric mean"]([*values, bad]) == "no geometric mean, since a part is not above 0"
-        assert together["Lowest part"]([*values, bad]) == bad
+        values_of = [*[0.5] * 6, bad]
+        reason = "no geometric mean, since a part is not above 0"
+        assert orderings["Geometric mean"].together(values_of) == reason
+        assert orderings["Lowest part"].together(values_of) == bad

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from typing import TypeVar
 from xml.etree import ElementTree
 
 import pytest
 
-from biasboard.ground import strict_json
 from biasboard.ground.charts import drawing
-from evaluators.runs.measure.measuring import compute_metrics
 from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.charts.grids import short_number
 from leaderboard.pages.figures import figures_of, figures_of_result
 from leaderboard.pages.pictures import PageChart
 from leaderboard.ranking.boards import Board, assemble
-from leaderboard.verify.entries import Entry, Root
-from schemas.files.record_columns import RecordColumns, count
+from leaderboard.verify.entries import Entry
 from schemas.lexicon import pronoun_families
 from tests.evaluators.made_families import made_set, record_of
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     N_OCCUPATIONS,
     leaning,
     make_records,
     make_result,
+    signature_of,
     stereotyped,
     uniform,
     write_model,
     write_result,
 )
+from tests.worlds import MadeBoard, luminance
+
+T = TypeVar("T")
 
 FAMILIES = tuple(pronoun_families())
 
@@ -45,11 +45,25 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     root = tmp_path_factory.mktemp("results")
     write_gifi_model(root, "lab/even", 0.9, tasks=("recognition",))
     write_gifi_model(root, "lab/uneven", 0.15, tasks=("recognition",))
-    return assemble(load_known(Root(root, "local")).entries)
+    return MadeBoard(root).board
 
 
 def entries(board: Board) -> list[Entry]:
     return [row.entry for table in board.tables for row in table.rows]
+
+
+def picture_of(board: Board, name: str) -> PageChart:
+    (picture,) = (one for one in pictures_of(board) if one.path.endswith(f"{name}.svg"))
+    return picture
+
+
+def described(benchmark: str, kind: type[T]) -> T:
+    return next(figure for figure in load_pages(benchmark).figures if isinstance(figure, kind))
+
+
+def value(entry: Entry, name: str, **group: str) -> float:
+    metric = entry.metric(name, group)
+    return 0.0 if metric is None else metric.value or 0.0
 
 
 def pictures_of(board: Board) -> tuple[PageChart, ...]:
@@ -74,56 +88,38 @@ def texts(drawn: ElementTree.Element) -> Iterator[tuple[float, float, str]]:
             yield float(text.attrib["x"]), float(text.attrib["y"]), text.text or ""
 
 
-def test_a_heat_map_has_the_value_of_each_model_and_family_in_the_order_of_the_table(board: Board) -> None:
-    heat_map = next(figure for figure in load_pages("gifi").figures if isinstance(figure, HeatMap))
-    (picture,) = (one for one in pictures_of(board) if one.path.endswith("families.svg"))
-    expected = [["all", *FAMILIES]]
+def test_a_heat_map_has_the_value_of_each_model_and_family_and_pales_what_chance_explains(board: Board) -> None:
+    heat_map, picture = described("gifi", HeatMap), picture_of(board, "families")
+    expected, pale = [["all", *FAMILIES]], 0
     for entry in entries(board):
         metrics = [entry.metric(shown.metric, shown.group) for shown in heat_map.columns]
-        values = [short_number(metric.value or 0.0) for metric in metrics if metric is not None]
-        expected.append([entry.result.model.id.removeprefix("lab/"), *(value for value in values if value)])
+        known = [metric for metric in metrics if metric is not None and metric.value is not None]
+        values = [short_number(metric.value or 0.0) for metric in known]
+        expected.append([entry.result.model.id.removeprefix("lab/"), *(text for text in values if text)])
+        pale += sum(one.interval is not None and one.interval.low <= 1 / len(FAMILIES) for one in known)
     assert lines(picture.chart.svg)[1:] == expected
     assert "for 2 models" in picture.alt
     assert picture.caption == heat_map.caption
-
-
-def test_cells_that_chance_explains_are_pale(board: Board) -> None:
-    (picture,) = (one for one in pictures_of(board) if one.path.endswith("families.svg"))
-    chance = 1 / len(FAMILIES)
-    pale = 0
-    for entry in entries(board):
-        for family in (None, *FAMILIES):
-            metric = entry.metric("recognition_accuracy", {} if family is None else {"family": family})
-            assert metric is not None
-            assert metric.interval is not None
-            pale += metric.interval.low <= chance
     assert 0 < pale < 24
     (frames,) = re.findall(r'<g [^>]*stroke-dasharray="1.5 2.5"[^>]*>(.*?)</g>', picture.chart.svg)
     assert frames.count("<rect") == pale
 
 
+def rows_in(picture: PageChart) -> dict[str, list[str]]:
+    return {name: numbers for name, *numbers in lines(picture.chart.svg)}
+
+
 def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board: Board) -> None:
-    matrix = next(figure for figure in load_pages("gifi").figures if isinstance(figure, Matrix))
-    (together,) = (one for one in pictures_of(board) if one.path.endswith("replaced.svg"))
-    of_models = []
+    matrix, together = described("gifi", Matrix), picture_of(board, "replaced")
     for entry in entries(board):
         (own,) = figures_of_result(entry, "charts/own")
-        of_models.append(
-            {
-                (asked, used): (metric.value or 0.0)
-                for asked in FAMILIES
-                for used in FAMILIES
-                if (metric := entry.metric(matrix.metric, {"family": asked, "used": used})) is not None
-            }
-        )
-        rows = {name: numbers for name, *numbers in lines(own.chart.svg)}
-        assert rows["xe"][0] == short_number(of_models[-1]["xe", "he"])
+        assert rows_in(own)["xe"][0] == short_number(value(entry, matrix.metric, family="xe", used="he"))
         assert entry.result.model.id.removeprefix("lab/") in own.alt
-    first, second = of_models
-    rows = {name: numbers for name, *numbers in lines(together.chart.svg)}
     for asked in FAMILIES[1:]:
-        means = [(first.get((asked, used), 0.0) + second.get((asked, used), 0.0)) / 2 for used in FAMILIES]
-        assert rows[asked] == [*filter(None, map(short_number, means))]
+        means = [
+            fmean(value(entry, matrix.metric, family=asked, used=used) for entry in entries(board)) for used in FAMILIES
+        ]
+        assert rows_in(together)[asked] == [*filter(None, map(short_number, means))]
     assert "over 2 models" in together.alt
 
 
@@ -136,35 +132,19 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
             for number in range(80)
             for item in made_set(number, frame=f"frame {number % 4}")
         ]
-        made = make_result(make_records(uniform), name)
-        signature = replace(
-            made.signature,
-            task="family_coreference",
-            task_version="1.0",
-            items_sha256=strict_json.sha256([record.item_id for record in records]),
-            n_items=len(records),
-        )
-        result = replace(
-            made,
-            signature=signature,
-            signature_sha256=signature.sha256(),
-            metrics=compute_metrics(records, "family_coreference"),
-            counts=count(RecordColumns.of(records)),
-            records=replace(made.records, n_rows=len(records)),
-        )
+        result = make_result(records, name, signature=signature_of(records, task="family_coreference"))
         write_result(tmp_path / name, result, records)
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    board = MadeBoard(tmp_path).board
     families, pairs, occupations = pictures_of(board)
     assert [picture.path.rpartition("intrinsic-v1-")[2] for picture in (families, pairs, occupations)] == [
         "families.svg",
         "two-families.svg",
         "occupations-families.svg",
     ]
-    rows = {name: numbers for name, *numbers in lines(pairs.chart.svg)}
+    rows = rows_in(pairs)
     assert [len(rows[family]) for family in FAMILIES[:-1]] == [*range(10, 0, -1)]
     for one, other, column in (("he", "she", 0), ("he", "xe", 7), ("they", "thon", 0)):
-        values = [entry.metric("ucerf_of_two_families", {"families": f"{one}/{other}"}) for entry in entries(board)]
-        mean = sum(metric.value or 0.0 for metric in values if metric is not None) / 2
+        mean = fmean(value(entry, "ucerf_of_two_families", families=f"{one}/{other}") for entry in entries(board))
         assert rows[one][column] == short_number(mean)
     assert "means over 2 models: the smallest value is that of he and they" in pairs.alt
     # The values are 1 and .795, and the eight colours begin at .7: .795 has the third one.
@@ -173,11 +153,11 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
 
 
 def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board) -> None:
-    (picture,) = (one for one in pictures_of(board) if one.path.endswith("stages.svg"))
+    picture = picture_of(board, "stages")
     heading, key, *rows = lines(picture.chart.svg)
     assert (heading, key) == (["Recognition"], ["●\N{NO-BREAK SPACE}GDR"])
     assert [row for row, *_ in rows[:2]] == [entry.result.model.id.removeprefix("lab/") for entry in entries(board)]
-    values = [metric.value or 0.0 for entry in entries(board) if (metric := entry.metric("gdr")) is not None]
+    values = [value(entry, "gdr") for entry in entries(board)]
     assert f"GDR from {min(values):.2f} to {max(values):.2f}" in picture.alt
     dots = re.findall(r'<circle cx="([\d.]+)"', picture.chart.svg)
     assert [float(x) / 104 for x in dots] == pytest.approx(values, abs=0.001)
@@ -190,12 +170,12 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Board:
     for name, skill in (("high", 0.97), ("middle", 0.9), ("low", 0.8)):
         write_gifi_model(root, f"lab/{name}", skill, n_templates=8)
     write_gifi_model(root, "lab/below", 0.0, n_templates=8, instead={"recognition": lambda item: ["and he left."]})
-    return assemble(load_known(Root(root, "local")).entries)
+    return MadeBoard(root).board
 
 
 @pytest.mark.slow
 def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> None:
-    (picture,) = (one for one in pictures_of(four) if one.path.endswith("order.svg"))
+    picture = picture_of(four, "order")
     (table,) = four.indices.tables
     passing = [row for row in table.rows if not row.is_below]
     passing.sort(key=lambda row: -(row.primary.value or 0.0))
@@ -218,18 +198,13 @@ def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> 
 
 @pytest.mark.slow
 def test_strips_mark_the_models_that_fail_the_stage_that_the_others_need(four: Board, board: Board) -> None:
-    (strips,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, Strips))
+    strips, picture = described("gifi", Strips), picture_of(four, "stages")
     assert strips.needed is not None
-    (picture,) = (one for one in pictures_of(four) if one.path.endswith("stages.svg"))
     names = {text.replace("\N{NO-BREAK SPACE}", " ") for line in lines(picture.chart.svg) for text in line}
     assert {"high", "middle", "low", "below \N{DAGGER}"} <= names
     assert picture.caption == f"{strips.caption} \N{DAGGER} {strips.needed.note}"
     # Without such a model, the caption says nothing about a sign.
-    (passing,) = (one for one in pictures_of(assemble(entries(board)[:1])) if one.path.endswith("stages.svg"))
-    assert passing.caption == strips.caption
-
-
-def test_a_benchmark_without_results_or_figures_has_none(board: Board) -> None:
+    assert picture_of(assemble(entries(board)[:1]), "stages").caption == strips.caption
     assert {scope.benchmark for scope in figures_of(board)} == {"gifi"}
     assert figures_of(assemble(())) == {}
 
@@ -238,42 +213,24 @@ def test_clouds_have_a_point_for_each_occupation_and_the_stereotype_rises(tmp_pa
     write_model(tmp_path, "lab/able", leaning(0.9, 0.8))
     write_model(tmp_path, "lab/able", stereotyped(0.8), ambiguous=True)
     write_model(tmp_path, "baseline/uniform", uniform, endpoint="baseline")
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
-    of_type2, of_type1 = pictures_of(board)
+    made = MadeBoard(tmp_path)
+    of_type2, of_type1 = pictures_of(made.board)
     assert (of_type2.path[-9:], of_type1.path[-9:]) == ("type2.svg", "type1.svg")
     for picture in (of_type1, of_type2):
         assert picture.chart.svg.count("<circle") == 2 * N_OCCUPATIONS
         assert "able" in picture.alt
         assert "uniform" not in picture.chart.svg
-    (entry,) = (
-        entry
-        for entry in entries(board)
-        if entry.metric("accuracy", {"stereotype": "pro"}) is not None and not entry.is_baseline
-    )
+    (entry,) = (one for one in made.of("lab/able") if one.result.signature.config == "type2")
     # What is read off pro_rate is the difference that it claims to be.
-    figure = next(figure for figure in load_pages("synthbias").figures if isinstance(figure, Clouds))
-    records = make_records(leaning(0.9, 0.8))
-    for occupation in {record.reference for record in records}:
-        right = {
-            gender: [
-                float(record.reading.probabilities[0] > 0.5)
-                for record in records
-                if record.reading is not None
-                and record.reference == occupation
-                and record.groups["pronoun_gender"] == gender
-            ]
-            for gender in ("feminine", "masculine")
-        }
-        difference = sum(right["feminine"]) / len(right["feminine"]) - sum(right["masculine"]) / len(right["masculine"])
-        metric = entry.metric("pro_rate", {"occupation": str(occupation)})
-        assert metric is not None
-        assert figure.y(str(occupation), metric.value or 0.0) == pytest.approx(difference)
-
-
-def luminance(colour: str) -> float:
-    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    figure = described("synthbias", Clouds)
+    right: dict[tuple[str, str], list[float]] = {}
+    for record in make_records(leaning(0.9, 0.8)):
+        assert record.reading is not None
+        of_both = right.setdefault((str(record.reference), record.groups["pronoun_gender"]), [])
+        of_both.append(float(record.reading.probabilities[0] > 0.5))
+    for occupation in {name for name, _ in right}:
+        difference = fmean(right[occupation, "feminine"]) - fmean(right[occupation, "masculine"])
+        assert figure.y(occupation, value(entry, "pro_rate", occupation=occupation)) == pytest.approx(difference)
 
 
 def contrast(colour: str, other: str) -> float:

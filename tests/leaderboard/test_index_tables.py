@@ -36,6 +36,8 @@ from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
 from tests.leaderboard.made_keys import load_known
 from tests.worlds import MadeBoard
 
+pytestmark = pytest.mark.slow
+
 
 def loaded_from(root: Path) -> LoadedResults:
     return load_known(Root(root, "local"))
@@ -62,7 +64,6 @@ def table_of(board: Board, config: str) -> Table:
     return table
 
 
-@pytest.mark.slow
 def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> None:
     ranks = [{row.model.id: row.rank for row in table.rows} for table in board.indices.tables]
     assert sorted(ranks, key=len) == [
@@ -111,7 +112,6 @@ BESIDE: dict[str, tuple[Callable[[Entry], Entry], Callable[[Entry], Entry]]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("own", "bad"), BESIDE.values(), ids=BESIDE)
 def test_an_index_is_of_the_results_that_a_maintainer_stands_by(
     tmp_path: Path, own: Callable[[Entry], Entry], bad: Callable[[Entry], Entry]
@@ -126,7 +126,6 @@ def test_an_index_is_of_the_results_that_a_maintainer_stands_by(
     ]
 
 
-@pytest.mark.slow
 def test_word_lists_have_a_table_of_their_own_behind_that_of_trained_scorers(tmp_path: Path) -> None:
     for name in ("lab/listed", "lab/also-listed"):
         write_gifi_model(tmp_path, name, 0.9, n_templates=8, scorer="vader-sentences")
@@ -148,7 +147,6 @@ def test_word_lists_have_a_table_of_their_own_behind_that_of_trained_scorers(tmp
     assert f"SN from {sn:.2f} to {sn:.2f}" in stages.alt
 
 
-@pytest.mark.slow
 def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None:
     ((place, entries),) = board.indices.incomplete.items()
     assert (place.dataset, place.protocol) == ("gifi", "sampled-v1")
@@ -211,7 +209,6 @@ def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(
     assert why_unranked(replace(entry, result=replace(entry.result, counts=counts))) == expected
 
 
-@pytest.mark.slow
 def test_pages_and_files_show_the_index(made: MadeBoard) -> None:
     view, files = made.view, made.texts
     page = files["benchmarks/gifi.md"]
@@ -237,7 +234,6 @@ def test_pages_and_files_show_the_index(made: MadeBoard) -> None:
     assert all(caption in model for caption in (*captions, f"{fairness} at other thresholds of the cosine."))
 
 
-@pytest.mark.slow
 def test_metrics_have_labels_and_definitions_and_variants_are_folded(made: MadeBoard) -> None:
     view, files = made.view, made.texts
     keys = {definition.name for task in CONFIGS for definition in metric_definitions(task) if "_" in definition.name}
@@ -296,7 +292,6 @@ def without_scores(folder: Path) -> None:
     strict_json.write(folder / "result.json", result | {"scores": None})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forge", "is_quick", "told"),
     [
@@ -319,7 +314,6 @@ def test_scores_and_numbers_that_do_not_follow_are_refused(
     assert [words for words in told if words not in left_out.reason] == []
 
 
-@pytest.mark.slow
 def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: Path) -> None:
     """Scores of half the texts alone would be a way up: texts of two families differ less than those of eleven."""
     folder = write_gifi_model(tmp_path, "lab/thin", 0.2)["continuation"]
@@ -334,7 +328,6 @@ def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: 
     assert reason.endswith(" of 330 answers; a rank needs half of the answers")
 
 
-@pytest.mark.slow
 def test_tables_of_other_items_have_names_and_files_of_their_own(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/whole", 0.5)
     write_gifi_model(tmp_path, "lab/slice", 0.5, n_templates=20)

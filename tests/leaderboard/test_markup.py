@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.pages import markup
 from schemas.documents.result import Interval, Metric
+from tests.schemas import examples
 
 MINUS = "\N{MINUS SIGN}"
 
 
 def metric(value: float | None, *, low: float = 0.0, minimum: float = 0.0) -> Metric:
+    if value is None:
+        return examples.undefined_metric()
     interval = Interval(low=low, high=0.6, level=0.95, method="m", n_clusters=5, n_resamples=10)
-    return Metric(
-        name="accuracy",
-        version="1.0",
-        value=value,
-        reason=None if value is not None else "none",
-        interval=interval if value is not None else None,
-        interval_reason=None if value is not None else "none",
-        n=1,
-        n_excluded=0,
-        unit="items",
-        ideal=1.0,
-        minimum=minimum,
-        maximum=1.0,
-        group={},
-    )
+    return replace(examples.metric(), value=value, interval=interval, ideal=1.0, minimum=minimum, maximum=1.0)
 
 
 def test_signed_numbers_show_their_sign_and_zero_has_none() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
 import pytest
 
-import leaderboard
-from biasboard.ground.errors import DataError
 from leaderboard import model_facts
 from leaderboard.model_facts import display_name, facts_of, file_name
 from schemas.documents.model_facts import FACTS
+from tests.leaderboard.conftest import message_of
 
 SOUND = """
 id = "acme/small-1b"
@@ -33,13 +32,8 @@ looked_at = 2026-02-01
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose files are the only ones about models."""
-    monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
-    model_facts._by_id.cache_clear()
-    (tmp_path / "models").mkdir()
-    yield tmp_path / "models"
-    model_facts._by_id.cache_clear()
+def folder(package_folder: Path) -> Path:
+    return package_folder / "models"
 
 
 PUBLISHED = (
@@ -61,16 +55,10 @@ def test_each_model_of_the_board_has_facts(model_id: str) -> None:
 
 
 OF_MAKERS = (
-    *("github.com/anthropics/", "github.com/huggingface/", "github.com/lm-sys/", "github.com/meta-llama/"),
-    *("github.com/mistralai/", "github.com/openai/"),
-    *(
-        "huggingface.co/HuggingFaceTB/",
-        "huggingface.co/lmsys/",
-        "huggingface.co/microsoft/",
-        "huggingface.co/raincandy-u/",
-        "www.microsoft.com/",
-    ),
+    *(f"github.com/{name}/" for name in ("anthropics", "huggingface", "lm-sys", "meta-llama", "mistralai", "openai")),
+    *(f"huggingface.co/{name}/" for name in ("HuggingFaceTB", "lmsys", "microsoft", "raincandy-u")),
     *("ai.google.dev/", "docs.mistral.ai/", "developers.openai.com/", "openai.com/", "community.openai.com/"),
+    "www.microsoft.com/",
 )
 PAPERS = ("arxiv.org/abs/", "openreview.net/forum")
 
@@ -82,13 +70,9 @@ def test_facts_come_from_makers_papers_and_licences() -> None:
         assert source.address.removeprefix("https://").startswith((*OF_MAKERS, *PAPERS)), source
 
 
-def test_two_models_do_not_share_a_short_name() -> None:
-    by_id = model_facts._by_id()
-    models = {facts.id: facts for facts in by_id.values()}
+def test_short_names_differ_and_no_fact_is_guessed_where_the_published_name_leaves_it_open() -> None:
+    models = {facts.id: facts for facts in model_facts._by_id().values()}
     assert len({facts.short_name for facts in models.values()}) == len(models)
-
-
-def test_no_fact_is_guessed_where_the_published_name_leaves_it_open() -> None:
     llama = facts_of("meta-llama/Llama-3-8B")
     assert llama is not None
     assert llama.kind is None
@@ -101,9 +85,7 @@ def test_a_file_is_found_by_its_folder_under_each_id_of_the_model(folder: Path) 
     assert facts is not None
     assert (facts.id, facts.parameters, facts.released) == ("acme/small-1b", 1_000_000_000, "2026-01-31")
     assert display_name("x/small") == display_name("acme/small-1b") == "Small 1B"
-
-
-def test_a_model_without_a_file_is_called_by_its_id_without_the_maker(folder: Path) -> None:
+    # A model without a file is called by its id without the maker.
     assert facts_of("acme/unknown-2b") is None
     assert (display_name("acme/unknown-2b"), display_name("uniform")) == ("unknown-2b", "uniform")
 
@@ -138,25 +120,13 @@ BAD = {
 
 @pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
 def test_a_faulty_file_gets_one_clear_line(folder: Path, text: str, words: str) -> None:
-    path = folder / "acme__small-1b.toml"
-    path.write_text(text)
-    with pytest.raises(DataError) as caught:
-        facts_of("acme/small-1b")
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ")
-    assert words in message
-    assert "\n" not in message
+    assert words in message_of(folder / "acme__small-1b.toml", text, lambda: facts_of("acme/small-1b"))
 
 
-def test_a_file_under_another_name_says_its_right_one(folder: Path) -> None:
-    (folder / "small.toml").write_text(SOUND)
-    with pytest.raises(DataError, match=f"rename it to {file_name('acme/small-1b')}"):
-        facts_of("acme/small-1b")
-
-
-def test_two_files_about_one_model_are_named(folder: Path) -> None:
-    (folder / "acme__small-1b.toml").write_text(SOUND)
+def test_a_file_under_another_name_and_a_second_one_are_told(folder: Path) -> None:
+    said = message_of(folder / "small.toml", SOUND, lambda: facts_of("acme/small-1b"))
+    assert f"rename it to {file_name('acme/small-1b')}" in said
+    (folder / "small.toml").rename(folder / "acme__small-1b.toml")
     other = SOUND.replace("acme/small-1b", "x/small").replace("short_name", 'other_ids = ["acme/small-1b"]\nshort_name')
-    (folder / "x__small.toml").write_text(other)
-    with pytest.raises(DataError, match=r"acme/small-1b is in .*acme__small-1b.toml too; keep it in one of them"):
-        facts_of("x/small")
+    said = message_of(folder / "x__small.toml", other, lambda: facts_of("x/small"))
+    assert re.match("acme/small-1b is in .*acme__small-1b.toml too; keep it in one of them", said)

@@ -9,16 +9,14 @@ import pytest
 from biasboard.ground.memory import Memory
 from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.profile import front_parts
-from leaderboard.pages.rendering import View, generate, make_view, templates
-from leaderboard.ranking.boards import assemble
+from leaderboard.pages.rendering import templates
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_model, write_result
+from tests.worlds import MadeBoard
 
 OWN = "synthbias 8.0.0"
-FRONT = {"index.md": "<!-- generated: profile -->\n"}
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +32,15 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
             records = make_records(leaning(1.0, 0.1 * len(name)), ambiguous=is_ambiguous)
             result = make_result(records, f"mine/{name}", dataset_version="8.0.0")
             write_result(local / f"own/{name}/{is_ambiguous}", result, records)
-    return load_known(Root(accepted, "accepted"), Root(local, "local"), any_name=True).entries
+    return MadeBoard(Root(accepted, "accepted"), Root(local, "local"), any_name=True).entries
 
 
-def made(entries: tuple[Entry, ...]) -> tuple[View, dict[str, str]]:
-    view = make_view(assemble(with_baselines(entries, Memory(None))), (), ())
-    return view, generate(view, FRONT)
+def made(entries: tuple[Entry, ...]) -> MadeBoard:
+    return MadeBoard(*with_baselines(entries, Memory(None)), pages={"index.md": "<!-- generated: profile -->\n"})
 
 
 @pytest.fixture(scope="module")
-def board(entries: tuple[Entry, ...]) -> tuple[View, dict[str, str]]:
+def board(entries: tuple[Entry, ...]) -> MadeBoard:
     return made(entries)
 
 
@@ -51,9 +48,8 @@ def in_order(text: str, *parts: str) -> bool:
     return sorted(parts, key=text.index) == [*parts]
 
 
-def test_own_data_stand_first_on_the_front_page(board: tuple[View, dict[str, str]]) -> None:
-    _, texts = board
-    front = texts["index.md"]
+def test_own_data_stand_first_on_the_front_page(board: MadeBoard) -> None:
+    front = board.texts["index.md"]
     # Fewer models have a result on gifi than on synthbias, but one of these is a local run.
     assert in_order(front, f">{OWN}</a> <small>own data</small>", ">Pronoun families</a>", ">Gender and occupation</a>")
     rows = front[front.index("<tbody>") :]
@@ -64,8 +60,8 @@ def test_own_data_stand_first_on_the_front_page(board: tuple[View, dict[str, str
     assert "Models with local runs come first." in front
 
 
-def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(board: tuple[View, dict[str, str]]) -> None:
-    view, texts = board
+def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(board: MadeBoard) -> None:
+    view, texts = board.view, board.texts
     first, *others = view.tables_of("synthbias")
     own = [table for table in others if table.is_own]
     # Most models are on own data, and yet the table of the accepted results stays what the page is about.
@@ -81,15 +77,16 @@ def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(board: tup
         assert f"no accepted result is on {OWN}" in texts[table.page.replace(".html", ".md")]
 
 
-def test_findings_and_leaders_stay_those_of_accepted_results(board: tuple[View, dict[str, str]]) -> None:
-    view, _ = board
+def test_findings_and_leaders_stay_those_of_accepted_results(board: MadeBoard) -> None:
+    view = board.view
     assert not any(part.is_own for part in front_parts(view.board))
     blocks = make_blocks(templates(), view.board, view.front, (), 0)
     assert OWN not in blocks["leaders"] + blocks["findings"]
 
 
 def test_a_board_of_accepted_results_alone_knows_no_own_data(entries: tuple[Entry, ...]) -> None:
-    view, texts = made(tuple(entry for entry in entries if entry.origin == "accepted"))
+    alone = made(tuple(entry for entry in entries if entry.origin == "accepted"))
+    view, texts = alone.view, alone.texts
     # What the board computes of baselines counts as local, too.
     assert any(row.entry.is_computed for table in view.board.tables for row in table.rows)
     assert not view.board.own_datasets

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import leaderboard
-from biasboard.ground.errors import DataError
-from leaderboard import reported_tables as tables
-from leaderboard import reproductions as loader
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.model_facts import facts_of
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.reproduced import ReproducedPaper, Sighting, costs_of, reproduced, side_of
 from leaderboard.reproductions import citation_of, reproductions
-from leaderboard.verify.entries import Root
-from schemas.documents.reproduction import Reproduction
+from tests.commands import REPOSITORY
 from tests.leaderboard import synthetic
-from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.conftest import message_of
+from tests.worlds import MadeBoard
 
-REPOSITORY = Path(__file__).parents[2]
 PAPERS = reproductions()
+CITED = {"gifi": "2506.15568", "gini": "2603.15654", "label-bias": "2405.02743", "synthbias": "2505.23996"}
 
 
-@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
-def test_every_paper_has_findings_all_its_parts_and_a_citation(paper: Reproduction) -> None:
+@pytest.mark.parametrize(("name", "arxiv"), CITED.items())
+def test_every_paper_has_findings_all_its_parts_and_a_citation(name: str, arxiv: str) -> None:
+    paper = PAPERS[name]
+    assert PAPERS.keys() == CITED.keys()
     assert citation_of(paper).title
+    assert citation_of(paper).arxiv == arxiv
     assert len(paper.claims) >= 5
     for part in paper.parts:
         for test in part.tests:
@@ -40,84 +37,46 @@ def test_every_paper_has_findings_all_its_parts_and_a_citation(paper: Reproducti
             assert name in {one.name for one in functions if isinstance(one, ast.FunctionDef)}, test
 
 
-def test_the_four_papers_are_there() -> None:
-    assert set(PAPERS) == {"gifi", "gini", "label-bias", "synthbias"}
-    cited = {citation_of(paper).arxiv for paper in PAPERS.values()}
-    assert cited == {"2506.15568", "2603.15654", "2405.02743", "2505.23996"}
-
-
 SOUND = """
 benchmarks = ["synthbias"]
 cites = "wang2025ucerf"
 title = "A paper"
 asks = "What?"
 sources = "Its text."
-
-[[claims]]
-text = "Models are more often right than a coin."
-place = "Table 2"
-words = "accuracy against one half"
-higher = { metric = "accuracy" }
-than = 0.5
-
-[[claims]]
-text = "Stereotypes help."
-place = "Table 2"
-words = "accuracy with and against the stereotype"
-higher = { metric = "accuracy", group = { stereotype = "pro" } }
-lower = { metric = "accuracy", group = { stereotype = "anti" } }
-
-[[claims]]
-text = "Models are uneven."
-place = "Table 2"
-words = "UCerF against 1"
-lower = { metric = "ucerf" }
-than = 1.0
-
-[[claims]]
-text = "Orders agree."
-place = "Table 2"
-words = "orders by accuracy and by UCerF"
-orders = [{ metric = "accuracy" }, { metric = "ucerf" }]
-
-[[claims]]
-text = "Nobody knows."
-place = "Table 3"
-untested = "no data"
+claims = [
+    { text = "Models are more often right than a coin.", place = "Table 2", words = "accuracy against one half", \
+      higher = { metric = "accuracy" }, than = 0.5 },
+    { text = "Stereotypes help.", place = "Table 2", words = "accuracy with and against the stereotype", \
+      higher = { metric = "accuracy", group = { stereotype = "pro" } }, \
+      lower = { metric = "accuracy", group = { stereotype = "anti" } } },
+    { text = "Models are uneven.", place = "Table 2", words = "UCerF against 1", lower = { metric = "ucerf" }, \
+      than = 1.0 },
+    { text = "Orders agree.", place = "Table 2", words = "orders by accuracy and by UCerF", \
+      orders = [{ metric = "accuracy" }, { metric = "ucerf" }] },
+    { text = "Nobody knows.", place = "Table 3", untested = "no data" },
+]
+models = [
+    { label = "Large", parameters = 70_000_000_000 },
+    { label = "Experts", parameters = 70_000_000_000, active_parameters = 7_000_000_000 },
+    { label = "Served", is_remote = true },
+]
 
 [[parts]]
 number = "Table 2"
 shows = "Accuracies."
 runs = ["all"]
-
-[parts.measures]
-accuracy = { metric = "accuracy" }
+measures = { accuracy = { metric = "accuracy" } }
 
 [[parts]]
 number = "Table 3"
 shows = "Accuracies on other data."
 runs = ["all"]
-
-[parts.measures]
-accuracy = { metric = "accuracy", dataset = "other" }
+measures = { accuracy = { metric = "accuracy", dataset = "other" } }
 
 [[parts]]
 number = "Figure 1"
 shows = "A drawing."
 impossible = "It has no numbers."
-
-[[models]]
-label = "Large"
-parameters = 70_000_000_000
-
-[[models]]
-label = "Experts"
-parameters = 70_000_000_000
-active_parameters = 7_000_000_000
-
-[[models]]
-label = "Served"
-is_remote = true
 
 [[runs]]
 name = "all"
@@ -145,18 +104,8 @@ missing = "the rest is too long"
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The path of a file that is the only one about a paper."""
-    # What is found below the package is remembered, and must not be found in the folder of this test.
-    facts_of("")
-    monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
-    remembered = (loader.reproductions, tables._tables)
-    for read in remembered:
-        read.cache_clear()
-    (tmp_path / "papers").mkdir()
-    yield tmp_path / "papers" / "made.toml"
-    for read in remembered:
-        read.cache_clear()
+def file(package_folder: Path) -> Path:
+    return package_folder / "papers" / "made.toml"
 
 
 BAD = {
@@ -168,15 +117,15 @@ BAD = {
     "no such metric": (SOUND.replace('"ucerf"', '"ucref"'), "metric 'ucref' does not exist; see biasboard list"),
     "no such prompt": (SOUND.replace("intrinsic-v1", "intrinsic-v9"), "prompt 'intrinsic-v9' does not exist"),
     "no such run": (SOUND.replace('runs = ["all"]', 'runs = ["some"]'), "Table 2: 'some' is no run; have: all"),
-    "two comparisons": (SOUND.replace("than = 0.5", 'than = 0.5\nlower = { metric = "ucerf" }'), "only one of these"),
-    "no words": (SOUND.replace('words = "UCerF against 1"\n', ""), "words: say what is compared"),
+    "two comparisons": (SOUND.replace("than = 0.5", 'than = 0.5, lower = { metric = "ucerf" }'), "only one of these"),
+    "no words": (SOUND.replace('words = "UCerF against 1", ', ""), "words: say what is compared"),
     "a part without anything": (SOUND.replace('impossible = "It has no numbers."', ""), "or say in impossible why"),
     "numbers without how": (
         SOUND.replace('counted = "by hand"\n', ""),
         "and counted, or uncounted",
     ),
     "a set without an interval": (
-        SOUND.replace('metric = "accuracy" }\nthan', 'metric = "accuracy", set_row = "mean", n_examples = 8 }\nthan'),
+        SOUND.replace('metric = "accuracy" }, than', 'metric = "accuracy", set_row = "mean", n_examples = 8 }, than'),
         "set_row: a row of chosen sets has no interval to test by",
     ),
     "no such row of sets": (
@@ -194,12 +143,7 @@ BAD = {
 
 @pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
 def test_a_faulty_file_gets_one_clear_line(file: Path, text: str, words: str) -> None:
-    file.write_text(text)
-    with pytest.raises(DataError) as caught:
-        reproductions()
-    assert str(caught.value).startswith(f"{file}: ")
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert words in message_of(file, text, reproductions)
 
 
 @pytest.fixture(scope="module")
@@ -208,9 +152,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     folder = tmp_path_factory.mktemp("results")
     synthetic.write_model(folder, "acme/even", synthetic.leaning(2.0, 0.0))
     synthetic.write_model(folder, "acme/leaning", synthetic.leaning(1.0, 3.0))
-    loaded = load_known(Root(folder, "local"))
-    assert loaded.left_out == ()
-    return assemble(loaded.entries)
+    return MadeBoard(folder).board
 
 
 @pytest.fixture
@@ -261,44 +203,32 @@ def test_an_outcome_needs_more_models_than_chance_gives(
 
 def test_values_of_different_versions_of_a_model_or_a_dataset_are_no_pair(file: Path, tmp_path: Path) -> None:
     """One revision asked in one way and another asked in the other way show nothing about the ways."""
-    file.write_text(
-        SOUND.replace('group = { stereotype = "pro" }', 'prompt = "intrinsic-v1"').replace(
-            'group = { stereotype = "anti" }', 'prompt = "mcq2-v1"'
-        )
-    )
+    one_way, other_way = ('prompt = "intrinsic-v1"', 'prompt = "mcq2-v1"')
+    text = SOUND.replace('group = { stereotype = "pro" }', one_way)
+    file.write_text(text.replace('group = { stereotype = "anti" }', other_way))
     sure, even = (synthetic.make_records(synthetic.leaning(*of)) for of in ((3.0, 0.0), (0.0, 0.0)))
-    runs = {
-        "acme/one": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "0", "9.0.0")],
-        "acme/revised": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "1", "9.0.0")],
-        "acme/elsewhere": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "0", "9.1.0")],
-    }
-    for model, of_model in runs.items():
-        for records, prompt, revision, version in of_model:
-            result = synthetic.make_result(
-                records, model, revision=revision * 40, prompt=prompt, dataset_version=version
-            )
-            folder = tmp_path / "runs" / f"synthbias@{version}" / model.replace("/", "__") / f"{prompt}-{revision}"
-            synthetic.write_result(folder, result, records)
-    loaded = load_known(Root(tmp_path / "runs", "local"))
-    assert loaded.left_out == ()
-    claim = reproduced("made", reproductions()["made"], assemble(loaded.entries)).claims[1]
+    others = {"acme/one": ("0", "9.0.0"), "acme/revised": ("1", "9.0.0"), "acme/elsewhere": ("0", "9.1.0")}
+    for model, (revision, version) in others.items():
+        for records, prompt, of in ((sure, "intrinsic-v1", ("0", "9.0.0")), (even, "mcq2-v1", (revision, version))):
+            result = synthetic.make_result(records, model, revision=of[0] * 40, prompt=prompt, dataset_version=of[1])
+            synthetic.write_result(tmp_path / "runs" / model / prompt, result, records)
+    made = MadeBoard(tmp_path / "runs")
+    assert len(made.entries) == 2 * len(others)
+    claim = reproduced("made", reproductions()["made"], made.board).claims[1]
     assert [(one.model, one.sign) for one in claim.sightings] == [("acme/one", 1)]
 
 
-def test_a_value_without_an_interval_decides_nothing(compared: ReproducedPaper) -> None:
+def test_a_value_without_an_interval_decides_nothing_and_of_other_data_has_no_deviation(
+    compared: ReproducedPaper,
+) -> None:
     """Of a single cluster nobody knows how sure it is; a p-value is what it is."""
-    metric = next(iter(compared.parts[0].rows[0].cells.values())).ours
-    assert metric is not None
-    single = replace(metric.metric, value=0.9, interval=None, interval_reason="there is 1 cluster")
+    cell = next(iter(compared.parts[0].rows[0].cells.values()))
+    assert cell.ours is not None
+    single = replace(cell.ours.metric, value=0.9, interval=None, interval_reason="there is 1 cluster")
     assert side_of(single, 0.5) == 0
     assert side_of(replace(single, name="pe_p_value"), 0.5) == 1
-
-
-def test_values_of_other_data_have_no_deviation(compared: ReproducedPaper) -> None:
-    (cell,) = compared.parts[0].rows[0].cells.values()
-    assert cell._replace(published=0.1).deviation == pytest.approx(cell.ours.value - 0.1 if cell.ours else None)
-    other = cell._replace(published=0.1, is_of_other_data=True)
-    assert other.deviation is None
+    assert cell._replace(published=0.1).deviation == pytest.approx(cell.ours.value - 0.1)
+    assert cell._replace(published=0.1, is_of_other_data=True).deviation is None
 
 
 def test_a_part_is_run_here_or_needs_models_or_is_impossible(compared: ReproducedPaper) -> None:
@@ -319,10 +249,14 @@ def test_hours_follow_from_parameters_and_tokens(compared: ReproducedPaper) -> N
     assert costs_of(compared.paper, None, 0)[0].hours is None
 
 
+def plain(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page))
+
+
 def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board) -> None:
     file.write_text(SOUND)
     pages = generate(make_view(board, (), ()), {})
-    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", pages["papers/made.md"]))
+    page = plain(pages["papers/made.md"])
     for words in (
         "holds Models are more often right than a coin. Table 2 Accuracy against one half. Models asked here: in the",
         "2 models; five are needed to compare two orders",
@@ -363,13 +297,12 @@ values = { rank = 8 }
 
 
 def test_a_printed_table_is_shown_alone_or_with_the_name_of_what_is_compared(file: Path, board: Board) -> None:
-    (file.parent.parent / "reported").mkdir()
     (file.parent.parent / "reported" / "ranks.toml").write_text(PRINTED)
     alone = '[[parts]]\nnumber = "Table 4"\nshows = "Ranks."\nreported = "ranks"\nruns = ["all"]\n'
     compared = alone.replace("Table 4", "Table 5") + 'measures = { rank = { metric = "ucerf" } }\n'
     file.write_text(f"{SOUND}\n{alone}\n{compared}")
     page = generate(make_view(board, (), ()), {})["papers/made.md"]
-    of_part = [re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", part)) for part in page.split("### ")]
+    of_part = [*map(plain, page.split("### "))]
     (ranks,) = [part for part in of_part if part.startswith("Table 4")]
     assert "As published Model Rank Large 8" in ranks
     assert "no result here" not in ranks
@@ -418,7 +351,7 @@ def test_what_runs_took_and_what_is_left_of_them(file: Path, board: Board) -> No
     assert half.left == pytest.approx((2000 - 500) * 60 / 500)
     assert even.cells["texts"] == (0, 0, 0.0, (), None)  # How fast it writes is unknown.
     assert (other.devices, other.seconds) == (("abacus",), 180)
-    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", generate(make_view(board, (), ()), {})["papers/made.md"]))
+    page = plain(generate(make_view(board, (), ()), {})["papers/made.md"])
     for words in (
         f"{usage.n_requests:,} requests 1 of 2 configs and prompts; the rest takes about 3 min",
         "Texts not run nobody has the files not run nobody has the files 3 min 10 requests results not kept: they",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,32 +19,18 @@ from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.charts.curves import curves, named_rows
 from leaderboard.charts.grids import GridCell, grid
 from leaderboard.charts.rows import strips
-from leaderboard.charts.scatter import ScatterPoint, scatter
+from leaderboard.charts.scatter import ScatterPoint, SizedModel, Training, scatter, size_chart
 from leaderboard.charts.values import Panel, RowValue
-from schemas.documents.result import Interval, Metric
-
-
-def _interval(value: float, width: float) -> Interval:
-    low, high = max(0.0, value - width), min(1.0, value + width)
-    return Interval(low=low, high=high, level=0.95, method="student", n_clusters=9, n_resamples=None)
+from schemas.documents.result import Metric
+from tests.schemas import examples
 
 
 def a_metric(value: float, width: float = 0.0) -> Metric:
-    return Metric(
-        name="rate",
-        version="1.0",
-        value=value,
-        reason=None,
-        interval=_interval(value, width) if width else None,
-        interval_reason=None if width else "one cluster",
-        n=1,
-        n_excluded=0,
-        unit="items",
-        ideal=None,
-        minimum=0.0,
-        maximum=1.0,
-        group={},
-    )
+    made = examples.metric()
+    assert made.interval is not None
+    interval = replace(made.interval, low=max(0.0, value - width), high=min(1.0, value + width)) if width else None
+    reason = None if width else "one cluster"
+    return replace(made, value=value, interval=interval, interval_reason=reason, ideal=None, minimum=0.0, maximum=1.0)
 
 
 def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> None:
@@ -77,21 +65,6 @@ def a_scatter() -> Chart | None:
     return scatter(points, x_title="Accuracy", y_title="UCerF")
 
 
-def dots() -> Chart | None:
-    of_models = [RowValue(*each) for each in zip(NAMES, values(50, "x"), strict=True)]
-    return rows.dots(of_models, title="Accuracy")
-
-
-def a_grid() -> Chart:
-    cells = [[GridCell(metric.value)] * 3 for metric in values(50, "x")]
-    return grid(NAMES, ["he", "they", "thon"], cells, column_title="Pronoun", alt="A grid.")
-
-
-def some_strips() -> Chart:
-    rows = list(zip(values(50, "x"), values(50, "y"), values(50, "z"), strict=True))
-    return strips(NAMES, [Panel("Fairness", ("SN", "NTS", "CF"), rows)] * 4, alt="Strips.")
-
-
 def some_curves() -> Chart:
     rows = [values(5, name, 0.2) for name in NAMES]
     places = ("0", "2", "4", "8", "16")
@@ -106,12 +79,6 @@ def some_lorenz_curves() -> Chart:
     return curves([("", panels)], NAMES, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
 
 
-def a_bump_chart() -> Chart | None:
-    titles = ("Index", "Geometric mean", "Four stages alike")
-    orders = [BumpColumn(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
-    return bump_chart(NAMES, orders, subject="")
-
-
 LINES = ("none", "BC", "BCL", "CC", "DC", "Gini", "LOOC", "LoRA")
 
 
@@ -122,6 +89,36 @@ def some_curves_of_each() -> Chart:
         for name in NAMES[:3]
     ]
     return curves(models, LINES, x_title="Examples", alt="Curves.")
+
+
+def columns(*titles: str) -> list[BumpColumn]:
+    return [BumpColumn(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
+
+
+def panels() -> list[Panel]:
+    rows_of_three = list(zip(*(values(50, name) for name in "xyz"), strict=True))
+    return [Panel("Fairness", ("SN", "NTS", "CF"), rows_of_three)] * 4
+
+
+DRAWN: dict[str, tuple[Callable[[], Chart | None], int]] = {
+    "scatter": (a_scatter, 25),
+    "dots": (lambda: rows.dots(list(map(RowValue, NAMES, values(50, "x"))), title="Accuracy"), 50),
+    "grid": (
+        lambda: grid(
+            NAMES,
+            ["he", "they", "thon"],
+            [[GridCell(metric.value)] * 3 for metric in values(50, "x")],
+            column_title="Pronoun",
+            alt="A grid.",
+        ),
+        50,
+    ),
+    "strips": (lambda: strips(NAMES, panels(), alt="Strips."), 50),
+    "curves": (some_curves, 16),
+    "lorenz": (some_lorenz_curves, 16),
+    "curves of each": (some_curves_of_each, 3),
+    "bumps": (lambda: bump_chart(NAMES, columns("Index", "Geometric mean", "Four stages alike"), subject=""), 100),
+}
 
 
 def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
@@ -137,19 +134,7 @@ def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("draw", "n_named"),
-    [
-        (a_scatter, 25),
-        (dots, 50),
-        (a_grid, 50),
-        (some_strips, 50),
-        (some_curves, 16),
-        (some_lorenz_curves, 16),
-        (some_curves_of_each, 3),
-        (a_bump_chart, 100),
-    ],
-)
+@pytest.mark.parametrize(("draw", "n_named"), DRAWN.values(), ids=DRAWN)
 def test_no_two_labels_of_fifty_models_overlap(
     draw: Callable[[], Chart | None], n_named: int, browser: Browser, tmp_path: Path
 ) -> None:
@@ -198,3 +183,49 @@ def test_a_value_has_one_shape_in_all_panels_of_strips() -> None:
     keys = [text.split() for text in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg) if "LOOC" in text]
     assert [key[key.index("LOOC") - 1] for key in keys] == ["▲", "▲"]
     assert "◆" not in keys[1]
+
+
+def sized(label: str, parameters: int, value: float, kind: Training = "tuned") -> SizedModel:
+    return SizedModel(label, parameters, kind, a_metric(value, 0.02))
+
+
+MODELS = (
+    sized("Tiny", 656_000, 0.61, "base"),
+    sized("Small", 135_000_000, 0.55),
+    sized("Large", 9_240_000_000, 0.7, "kind unknown"),
+)
+
+
+def middle(tag: str) -> tuple[float, float]:
+    """The middle of a circle, a square or a triangle."""
+    if centre := re.search(r'cx="([\d.]+)" cy="([\d.]+)"', tag):
+        return float(centre[1]), float(centre[2])
+    points = [pair.split(",") for pair in tag.split('d="M')[1].split("Z")[0].split("L")]
+    across, down = ([float(point[axis]) for point in points] for axis in (0, 1))
+    return (min(across) + max(across)) / 2, (min(down) + max(down)) / 2
+
+
+def test_marks_stand_at_the_logarithm_of_the_size_and_at_the_value() -> None:
+    chart = size_chart(MODELS, title="Evenness")
+    assert chart is not None
+    texts = set(re.findall(r">([^<>]+)</text>", chart.svg))
+    assert {"Tiny", "Small", "Large", "1 M", "100 M", "1 B", "Evenness", "parameters"} <= texts
+    # The last three shapes; those before them are of the legend.
+    found = [middle(tag) for tag in re.findall(r"<(?:circle|path [^>]*Z)[^>]*>", chart.svg)[-3:]]
+    logs = [math.log10(model.parameters) for model in MODELS]
+    (x0, y0), (x1, y1), (x2, y2) = found
+    # Coordinates are rounded to hundredths of a pixel.
+    assert (x1 - x0) / (x2 - x0) == pytest.approx((logs[1] - logs[0]) / (logs[2] - logs[0]), abs=1e-3)
+    assert (y1 - y0) / (y2 - y0) == pytest.approx((0.55 - 0.61) / (0.7 - 0.61), abs=1e-3)
+    assert y1 > y0 > y2, "a better value stands higher"
+    assert "3 models" in chart.alt
+
+
+def test_charts_over_size_need_three_models_with_a_value_of_any_size() -> None:
+    unknown = SizedModel("Unknown", 10**9, "base", examples.undefined_metric())
+    assert size_chart(MODELS[:2], title="Evenness") is None
+    assert size_chart((*MODELS[:2], unknown), title="Evenness") is None
+    chart = size_chart([sized(name, 7 * 10**9, 0.5) for name in ("A", "B", "C")], title="Evenness")
+    assert chart is not None
+    assert "NaN" not in chart.svg
+    assert {"1 B", "10 B"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))

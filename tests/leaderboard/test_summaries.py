@@ -8,29 +8,14 @@ import pytest
 
 from leaderboard.pages.summaries import Extremes, distances, extremes
 from schemas.documents.result import Interval, Metric
+from tests.schemas import examples
 
 
 def metric(value: float | None, low: float = 0.0, high: float = 0.0, ideal: float | None = 1.0) -> Metric:
-    interval = (
-        None
-        if value is None
-        else Interval(low=low, high=high, level=0.95, method="percentile", n_clusters=40, n_resamples=1000)
-    )
-    return Metric(
-        name="fairness",
-        version="1.0",
-        value=value,
-        reason="nobody answered" if value is None else None,
-        interval=interval,
-        interval_reason="there is no value" if value is None else None,
-        n=40,
-        n_excluded=0,
-        unit="items",
-        ideal=ideal,
-        minimum=0.0,
-        maximum=1.0,
-        group={},
-    )
+    if value is None:
+        return replace(examples.undefined_metric(), ideal=ideal)
+    interval = Interval(low=low, high=high, level=0.95, method="percentile", n_clusters=40, n_resamples=1000)
+    return replace(examples.metric(), value=value, interval=interval, ideal=ideal, minimum=0.0, maximum=1.0)
 
 
 def test_groups_differ_only_if_the_intervals_of_the_extremes_do_not_meet() -> None:
