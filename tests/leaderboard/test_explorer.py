@@ -191,34 +191,34 @@ class TestPage:
         assert "family: xe" in page.locator(".bb-found > li").first.inner_text()
         assert page.locator("select[name='group.family']").input_value() == "xe"
 
-    def test_one_wrong_answer_at_random_can_be_sent_to_others(self, opened: Opened) -> None:
+    def test_an_address_brings_back_one_wrong_answer_or_what_filters_left(self, opened: Opened) -> None:
         page = recognition(opened)
+
+        def again() -> Page:
+            other = opened(page.url.split("/")[-1])
+            other.wait_for_selector(".bb-found > li")
+            settle(other)
+            assert said(other) == said(page)
+            assert other.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
+            return other
+
+        n_wrong = int(said(page).split()[0])
         page.get_by_role("button", name="Show one wrong answer at random").click()
         page.wait_for_function("location.hash.includes('item=')")
         settle(page)
         assert page.locator(".bb-found > li").count() == 1
         assert "wrong: they" in page.locator(".bb-found").inner_text()
-        again = opened(page.url.split("/")[-1])
-        again.wait_for_selector(".bb-found > li")
-        assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
-        assert again.get_by_role("button", name="Show another").is_enabled()
-
-    def test_filters_narrow_the_items_and_the_address_brings_them_back(self, opened: Opened) -> None:
+        assert again().get_by_role("button", name="Show another").is_enabled()
         page = recognition(opened)
-        n_wrong = int(said(page).split()[0])
         choose(page, "Answer", "any")
         assert 0 < n_wrong < int(said(page).split()[0])
         choose(page, "Pronoun family", "xe")
         n_xe = int(said(page).split()[0])
         assert 0 < n_xe < n_wrong
         assert page.locator(".bb-found > li").count() == min(n_xe, 20)
-        again = opened(page.url.split("/")[-1])
-        again.wait_for_selector(".bb-found > li")
-        settle(again)
-        assert said(again) == said(page)
-        assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
-        again.locator(".bb-explorer").get_by_role("button", name="Clear").click()
-        again.wait_for_function(
+        filtered = again()
+        filtered.locator(".bb-explorer").get_by_role("button", name="Clear").click()
+        filtered.wait_for_function(
             "n => document.querySelector('[data-bb-status]').textContent.startsWith(n)", arg=f"{n_wrong} wrong"
         )
 
@@ -280,14 +280,12 @@ class TestPage:
         assert unpacked.locator(".bb-found").inner_text() == packed.locator(".bb-found").inner_text()
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_it_fits_a_phone_and_passes_axe(self, opened: Opened, scheme: Scheme) -> None:
+    def test_it_fits_a_phone_passes_axe_and_needs_no_mouse(self, opened: Opened, scheme: Scheme) -> None:
         page = recognition(opened, scheme=scheme, width=390)
         choose(page, "Beside it", "two")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
         assert serious_violations(page) == []
-
-    def test_the_keyboard_alone_chooses_and_pages(self, opened: Opened) -> None:
-        page = recognition(opened)
+        # The keyboard alone chooses and pages.
         page.get_by_role("combobox", name="Answer").focus()
         page.keyboard.press("a")
         page.wait_for_function("location.hash.includes('kind=any')")

@@ -399,7 +399,7 @@ def test_the_permalink_leads_to_the_result_on_the_site_and_several_splits_are_re
         result_sha256=SHA,
         page="",
         dataset_sha256=SHA,
-        **nothing,  # type: ignore[arg-type]
+        **nothing,
     )
     assert "one config and one split" in load_format("hub-results").refused([one])[runs]
     for folder in find_runs(runs):

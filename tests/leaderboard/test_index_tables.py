@@ -78,6 +78,15 @@ def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> 
         parts = [part.value or 0 for part in row.parts]
         assert row.primary.value == pytest.approx(sum(parts) / 7)
     assert [scorer.label for scorer in main.scorers] == ["made-1"] * 3
+    # Models without an index are named with the reason, and no config by itself ranks.
+    ((place, entries),) = board.indices.incomplete.items()
+    assert (place.dataset, place.protocol) == ("gifi", "sampled-v1")
+    assert {entry.label.split(" (")[0]: entry.reason for entry in entries} == {
+        "lab/partial": "no result of assignment, word_problem",
+        "lab/unscored": "Same tone (SN): no sentiment scores: biasboard rescore RUN --scorer sentiment=vader",
+    }
+    reason = "models are ranked by the index of all configs, not by one config"
+    assert {row.unranked for table in board.tables for row in table.rows} == {reason}
 
 
 def registered(entry: Entry, date: str, **fields: str) -> Entry:
@@ -145,15 +154,6 @@ def test_word_lists_have_a_table_of_their_own_behind_that_of_trained_scorers(tmp
     assert "Dots with intervals for 3 models" in stages.alt
     (sn,) = (part.value or 0.0 for part in row.parts if part.name == "sn")
     assert f"SN from {sn:.2f} to {sn:.2f}" in stages.alt
-
-
-def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None:
-    ((place, entries),) = board.indices.incomplete.items()
-    assert (place.dataset, place.protocol) == ("gifi", "sampled-v1")
-    assert {entry.label.split(" (")[0]: entry.reason for entry in entries} == {
-        "lab/partial": "no result of assignment, word_problem",
-        "lab/unscored": "Same tone (SN): no sentiment scores: biasboard rescore RUN --scorer sentiment=vader",
-    }
 
 
 def test_values_of_two_versions_are_not_compared(board: Board) -> None:

@@ -118,7 +118,7 @@ def test_models_that_were_not_asked_the_same_are_not_compared(whole: ModelSummar
     assert not whole.notes
     apart = summary(models, "acme/new", "acme/worse")
     assert apart.notes == (
-        "to compare with acme/worse, score that one with --against acme/elsewhere, which takes the prompts of this "
+        "to compare with acme/worse, score that one with --against acme/new, which takes the prompts of this "
         "model where they fit both; answers to other questions say nothing",
     )
     assert "nearer to the ideal by" not in "\n".join(summary_lines(apart))
