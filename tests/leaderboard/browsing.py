@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,6 +65,28 @@ class Visit:
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
+    def check(self, address: str) -> None:
+        """Check that the page complained about nothing and asked no other host."""
+        assert self.complaints == []
+        assert [url for url in self.requests if not url.startswith((address, "data:", "blob:"))] == []
+
+
+Opened: TypeAlias = Callable[..., Page]
+"""Opens a page of a site by its path, and checks and closes it after the test."""
+
+
+def settle(page: Page) -> None:
+    """Wait until a page has loaded the files that it shows."""
+    page.wait_for_function("document.querySelector('main [aria-busy]') === null")
+
+
+def choose(page: Page, label: str, value: str) -> None:
+    """Choose in a box, which changes the address of the page."""
+    before = page.evaluate("location.hash")
+    page.get_by_role("combobox", name=label, exact=True).select_option(label=value)
+    page.wait_for_function("before => location.hash !== before", arg=before)
+    settle(page)
+
 
 @contextmanager
 def served(site: Path) -> Iterator[str]:
@@ -77,8 +99,10 @@ def served(site: Path) -> Iterator[str]:
         thread.join()
 
 
-def visit(browser: Browser, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Visit:
-    found = _watched(_context(browser, width, scheme).new_page())
+def visit(
+    browser: Browser, url: str, *, width: int = 1280, scheme: Scheme = "light", with_scripts: bool = True
+) -> Visit:
+    found = _watched(_context(browser, width, scheme, with_scripts=with_scripts).new_page())
     found.page.goto(url)
     found.page.wait_for_load_state("networkidle")
     return found

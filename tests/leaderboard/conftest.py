@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.leaderboard.browsing import ARGUMENTS
+import leaderboard
+from biasboard.ground.errors import DataError
+from leaderboard import model_facts, reported_tables, reproductions
+from tests.leaderboard.browsing import ARGUMENTS, Opened, Visit, served, visit
 from tests.leaderboard.forging import Places, honest_places
 from tests.leaderboard.withheld_world import World, make_world
 from tests.worlds import models, models_root, strangers
@@ -44,3 +48,49 @@ def browser(chromium_executable: str | None) -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=chromium_executable, args=ARGUMENTS)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="module")
+def address(built: Path) -> Iterator[str]:
+    """Where the site of a file of tests is served."""
+    with served(built) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser: Browser, address: str) -> Iterator[Opened]:
+    visits: list[Visit] = []
+
+    def open_page(path: str = "", **options: Any) -> Page:
+        visits.append(visit(browser, address + path, **options))
+        return visits[-1].page
+
+    yield open_page
+    for one in visits:
+        one.check(address)
+        one.page.context.close()
+
+
+@pytest.fixture
+def package_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose files about models, tables and papers are the only ones there are."""
+    remembered = (model_facts._by_id, reported_tables._tables, reproductions.reproductions)
+    monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
+    for name in ("models", "reported", "papers"):
+        (tmp_path / name).mkdir()
+    for read in remembered:
+        read.cache_clear()
+    yield tmp_path
+    for read in remembered:
+        read.cache_clear()
+
+
+def message_of(path: Path, text: str, read: Callable[[], object]) -> str:
+    """What is said about a faulty file: one line that begins with its path, here without it."""
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read()
+    said = str(caught.value)
+    assert said.startswith(f"{path}: ")
+    assert "\n" not in said
+    return said.removeprefix(f"{path}: ")

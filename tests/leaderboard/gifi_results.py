@@ -10,19 +10,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from biasboard.ground import strict_json
-from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import score_records
 from evaluators.task import load_task
 from schemas.documents.record import Record
-from schemas.documents.result import Result, Signature
-from schemas.files import contract
-from schemas.files.record_columns import RecordColumns, count
+from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import write_records
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
-from tests.leaderboard.synthetic import make_records, make_result, uniform
+from tests.leaderboard.synthetic import make_result, signature_of, write_result
 
 
 def word(number: int) -> str:
@@ -122,33 +118,11 @@ def write_gifi_model(
 
 
 def _write(folder: Path, model_id: str, task: str, records: Sequence[Record], scorer: str | None) -> None:
-    made = make_result(make_records(uniform), model_id)
-    prompt = load_task(task).prompts["sampled-v1"]
-    signature = Signature(
-        benchmark="gifi",
-        dataset="gifi",
-        dataset_version="1.0.0",
-        config=CONFIGS[task],
-        splits=("test",),
-        items_sha256=strict_json.sha256([record.item_id for record in records]),
-        n_items=len(records),
-        task=task,
-        task_version=load_task(task).version,
-        prompt=prompt.id,
-        prompt_sha256=prompt.sha256(),
-        scoring="generation",
-        normalisation=None,
-        n_outcomes=None,
+    told = {"benchmark": "gifi", "dataset": "gifi", "dataset_version": "1.0.0", "scoring": "generation"}
+    signature = signature_of(
+        records, task=task, prompt="sampled-v1", config=CONFIGS[task], normalisation=None, n_outcomes=None, **told
     )
     write_records(folder / "records.parquet", records)
     computed = score_records(folder, [RecordColumns.of(records)], task, scorers(scorer) if scorer else ())
-    result: Result = replace(
-        made,
-        signature=signature,
-        signature_sha256=signature.sha256(),
-        counts=count(RecordColumns.of(records)),
-        metrics=computed.metrics,
-        scores=computed.scores,
-        records=replace(made.records, sha256=sha256_file(folder / "records.parquet"), n_rows=len(records)),
-    )
-    strict_json.write(folder / "result.json", contract.dump(result))
+    made = make_result(records, model_id, signature=signature, metrics=computed.metrics)
+    write_result(folder, replace(made, scores=computed.scores), records)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
@@ -16,7 +16,7 @@ from evaluators.backend import model_identity
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
 from schemas.documents.record import Exchange, Reading, Record
-from schemas.documents.result import Endpoint, Environment, Model, RecordsFile, Result, Signature
+from schemas.documents.result import Endpoint, Metric, RecordsFile, Result, Signature
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns, count
 from schemas.files.record_files import write_records
@@ -96,12 +96,10 @@ def _record(
     }
     if not ambiguous:
         groups["stereotype"] = "pro" if is_pro(reference, gender) else "anti"
-    return Record(
-        item_id=f"p{pair:04d}-{gender[0]}",
+    return replace(
+        examples.record(f"p{pair:04d}-{gender[0]}"),
         config="type1" if ambiguous else "type2",
-        split="test",
         status=read.status,
-        truncated=False,
         reason=read.reason,
         cluster=cluster,
         pair_id=f"p{pair:04d}",
@@ -119,8 +117,8 @@ def choice_exchange(request: JsonValue, outcomes: tuple[str, str], probability: 
     logprobs: tuple[float, ...] = ()
     if probability is not None:
         logprobs = tuple(-math.inf if p == 0 else math.log(p) for p in (probability, 1 - probability))
-    return Exchange(
-        kind="choice",
+    return replace(
+        examples.exchange(),
         request_sha256=strict_json.sha256(request),
         prompt=None,
         outcomes=outcomes,
@@ -129,13 +127,7 @@ def choice_exchange(request: JsonValue, outcomes: tuple[str, str], probability: 
         option_end_logprobs=(None,) * len(logprobs),
         option_token_counts=(None,) * len(logprobs),
         option_byte_counts=tuple(len(option.encode()) for option in options),
-        option_is_bound=(),
-        n_moved_tokens=0,
-        text=None,
-        finish_reason=None,
-        sample=None,
         n_prompt_tokens=None,
-        n_completion_tokens=None,
         status="refused" if probability is None else "answered",
         error="the model declined" if probability is None else None,
     )
@@ -149,22 +141,25 @@ def make_result(
     revision: str | None = "0" * 40,
     prompt: str = "intrinsic-v1",
     dataset_version: str = "9.0.0",
+    signature: Signature | None = None,
+    metrics: tuple[Metric, ...] | None = None,
 ) -> Result:
     """The result of some records; its records file is only named, ``write_result`` writes it."""
-    signature = _signature(records, prompt, dataset_version)
+    signature = signature or signature_of(records, prompt=prompt, dataset_version=dataset_version)
     backend = {"local": "transformers", "api": "openai"}.get(endpoint, endpoint)
     precision = None if endpoint == "baseline" else "float32"
     identity = identity_of(model_id, revision, precision) | {"backend": backend}
     if endpoint == "replay":
         identity = {"backend": backend, "id": model_id, "answers": "0" * 64}
+    made = examples.result()
     return replace(
-        examples.result(),
-        model=Model(
+        made,
+        model=replace(
+            made.model,
             id=model_id,
             revision=None if endpoint == "baseline" else revision,
             backend=backend,
             precision=precision,
-            chat_template_sha256=None,
             endpoint=endpoint,
             identity_sha256=model_identity(identity),
             # The address of an endpoint is part of its identity and is not shown.
@@ -174,31 +169,26 @@ def make_result(
         signature_sha256=signature.sha256(),
         command=f"python -m evaluators run --backend {backend} --model {model_id} --prompt {prompt}",
         counts=count(RecordColumns.of(records)),
-        metrics=compute_metrics(records, TASK),
-        usage=replace(examples.result().usage, n_requests=len(records), n_attempts=len(records)),
-        environment=Environment(
-            biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}, settings={}
-        ),
+        metrics=compute_metrics(records, signature.task) if metrics is None else metrics,
+        usage=replace(made.usage, n_requests=len(records), n_attempts=len(records)),
+        environment=replace(made.environment, python="3.11.0", platform="Linux x86_64", device="cpu", packages={}),
         records=RecordsFile(path="records.parquet", sha256="0" * 64, n_rows=len(records)),
     )
 
 
-def _signature(records: Sequence[Record], prompt: str, dataset_version: str) -> Signature:
-    return Signature(
-        benchmark="synthbias",
-        dataset="synthbias",
-        dataset_version=dataset_version,
-        config=records[0].config,
-        splits=("test",),
+def signature_of(
+    records: Sequence[Record], *, task: str = TASK, prompt: str = "intrinsic-v1", **fields: Any
+) -> Signature:
+    """The signature of records of a task under a prompt, with other fields."""
+    told = {"dataset": "synthbias", "dataset_version": "9.0.0", "config": records[0].config, **fields}
+    return replace(
+        examples.signature(len(records)),
         items_sha256=strict_json.sha256([record.item_id for record in records]),
-        n_items=len(records),
-        task=TASK,
-        task_version=load_task("coreference").version,
+        task=task,
+        task_version=load_task(task).version,
         prompt=prompt,
-        prompt_sha256=load_task(TASK).prompts[prompt].sha256(),
-        scoring="option_logprob",
-        normalisation="sum",
-        n_outcomes=2,
+        prompt_sha256=load_task(task).prompts[prompt].sha256(),
+        **told,
     )
 
 

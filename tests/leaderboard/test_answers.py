@@ -1,38 +1,49 @@
-"""Examples of answers on the pages, and the records that the site offers."""
+"""Examples of answers on the pages, the records that the site offers, and answers that others published."""
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
+from evaluators.benchmark import load_benchmark
 from evaluators.task import load_task
-from leaderboard.pages.dataset_views import BuiltDataset
+from leaderboard.commands.accept import accept
+from leaderboard.commands.verify import compared
 from leaderboard.pages.publishing import combined
-from leaderboard.pages.rendering import copies, generate, make_view
-from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import ExampleChoice, Examples, Root
-from schemas.documents.dataset import Manifest
+from leaderboard.verify.comparisons import CompleteRuns
+from leaderboard.verify.entries import Entry, ExampleChoice, Examples, Root
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import judge
 from schemas.documents.record import Reading, Record
+from schemas.folders.run_folder import find_runs, read_result
 from schemas.lexicon import pronoun_families
+from schemas.outputs.documents import Verdicts
+from schemas.printed import as_json
 from tests.evaluators.pronoun_records import problems, recorded, sentences
+from tests.evaluators.test_gifi_import import GDR, MATH, math_rows, recognition_rows, run_import, write
+from tests.evaluators.test_gifi_import import dataset as dataset
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.handed_in import hand_in
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, make_records, replace_reading, uniform, write_model
-from tests.schemas.examples import items, manifest
+from tests.worlds import FORBIDDEN, MadeBoard, gifi_manifest
 
 HOSTILE = "</pre></details><script>alert(1)</script> **b** [l](javascript:x)\n\n# head\n{{ x }} \x1b[31m \u202e"
 TEXTS = ("she left.", "they left.", "", "I'm sorry, but I cannot do that.", HOSTILE)
-
-
-def pages_of(root: Path, manifests: Sequence[Manifest] = ()) -> tuple[dict[str, str], dict[str, Path]]:
-    view = make_view(assemble(load_known(Root(root, "local")).entries), (), [*map(BuiltDataset, manifests)])
-    return generate(view, {}), copies(view)
+RESULTS = Path(__file__).parents[2] / "leaderboard" / "results" / "gifi-published-compat@1.0.0"
+NOT_HERE = "This site was built without the texts"
+PRE = '<pre dir="auto">'
+WRONG = "<strong>A wrong answer</strong>"
+RECOGNITION = "models/lab__one/gifi-recognition-"
 
 
 def mixed(item: Any) -> list[str]:
@@ -56,107 +67,86 @@ def test_each_task_says_which_of_its_records_are_right() -> None:
     half = recorded(recognition, sentences("{nom} {sleeps|sleep}"), lambda item: [*nominative(item), "It rains."])
     assert set(recognition.are_right(half)) == {None}
     solved = recorded(number, problems(2), lambda item: [f"The answer is {12 if item.family == 'he' else 7}."])
-    assert {
-        (record.groups["family"] == "he", is_right)
-        for record, is_right in zip(solved, number.are_right(solved), strict=True)
-    } == {
-        (True, True),
-        (False, False),
-    }
+    assert number.are_right(solved) == [record.groups["family"] == "he" for record in solved]
     (record, *_) = make_records(uniform)
     likely, unlikely = replace_reading(record, (0.9, 0.1)), replace_reading(record, (0.1, 0.9))
     unknown = (replace(record, target=None), replace(record, reading=None))
     assert coreference.are_right([record, likely, unlikely, *unknown]) == [None, True, False, None, None]
 
 
-def chosen_from(records: Sequence[Record], task: str) -> Examples:
-    choice = ExampleChoice(task)
-    choice.add(records)
+def chosen_from(*parts: Sequence[Record]) -> Examples:
+    choice = ExampleChoice("coreference")
+    for part in parts:
+        choice.add(part)
     return choice.chosen
 
 
 def test_examples_are_chosen_by_a_rule_that_knows_no_answer() -> None:
     records = make_records(leaning(0.0, 1.0))
-    found = chosen_from(records, "coreference")
+    found = chosen_from(records)
     assert [(kind, n, len(chosen)) for kind, n, chosen in found.of_kinds] == [("right", 50, 5), ("wrong", 50, 5)]
-    assert chosen_from(records[::-1], "coreference") == found
     assert found.hides_prompts
-    in_parts = ExampleChoice("coreference")
-    for start in range(0, 100, 7):
-        in_parts.add(records[start : start + 7])
-    assert in_parts.chosen == found
+    assert chosen_from(records[::-1]) == found
+    assert chosen_from(*(records[start : start + 7] for start in range(0, 100, 7))) == found
     strange = Reading(outcomes=("x",), probabilities=(1.0,), answers=())
-    other = chosen_from([replace(record, reading=strange) for record in records], "coreference")
+    other = chosen_from([replace(record, reading=strange) for record in records])
     assert {kind for kind, _, _ in other.of_kinds} == {"answered"}
 
 
-def result_page(files: Mapping[str, str], model: str) -> str:
-    """The page of a model's only result."""
-    (page,) = [text for path, text in files.items() if path.startswith(f"models/{model}/") and "-index-" not in path]
-    return page
+def blocks_of(page: str) -> list[str]:
+    return re.findall(r'(?s)<div class="bb-answers".*?\n</div>', page)
 
 
 @pytest.mark.slow
 def test_texts_of_models_are_folded_harmless_and_not_searched(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/odd", 0.5, tasks=("recognition", "continuation"), scorer=None, told=mixed)
-    files, _ = pages_of(tmp_path)
-    pages = [text for path, text in files.items() if path.startswith("models/lab__odd/")]
-    assert not any("<script" in page for page in pages)
-    blocks = [block for page in pages for block in re.findall(r'<div class="bb-answers".*?\n</div>', page, re.DOTALL)]
-    assert len(blocks) == 2
-    for block in blocks:
+    made = MadeBoard(tmp_path)
+    recognition, continuation = (made.page(f"models/lab__odd/gifi-{name}-") for name in ("recognition", "continuation"))
+    assert "<script" not in recognition + continuation
+    for block in (*blocks_of(recognition), *blocks_of(continuation)):
         assert "\n\n" not in block, "Markdown would end the block here"
         assert block.startswith('<div class="bb-answers" id="')
         assert "data-search-exclude>" in block
         assert "<details open" not in block
         assert len(block) < 60_000
-        for shown in re.finditer(r"<dt>Came back</dt><dd>(.*?)</dd>", block):
-            assert shown[1].startswith("<details><summary>")
-            assert "alert" not in shown[1].partition("</summary>")[0]
-    recognition = next(block for block in blocks if "Wrong: 5 of" in block)
-    assert "may offend" not in recognition
-    assert "&#9243;" in recognition
-    assert "Refused: " in recognition
-    assert 'Asked</dt><dd><pre dir="auto">' in recognition
-    continuation = next(block for block in blocks if block != recognition)
-    assert "some of them offend" in continuation
-    assert "<dt>Asked</dt><dd><details>" in continuation
-    assert "<dt>Asked</dt><dd><pre" not in continuation
+        for shown in re.findall(r"<dt>Came back</dt><dd>(.*?)</dd>", block):
+            assert shown.startswith("<details><summary>")
+            assert "alert" not in shown.partition("</summary>")[0]
+    (block,) = blocks_of(recognition)
+    assert "may offend" not in block
+    for words in ("Wrong: 5 of", "&#9243;", "Refused: ", 'Asked</dt><dd><pre dir="auto">'):
+        assert words in block
+    (block,) = blocks_of(continuation)
+    assert "some of them offend" in block
+    assert "<dt>Asked</dt><dd><details>" in block
+    assert "<dt>Asked</dt><dd><pre" not in block
 
 
 @pytest.mark.slow
 def test_records_and_scores_are_offered_with_their_sizes(tmp_path: Path) -> None:
-    folders = write_gifi_model(tmp_path / "runs", "lab/even", 0.5, tasks=("continuation",))
-    files, offered = pages_of(tmp_path / "runs")
-    assert sorted(path.rpartition("-")[2] for path in offered) == ["records.parquet", "scores.parquet"]
-    page = result_page(files, "lab__even")
-    size = f"{(folders['continuation'] / 'records.parquet').stat().st_size / 1e3:.1f} kB"
+    folder = write_gifi_model(tmp_path / "runs", "lab/one", 0.5, tasks=("continuation",))["continuation"]
+    made = MadeBoard(tmp_path / "runs")
+    assert sorted(path.rpartition("-")[2] for path in made.downloads) == ["records.parquet", "scores.parquet"]
+    page = made.page("models/lab__one/gifi-")
+    size = f"{(folder / 'records.parquet').stat().st_size / 1e3:.1f} kB"
     assert f'.parquet" download>Parquet, {size}</a>' in page
     (tmp_path / "site" / "docs").mkdir(parents=True)
-    with combined(tmp_path / "site", files, offered, tmp_path / "out") as folder:
-        for path, source in offered.items():
+    with combined(tmp_path / "site", made.texts, made.downloads, tmp_path / "out") as copied:
+        for path, source in made.downloads.items():
             assert f'href="../../{path}"' in page
-            assert (folder / "docs" / path).read_bytes() == source.read_bytes()
+            assert (copied / "docs" / path).read_bytes() == source.read_bytes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("refusal", ["the licence is CC BY-NC-ND", None])
 def test_texts_that_a_licence_forbids_are_neither_shown_nor_offered(tmp_path: Path, refusal: str | None) -> None:
-    write_gifi_model(tmp_path, "lab/even", 0.5, tasks=("recognition",))
-    terms = replace(
-        manifest(items()),
-        name="gifi",
-        version="1.0.0",
-        redistributable=False,
-        publish_refusal=refusal,
-        licence="CC-BY-ND-4.0",
-    )
-    files, offered = pages_of(tmp_path, [terms])
-    page = result_page(files, "lab__even")
-    assert offered == {}
+    write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",))
+    made = MadeBoard(tmp_path, built=[gifi_manifest(**FORBIDDEN, publish_refusal=refusal)])
+    page = made.page(RECOGNITION)
+    assert made.downloads == {}
     assert refusal or "the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts" in page
     assert "Texts are neither shown nor offered for download, only the ids of the items" in page
-    (block,) = re.findall(r'<div class="bb-answers".*?\n</div>', page, re.DOTALL)
+    (block,) = blocks_of(page)
     assert "<pre" not in block
     assert "Wrong: 5 of" in page
     assert "where he lives" not in page
@@ -165,8 +155,125 @@ def test_texts_that_a_licence_forbids_are_neither_shown_nor_offered(tmp_path: Pa
 @pytest.mark.slow
 def test_records_without_prompts_show_ids_alone(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(0.0, 1.0))
-    files, offered = pages_of(tmp_path)
-    page = result_page(files, "acme__small")
-    assert offered == {}
+    made = MadeBoard(tmp_path)
+    page = made.page("models/acme__small/")
+    assert made.downloads == {}
     assert "the records hold hashes in place of the prompts" in page
     assert re.search(r"Right: 5 of 50</summary>\n<p class=\"bb-fact\">(<code>p\d{4}&#45;|<code>p\d{4}-)", page)
+
+
+def accepted(runs: Path, root: Path) -> Callable[..., tuple[Entry, ...]]:
+    """Hand in runs without their texts, which a maintainer compares with them; gives what loads them."""
+    keys, results = KeyBook(write_keys(root / "keys", runs)), root / "results"
+    for run in find_runs(runs):
+        hand_in(run, results, withhold=True)
+    verdicts = list(judge([results], keys, Memory(None), advance=lambda n_done, n: None))
+    report = Verdicts(verdicts=tuple(compared(verdicts, CompleteRuns(runs, keys, Memory(None)))))
+    (root / "report.json").write_text(as_json(report))
+    places = [run.relative_to(results).as_posix() for run in find_runs(results)]
+    accept(places, owner="bot", report=root / "report.json", results=results)
+    return lambda *local: (
+        load([Root(results, "accepted"), *(Root(one, "local") for one in local)], keys, Memory(None)).entries
+    )
+
+
+def why_absent(made: MadeBoard) -> list[str]:
+    tables = made.json("files/explorer/")["tables.json"]["tables"]
+    return [str(result["why_absent"]) for table in tables for result in table["results"]]
+
+
+@pytest.mark.slow
+def test_examples_of_published_answers_are_shown_where_the_complete_run_is(dataset: Path, tmp_path: Path) -> None:
+    write(tmp_path / "files" / GDR, recognition_rows())
+    write(tmp_path / "files" / MATH, math_rows())
+    assert run_import(tmp_path / "files", dataset, "--model", "made-1").returncode == 0
+    runs = tmp_path / "out/runs"
+    loaded = accepted(runs, tmp_path)
+    apart, both = MadeBoard(*loaded()), MadeBoard(*loaded(runs))
+    address = "/gender-pronoun-recognition/tango_GDR-all-genders_made-1.csv"
+    result = "models/made-1/gifi-recognition-"
+    for page in (apart.page(result), both.page(result)):
+        assert address in page
+        assert "https://spdx.org/licenses/CC-BY-SA-4.0.html" in page
+        assert "computed: Every ranked number was computed again from stored sums" in page
+    assert NOT_HERE in apart.page(result)
+    assert PRE not in apart.page(result)
+    assert WRONG not in apart.page("models/made-1.md")
+    assert "and <mark>he</mark> left." in both.page(result)
+    assert NOT_HERE not in both.page(result)
+    # Of both results with wrong answers, that of a headline measure is shown.
+    wrong = both.page("models/made-1.md").partition(WRONG)[2]
+    assert "and <mark>he</mark> left." in wrong
+    assert address in wrong
+    # The records that the site could offer or search hold hashes.
+    assert apart.downloads == both.downloads == {}
+    assert all("its page says where they are published" in why for why in why_absent(both))
+    assert all(why.endswith("and shows examples") for why in why_absent(both))
+    assert not any(why.endswith("and shows examples") for why in why_absent(apart))
+    assert PRE not in MadeBoard(*both.entries, built=[gifi_manifest(**FORBIDDEN)]).page(result)
+
+
+@pytest.mark.slow
+def test_texts_that_somebody_withholds_are_not_shown_though_the_complete_run_is_here(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path / "runs", "lab/one", 0.5, tasks=("recognition",), n_templates=6)
+    made = MadeBoard(*accepted(tmp_path / "runs", tmp_path)(tmp_path / "runs"))
+    assert {entry.origin for entry in made.entries} == {"accepted", "local"}
+    page = made.page(RECOGNITION)
+    assert "Wrong: 5 of" in page
+    assert PRE not in page
+    assert made.downloads == {}
+    assert WRONG not in made.page("models/lab__one.md")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "told", "is_doubtful", "is_shown"),
+    [
+        ("recognition", "they left.", True, False),
+        ("recognition", "and xe left.", False, True),
+        # Continuations may offend.
+        ("continuation", "and xe left.", False, False),
+    ],
+)
+def test_a_wrong_answer_stands_on_the_page_of_its_model_unless_it_is_in_doubt_or_may_offend(
+    tmp_path: Path, task: str, told: str, is_doubtful: bool, is_shown: bool
+) -> None:
+    write_gifi_model(tmp_path, "lab/one", 0.5, tasks=(task,), n_templates=6, told=lambda item: [told])
+    made = MadeBoard(tmp_path)
+    result = made.page(f"models/lab__one/gifi-{task}-")
+    assert ("Wrong: 5 of" in result) is (task == "recognition")
+    assert ("can also mean several people" in result) is is_doubtful
+    assert (WRONG in made.page("models/lab__one.md")) is is_shown
+    assert "computed: Every ranked number was computed again from stored answers." in result
+
+
+@pytest.mark.parametrize(
+    ("config", "file"),
+    [
+        ("recognition", "tango_GDR-all-genders_../../x.csv"),
+        ("recognition", "tango_GDR-all-genders_x.csv?y"),
+        ("recognition", 'tango_GDR-all-genders_">.csv'),
+        ("recognition", "math_gsm8k-all-genders_x.csv"),
+        ("recognition", ""),
+        ("recognition", None),
+        ("strange", "tango_GDR-all-genders_x.csv"),
+    ],
+)
+def test_a_strange_name_of_a_file_leads_nowhere(config: str, file: str | None) -> None:
+    importer = load_benchmark("gifi").importer
+    assert importer is not None
+    assert importer.published(config, {} if file is None else {"generations": file}) is None
+
+
+def test_each_accepted_result_names_its_published_file_by_folder_and_hash(shared_data: Path) -> None:
+    importer, folder = load_benchmark("gifi").importer, shared_data / "gifi" / "model-generation"
+    assert importer is not None
+    of_all = [read_result(path.parent) for path in sorted(RESULTS.glob("*/*/result.json"))]
+    found = [result for result in of_all if result.model.endpoint != "baseline"]
+    assert len(found) == 57
+    for result in found:
+        settings = result.environment.settings
+        part = importer.published(result.signature.config, settings)
+        assert part is not None
+        file = folder / part.address.partition("/data/model-generation/")[2]
+        assert sha256_file(file) == settings["generations_sha256"]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from biasboard.ground.charts.drawing import FONT_SIZE
 from tests.commands import REPOSITORY, run
-from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, turn, visit, visit_all
+from tests.leaderboard.browsing import Opened, Scheme, Visit, serious_violations, turn, visit, visit_all
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 from tests.worlds import copy_site
@@ -45,10 +44,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "site" / "_build"
 
 
-@pytest.fixture(scope="module")
-def address(built: Path) -> Iterator[str]:
-    with served(built) as found:
-        yield found
+BENCHMARK = "benchmarks/synthbias.html"
+IS_WIDER = "box => box.scrollWidth > box.clientWidth"
 
 
 def column(page: Page, number: int) -> list[str]:
@@ -160,62 +157,48 @@ def test_no_page_asks_another_host_or_complains(
     for path, page in (*seen.items(), *seen_on_phone.items()):
         assert page.requests, path
         assert [url for url in page.requests if not url.startswith((address, "data:", "blob:"))] == [], path
-        # The page for missing files is opened from anywhere, so its own links are absolute; it is not opened here.
         assert page.complaints == [], path
+        assert not any(map(is_of_search, page.requests)), path
 
 
-def test_a_text_that_cannot_be_read_is_found_among_others(browser: Browser, address: str) -> None:
-    page = visit(browser, address).page
+def test_every_page_can_be_read_by_everybody_on_a_phone_and_on_paper(
+    seen: dict[str, Seen], seen_on_phone: dict[str, Seen]
+) -> None:
+    assert {path: page.violations for path, page in seen.items() if page.violations} == {}
+    assert {path: page.cut_on_paper for path, page in seen.items() if page.cut_on_paper} == {}
+    for opened_at in (seen, seen_on_phone):
+        assert {path: page.widths_on_phone for path, page in opened_at.items() if max(page.widths_on_phone) > 390} == {}
+
+
+def test_a_text_that_cannot_be_read_is_found_among_others(opened: Opened) -> None:
+    page = opened()
     assert serious_violations(page, only_colours=True) == []
     page.evaluate("[...document.querySelectorAll('main p')].at(-1).style.color = '#eee'")
     assert serious_violations(page, only_colours=True) == ["color-contrast"]
 
 
-def test_no_page_scrolls_sideways_on_a_narrow_screen(seen: dict[str, Seen]) -> None:
-    assert {path: page.widths_on_phone for path, page in seen.items() if max(page.widths_on_phone) > 390} == {}
-
-
-def test_axe_finds_nothing_serious_on_any_page(seen: dict[str, Seen]) -> None:
-    assert {path: page.violations for path, page in seen.items() if page.violations} == {}
-
-
 def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None:
-    loading = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^"'> ]+""")
-    styles = re.compile(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^"')]+""")
-    files = [path for path in built.rglob("*") if path.suffix in (".html", ".css")]
-    assert {path.suffix for path in files} == {".html", ".css"}
-    found = {}
-    for path in files:
-        text = path.read_text(encoding="utf-8")
-        if addresses := [*loading.findall(text), *styles.findall(text)]:
-            found[path.name] = addresses
-    assert found == {}
+    fetching = re.compile(
+        r"""<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^"'> ]+"""
+        r"""|(?:url\(|@import)\s*["']?(?:https?:)?//[^"')]+"""
+    )
+    texts = {path: path.read_text("utf-8") for path in built.rglob("*") if path.suffix in (".html", ".css")}
+    assert {path.suffix for path in texts} == {".html", ".css"}
+    assert {path.name: found for path, text in texts.items() if (found := fetching.findall(text))} == {}
 
 
-def test_no_page_scrolls_sideways_where_it_is_opened_on_a_phone(seen_on_phone: dict[str, Seen]) -> None:
-    assert {path: page.widths_on_phone for path, page in seen_on_phone.items() if max(page.widths_on_phone) > 390} == {}
-
-
-def test_wide_tables_scroll_in_their_own_box_with_the_model_in_sight(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html", width=390).page
+def test_wide_tables_scroll_in_their_own_box_with_the_model_in_sight(opened: Opened) -> None:
+    page = opened(BENCHMARK, width=390)
     box = page.locator(".bb-scroll").first
-    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert box.evaluate(IS_WIDER)
     box.evaluate("box => { box.scrollLeft = 400; }")
     offset = page.locator("tbody th.bb-model").first.bounding_box()
     assert offset is not None
     assert 0 <= offset["x"] < 60
-    page.context.close()
 
 
-def test_keys_reach_the_wide_tables_of_the_guide_on_a_phone(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "reading.html", width=390).page
-    assert page.locator(".md-typeset__scrollwrap[tabindex='0']").count() >= 1
-    assert serious_violations(page) == []
-    page.context.close()
-
-
-def test_keys_reach_wide_tables_of_the_guide_when_the_window_becomes_narrow(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "reading.html", width=1280).page
+def test_keys_reach_wide_tables_of_the_guide_when_the_window_becomes_narrow(opened: Opened) -> None:
+    page = opened("reading.html")
     assert page.locator(".md-typeset__scrollwrap[tabindex]").count() == 0
     page.set_viewport_size({"width": 390, "height": 844})
     page.locator(".md-typeset__scrollwrap[tabindex='0']").first.wait_for()
@@ -223,7 +206,6 @@ def test_keys_reach_wide_tables_of_the_guide_when_the_window_becomes_narrow(brow
     assert serious_violations(page) == []
     page.set_viewport_size({"width": 1280, "height": 844})
     page.wait_for_function("document.querySelector('.md-typeset__scrollwrap[tabindex]') === null")
-    page.context.close()
 
 
 @pytest.mark.parametrize("path", ["scoring.html", "adding.html"])
@@ -238,8 +220,15 @@ def test_under_a_finger_no_command_of_the_guide_scrolls_out_of_reach_of_keys(
         assert serious_violations(page) == []
 
 
-def test_on_a_phone_no_note_and_no_bar_leaves_the_window(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "index.html", width=390).page
+def assert_inside(box: Any) -> None:
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 844
+
+
+def test_on_a_phone_no_note_and_no_bar_leaves_the_window(opened: Opened) -> None:
+    page = opened("index.html", width=390)
     buttons = page.locator(".bb-what:visible")
     assert buttons.count() > 1
     for index in range(2):
@@ -247,35 +236,23 @@ def test_on_a_phone_no_note_and_no_bar_leaves_the_window(browser: Browser, addre
             # The header of the site covers the upper edge.
             buttons.nth(index).evaluate(f"one => {{ one.scrollIntoView({{block: '{block}'}}); scrollBy(0, -60); }}")
             buttons.nth(index).click()
-            box = page.locator(".bb-meanings > :popover-open").bounding_box()
-            assert box is not None
-            assert box["x"] >= 0
-            assert box["x"] + box["width"] <= 390
-            assert box["y"] >= 0
-            assert box["y"] + box["height"] <= 844
+            assert_inside(page.locator(".bb-meanings > :popover-open").bounding_box())
             page.keyboard.press("Escape")
     page.locator(".bb-choose input:visible").first.check()
     bar = page.locator(".bb-chosen").bounding_box()
     assert bar is not None
     assert bar["width"] > 350
     assert bar["x"] + bar["width"] <= 390
-    page.context.close()
 
 
-def test_on_a_phone_the_letters_of_figures_have_nine_pixels(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html", width=360).page
+def test_on_a_phone_letters_have_nine_pixels_and_names_keep_to_their_cells(opened: Opened) -> None:
+    page = opened(BENCHMARK, width=360)
     scales = page.locator(".bb-figure img:visible").evaluate_all(
         "images => images.map((image) => image.clientWidth / image.getAttribute('width'))"
     )
     assert scales
     assert min(scales) * FONT_SIZE >= 9
-    page.context.close()
-
-
-def test_on_a_phone_names_keep_to_their_cells_and_small_print_on_ranks_makes_no_row_taller(
-    browser: Browser, address: str
-) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html", width=390).page
+    page.set_viewport_size({"width": 390, "height": 844})
     rows = page.locator(".bb-table >> nth=0 >> tbody tr[data-bb-model]")
     names = rows.locator("th.bb-model")
     assert names.locator(".bb-reason").count() > 0
@@ -284,13 +261,12 @@ def test_on_a_phone_names_keep_to_their_cells_and_small_print_on_ranks_makes_no_
     assert said.count() > 0
     heights = rows.evaluate_all("all => all.map(row => row.offsetHeight)")
     said.evaluate_all("all => all.forEach(one => one.remove())")
-    assert rows.evaluate_all("all => all.map(row => row.offsetHeight)") == heights
-    page.context.close()
+    assert rows.evaluate_all("all => all.map(row => row.offsetHeight)") == heights, "small print makes rows taller"
 
 
-@pytest.mark.parametrize("path", ["index.html", "benchmarks/synthbias.html"])
-def test_a_printed_table_has_all_its_columns(browser: Browser, address: str, path: str) -> None:
-    page = visit(browser, address + path, width=1047).page
+@pytest.mark.parametrize("path", ["index.html", BENCHMARK])
+def test_a_printed_table_has_all_its_columns(opened: Opened, path: str) -> None:
+    page = opened(path, width=1047)
     page.emulate_media(media="print")
     size = re.search(rb"/MediaBox ?\[ ?0 0 ([0-9.]+) ([0-9.]+)", page.pdf(prefer_css_page_size=True, format="A4"))
     assert size is not None
@@ -300,11 +276,6 @@ def test_a_printed_table_has_all_its_columns(browser: Browser, address: str, pat
     edges = box.locator("thead th:visible").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
     assert len(edges) > 5
     assert max(edges) <= 1047
-    page.context.close()
-
-
-def test_nothing_of_any_page_is_cut_off_on_paper(seen: dict[str, Seen]) -> None:
-    assert {path: page.cut_on_paper for path, page in seen.items() if page.cut_on_paper} == {}
 
 
 FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
@@ -312,19 +283,13 @@ FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
 
 # A table of headline columns fits a screen of 1,300 pixels, so the wider of the two widths is less.
 @pytest.mark.parametrize("width", [390, 800])
-def test_a_table_fades_out_where_it_goes_on_and_only_there(browser: Browser, address: str, width: int) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html", width=width).page
-    box = page.locator(".bb-scroll").first
-    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+def test_a_table_fades_out_where_it_goes_on_and_only_there(opened: Opened, width: int) -> None:
+    box = opened(BENCHMARK, width=width).locator(".bb-scroll").first
+    assert box.evaluate(IS_WIDER)
     assert box.evaluate(FADE) not in ("", "0px")
     assert box.get_attribute("tabindex") == "0"
     box.evaluate("box => new Promise(done => { box.scrollLeft = 9999; setTimeout(done, 200); })")
     assert box.evaluate(FADE) == "0px"
-    page.goto(address + "models/index.html")
-    narrow = page.locator(".bb-scroll").first
-    if narrow.evaluate("box => box.scrollWidth <= box.clientWidth"):
-        assert narrow.evaluate(FADE) == "0px"
-    page.context.close()
 
 
 def result_of(built: Path, model: str) -> str:
@@ -332,41 +297,52 @@ def result_of(built: Path, model: str) -> str:
     return min(path.relative_to(built).as_posix() for path in (built / "models" / model).glob("*.html"))
 
 
-def test_answers_of_a_result_are_closed_until_asked_for(browser: Browser, address: str, built: Path) -> None:
-    page = visit(browser, address + result_of(built, "acme__small")).page
+def test_answers_of_a_result_are_closed_until_asked_for_and_its_command_can_be_copied(
+    opened: Opened, built: Path
+) -> None:
+    page = opened(result_of(built, "acme__large"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     assert page.locator(".bb-answers details").count() > 0
     assert page.locator(".bb-answers details[open]").count() == 0
     assert "SHA-256: nobody chose them" not in (built / "search" / "search_index.json").read_text(encoding="utf-8")
     page.locator(".bb-answers summary").first.click()
     assert page.locator(".bb-answers details[open]").count() == 1
-    page.context.close()
+    page.locator("summary", has_text="identity, environment and command").click()
+    page.locator("dd").get_by_role("button", name="Copy").last.click()
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "python -m evaluators run --backend transformers --model acme/large --prompt intrinsic-v1"
 
 
-def test_a_click_sorts_both_ways_and_each_row_keeps_to_its_side_of_the_line(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html").page
+def test_a_click_or_a_key_sorts_both_ways_and_each_row_keeps_to_its_side_of_the_line(opened: Opened) -> None:
+    page = opened(BENCHMARK)
     table = page.locator(".bb-board:not(.bb-reported) .bb-table").first
     header = table.locator("thead th").nth(4)
     above, names = table.locator("tbody").first, table.locator("tbody th.bb-model a")
     assert header.inner_text().startswith("Same for he and she (UCerF)")
     # UCerF is better the higher it is, so the first click puts the highest on top.
-    for direction, words in ((-1, "descending"), (1, "ascending")):
-        header.locator("button").click()
+    for key, direction, words in ((None, -1, "descending"), ("Enter", 1, "ascending"), ("Space", -1, "descending")):
+        if key is None:
+            header.locator("button").click()
+        else:
+            page.keyboard.press(key)
         assert header.get_attribute("aria-sort") == words
         values = [float(text) for text in above.locator("td:nth-child(5) .bb-value").all_inner_texts()]
         assert values == sorted(values, reverse=direction < 0)
         assert len(set(values)) == 3
         # The model without an answer stands below the line, useless predictors below it.
         assert names.all_inner_texts()[3] == "silent"
-    assert names.all_inner_texts()[4:] == ["stereotype", "uniform"]
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('th').cellIndex") > 4
+    assert sorted(names.all_inner_texts()[4:]) == ["stereotype", "uniform"]
     table.locator("thead th").nth(1).locator("button").click()
     assert header.get_attribute("aria-sort") is None
     by_name = names.all_inner_texts()
     assert by_name[:3] == sorted(by_name[:3], key=str.lower)
-    page.context.close()
 
 
-def test_a_choice_of_the_ranking_metric_holds_for_the_page_and_its_address(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html").page
+def test_a_choice_of_the_ranking_metric_holds_for_the_page_and_its_address(opened: Opened, address: str) -> None:
+    page = opened(BENCHMARK)
     select = page.get_by_label("Rank by")
     table = page.locator(".bb-board:not(.bb-reported) .bb-table")
     models, places = table.locator("tbody th a"), table.locator("tbody >> nth=0 >> .bb-rank > [data-bb-by]:visible")
@@ -380,51 +356,51 @@ def test_a_choice_of_the_ranking_metric_holds_for_the_page_and_its_address(brows
     assert page.locator("p:visible", has_text="By Same for he and she (UCerF), ").count() == 1
     assert "which are by Same for he and she (UCerF) and" in table.locator("caption").inner_text()
     assert page.url.endswith("?rank-by=ucerf")
-    again = visit(browser, page.url).page
+    again = opened(page.url.removeprefix(address))
     assert again.get_by_label("Rank by").input_value() == "ucerf"
     assert again.locator(".bb-table tbody th a").all_inner_texts() == by_ucerf
     select.select_option("Worst-group accuracy")
     assert models.all_inner_texts() == first
     assert "?" not in page.url
-    wrong = visit(browser, address + "benchmarks/synthbias.html?rank-by=nonsense").page
+    wrong = opened(f"{BENCHMARK}?rank-by=nonsense")
     assert wrong.get_by_label("Rank by").input_value() == "worst_group_accuracy"
-    for opened in (page, again, wrong):
-        opened.context.close()
 
 
-def test_a_link_restores_sorting_columns_filters_and_useless_predictors(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html").page
+def test_a_link_restores_sorting_columns_filters_and_useless_predictors(opened: Opened, address: str) -> None:
+    page = opened(BENCHMARK)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     n_columns = page.locator("thead th:visible").count()
     page.get_by_label(re.compile("All .* columns")).check()
     assert page.locator("thead th:visible").count() > n_columns
-    page.get_by_role("button", name="Same for he and she (UCerF)").first.click()
-    page.get_by_role("button", name="Same for he and she (UCerF)").first.click()
+    for _ in range(2):
+        page.get_by_role("button", name="Same for he and she (UCerF)").first.click()
+    assert len(column(page, 2)) == 4
+    page.get_by_label("Find").fill("LARGE")
+    assert column(page, 2) == ["large"]
     page.get_by_label("Find").fill("L")
     page.get_by_label(re.compile("Useless predictors")).check()
     page.get_by_text("Share", exact=True).first.click()
     page.get_by_role("button", name="Copy link to this view").click()
     page.get_by_role("button", name="Copied").wait_for()
-    again = visit(browser, page.evaluate("navigator.clipboard.readText()")).page
+    again = opened(page.evaluate("navigator.clipboard.readText()").removeprefix(address))
     for column_number in (2, 5):
         assert column(again, column_number) == column(page, column_number)
     assert again.locator("thead th").nth(4).get_attribute("aria-sort") == "ascending"
     assert again.locator("thead th:visible").count() > n_columns
     assert "uniform" in column(again, 2)
-    for opened in (page, again):
-        opened.context.close()
+    again.get_by_label(re.compile("Useless predictors")).uncheck()
+    assert "uniform" not in column(again, 2)
 
 
-def test_an_old_address_leads_to_the_page_of_its_table(browser: Browser, built: Path, address: str) -> None:
+def test_an_old_address_leads_to_the_page_of_its_table(opened: Opened, built: Path, address: str) -> None:
     (other,) = (path.stem for path in (built / "benchmarks" / "synthbias").glob("*.html"))
-    page = visit(browser, f"{address}benchmarks/synthbias.html#{other}").page
+    page = opened(f"{BENCHMARK}#{other}")
     page.wait_for_url(f"{address}benchmarks/synthbias/{other}.html")
     assert "sentences whose grammar fits both people" in page.locator("h1").inner_text()
-    page.context.close()
 
 
-def test_a_long_table_is_whole_after_sorting(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html").page
+def test_a_long_table_is_whole_after_sorting(opened: Opened) -> None:
+    page = opened(BENCHMARK)
     table = page.locator(".bb-table").first
     n_rows = table.evaluate(
         """(table) => {
@@ -446,31 +422,6 @@ def test_a_long_table_is_whole_after_sorting(browser: Browser, address: str) -> 
     values = [float(value) for value in shown if value]
     assert len(shown) == n_rows > 250
     assert values == sorted(values, reverse=True)
-    page.context.close()
-
-
-def test_the_keyboard_sorts_too(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html").page
-    page.locator("thead button").nth(4).focus()
-    page.keyboard.press("Enter")
-    first = column(page, 2)
-    page.keyboard.press("Space")
-    assert column(page, 2) != first
-    assert page.locator("thead th").nth(4).get_attribute("aria-sort") == "ascending"
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.closest('th').cellIndex") > 4
-    page.context.close()
-
-
-def test_rows_are_filtered_and_useless_predictors_unfold(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html").page
-    assert len(column(page, 2)) == 4
-    page.get_by_label(re.compile("Useless predictors")).check()
-    assert column(page, 2)[4:] == ["uniform", "stereotype"]
-    page.get_by_label(re.compile("Useless predictors")).uncheck()
-    page.get_by_label("Find").fill("LARGE")
-    assert column(page, 2) == ["large"]
-    page.context.close()
 
 
 _DARKEST = """async (shown) => {
@@ -487,23 +438,21 @@ _DARKEST = """async (shown) => {
 """Returns the green of the darkest opaque pixel of a picture, from 0 to 255."""
 
 
-def test_dark_mode_follows_the_system_and_the_switch(browser: Browser, address: str) -> None:
+def test_dark_mode_follows_the_system_and_the_switch(opened: Opened) -> None:
     def look(page: Page) -> tuple[str, str]:
         scheme = page.evaluate("document.body.getAttribute('data-md-color-scheme')")
         return scheme, page.evaluate("getComputedStyle(document.body).backgroundColor")
 
-    light = visit(browser, address).page
-    dark = visit(browser, address, scheme="dark").page
+    light, dark = opened(), opened(scheme="dark")
     assert look(light)[0] == "default"
     assert look(dark)[0] == "slate"
-    assert look(light)[1] != look(dark)[1]
     seen = {look(light)}
     for _ in range(3):
         light.locator("form[data-md-component=palette] label:visible").click()
         seen.add(look(light))
     assert {scheme for scheme, _ in seen} == {"default", "slate"}
     assert len({background for _, background in seen}) == 2
-    dark.goto(address + "benchmarks/synthbias.html")
+    dark.goto(dark.url + BENCHMARK)
     assert dark.locator("img[src*='only-dark']").first.is_visible()
     assert not dark.locator("img[src*='only-light']").first.is_visible()
     in_light, in_dark = (
@@ -511,100 +460,32 @@ def test_dark_mode_follows_the_system_and_the_switch(browser: Browser, address: 
     )
     # The titles of axes in the light scheme are #21252b, and the darkest marks of the dark one are lines in #3a4150.
     assert in_light < 0x30 < 0x40 < in_dark
-    light.context.close()
-    dark.context.close()
-
-
-def test_text_is_readable_in_both_schemes(browser: Browser, address: str) -> None:
-    for scheme in ("light", "dark"):
-        page = visit(browser, address + "benchmarks/synthbias.html", scheme=scheme).page
-        ratios = page.evaluate(CONTRASTS)
-        assert len(ratios) > 10
-        assert {what: ratio for what, ratio in ratios.items() if ratio < 4.5} == {}
-        page.context.close()
-
-
-CONTRASTS = """() => {
-  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => {
-    const part = (c) => ((c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  };
-  const behind = (element) => {
-    for (; element; element = element.parentElement) {
-      const colour = rgb(getComputedStyle(element).backgroundColor);
-      if (colour.length < 4 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const found = {};
-  for (const element of document.querySelectorAll(".bb-board *, .bb-note, .bb-path *, .bb-legend *")) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!own || element.closest("svg") || element.offsetParent === null) continue;
-    const style = getComputedStyle(element);
-    const text = rgb(style.color), back = behind(element);
-    const alpha = (text[3] ?? 1) * Number(style.opacity);
-    const seen = text.slice(0, 3).map((value, index) => alpha * value + (1 - alpha) * back[index]);
-    const [low, high] = [light(seen), light(back)].sort((a, b) => a - b);
-    const name = `${element.tagName}.${element.className}`;
-    found[name] = Math.min(found[name] ?? 99, (high + 0.05) / (low + 0.05));
-  }
-  return found;
-}"""
 
 
 def test_every_link_of_every_page_answers(
     seen: dict[str, Seen], seen_on_phone: dict[str, Seen], browser: Browser, address: str
 ) -> None:
-    context = browser.new_context()
     # The page for missing files is opened from anywhere, so its own links are absolute.
     all_pages = (*seen.items(), *seen_on_phone.items())
     links = {link for path, page in all_pages if path != "404.html" for link in page.links}
     own = {link for link in links if link.startswith(address)}
     assert {Path(link).suffix for link in own} >= {".parquet", ".csv", ".html"}
-    assert {link: status for link in own if (status := context.request.get(link).status) != 200} == {}
-    context.close()
+    with browser.new_context() as context:
+        assert {link: status for link in own if (status := context.request.get(link).status) != 200} == {}
 
 
-def test_the_command_can_be_copied(browser: Browser, address: str, built: Path) -> None:
-    page = visit(browser, address + result_of(built, "acme__large")).page
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.locator("summary", has_text="identity, environment and command").click()
-    page.locator("dd").get_by_role("button", name="Copy").last.click()
-    page.get_by_role("button", name="Copied").wait_for()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "python -m evaluators run --backend transformers --model acme/large --prompt intrinsic-v1"
-    page.context.close()
-
-
-def test_a_figure_can_be_saved_as_png(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html").page
+def test_a_figure_can_be_saved_as_png(opened: Opened) -> None:
+    page = opened(BENCHMARK)
     figure = page.locator("figure.bb-figure").first
     figure.locator("summary").click()
     with page.expect_download() as saving:
         figure.get_by_role("button", name="PNG").click()
     assert saving.value.suggested_filename.endswith(".png")
     assert Path(saving.value.path()).read_bytes().startswith(b"\x89PNG")
-    page.context.close()
 
 
-def test_names_of_strangers_are_text(browser: Browser, address: str) -> None:
-    found = visit(browser, address + "models/index.html")
-    # The list names a model without its maker, and by its whole id to who points at it.
-    found.page.get_by_role("link", name=HOSTILE.removeprefix("evil/")).click()
-    found.page.wait_for_load_state("networkidle")
-    assert found.page.locator("h1").inner_text().startswith(HOSTILE.removeprefix("evil/"))
-    assert HOSTILE.removeprefix("evil/") in found.page.title()
-    assert HOSTILE in found.page.locator(".bb-path").inner_text()
-    assert found.page.locator("img[src='x']").count() == 0
-    assert found.complaints == []
-    found.page.context.close()
-
-
-def test_without_scripts_every_table_is_whole(browser: Browser, address: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(address + "benchmarks/synthbias.html")
+def test_without_scripts_every_table_is_whole(opened: Opened, address: str) -> None:
+    page = opened(BENCHMARK, with_scripts=False)
     rows = page.locator(".bb-board:not(.bb-reported) .bb-table tbody tr:visible")
     # Four models, the line and the band; the band opens.
     assert rows.count() == 6
@@ -612,7 +493,11 @@ def test_without_scripts_every_table_is_whole(browser: Browser, address: str) ->
     assert rows.count() == 8
     assert page.locator("thead th:visible").count() > 9
     assert not page.locator(".bb-controls").first.is_visible()
-    context.close()
+    page.goto(f"{address}index.html")
+    assert page.locator(".bb-profile-table tbody tr:visible").count() == 4
+    assert page.locator(".bb-filters").is_hidden()
+    page.get_by_role("button", name="What Worst-group accuracy means").click()
+    assert page.locator(".bb-meanings > [popover]").first.is_visible()
 
 
 def test_without_scripts_no_page_loses_a_text_or_it_says_so(
@@ -627,21 +512,15 @@ def test_without_scripts_no_page_loses_a_text_or_it_says_so(
     assert needing == ["answers.html", "compare.html"]
 
 
-def test_what_a_column_means_is_a_key_away(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "index.html").page
-    button = page.get_by_role("button", name="What Worst-group accuracy means")
+def test_the_front_page_explains_sorts_and_filters(opened: Opened) -> None:
+    page = opened("index.html")
     note = page.locator(".bb-meanings > [popover]").first
     assert note.is_hidden()
-    button.focus()
+    page.get_by_role("button", name="What Worst-group accuracy means").focus()
     page.keyboard.press("Enter")
     assert "a coin gets 0.5" in note.inner_text()
     page.keyboard.press("Escape")
     assert note.is_hidden()
-    page.context.close()
-
-
-def test_the_front_page_sorts_and_keeps_what_no_skill_gets_below(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "index.html").page
     table = page.locator(".bb-profile-table")
     header = table.locator("thead tr >> nth=1 >> th").nth(3)
     cells = table.locator("tbody tr > :nth-child(4)")
@@ -651,12 +530,7 @@ def test_the_front_page_sorts_and_keeps_what_no_skill_gets_below(browser: Browse
         assert len(values) == 3
         assert values == sorted(values, reverse=direction < 0)
     assert "Best useless predictor" in table.locator("tfoot").inner_text()
-    page.context.close()
-
-
-def test_readers_choose_complete_models_and_numbers_of_intervals(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "index.html").page
-    rows = page.locator(".bb-profile-table tbody tr:visible")
+    rows = table.locator("tbody tr:visible")
     n_all = rows.count()
     page.get_by_label("Columns").select_option("yes")
     assert 0 < rows.count() < n_all
@@ -664,17 +538,6 @@ def test_readers_choose_complete_models_and_numbers_of_intervals(browser: Browse
     assert interval.evaluate("text => getComputedStyle(text).clipPath") != "none"
     page.get_by_label("Intervals as numbers").check()
     assert interval.evaluate("text => getComputedStyle(text).clipPath") == "none"
-    page.context.close()
-
-
-def test_the_front_page_can_be_read_without_scripts(browser: Browser, address: str) -> None:
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.goto(address + "index.html")
-        assert page.locator(".bb-profile-table tbody tr:visible").count() == 4
-        assert page.locator(".bb-filters").is_hidden()
-        page.get_by_role("button", name="What Worst-group accuracy means").click()
-        assert page.locator(".bb-meanings > [popover]").first.is_visible()
 
 
 def is_of_search(url: str) -> bool:
@@ -697,17 +560,7 @@ def test_the_index_of_the_search_is_fetched_when_it_is_opened_and_finds_a_word(
     page.locator(".md-search-result__link[href*='reweighting.html']").first.wait_for()
     assert "documents" in page.locator(".md-search-result__meta").inner_text()
     assert sum(map(is_of_search, found.requests)) == 1
-    assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
-    assert found.complaints == []
+    page.goto(address + "reweighting.html?h=reweighting")
+    page.locator("mark", has_text="eweighting").first.wait_for()
+    found.check(address)
     page.context.close()
-
-
-def test_a_hit_of_the_search_has_its_words_marked(browser: Browser, address: str) -> None:
-    found = visit(browser, address + "reweighting.html?h=reweighting")
-    found.page.locator("mark", has_text="eweighting").first.wait_for()
-    assert found.complaints == []
-    found.page.context.close()
-
-
-def test_no_page_fetches_the_index_of_the_search(seen: dict[str, Seen]) -> None:
-    assert [path for path, page in seen.items() if any(map(is_of_search, page.requests))] == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from pathlib import Path
 from typing import Any
@@ -15,15 +13,13 @@ from evaluators.runs.measure.measuring import read_inputs
 from evaluators.task import load_task
 from evaluators.task_abilities import ReportsLabels
 from leaderboard.pages.class_tables import class_table
-from leaderboard.pages.rendering import generate, make_view
-from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.entries import Entry
 from schemas.files.record_hashes import without_texts
 from schemas.folders.run_folder import verified_parts
 from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama
-from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, write_model
+from tests.worlds import MadeBoard
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytestmark = pytest.mark.slow
@@ -42,13 +38,8 @@ def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
     asked = ("--dataset", root / "dataset", "--out", root / "runs", "--contexts", "0", "--limit", "0")
     opened = ("--backend", "transformers", "--model", root / "model", "--name", "lab/small", "--device", "cpu")
     output_of("-m", "biasboard", "run", *asked, *opened)
-    (entry,) = load_known(Root(root / "runs", "local"), any_name=True).entries
+    (entry,) = MadeBoard(root / "runs", any_name=True).entries
     return entry
-
-
-@pytest.fixture(scope="module")
-def texts(entry: Entry) -> dict[str, str]:
-    return generate(make_view(assemble((entry,)), (), ()), {})
 
 
 def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_answer(entry: Entry) -> None:
@@ -99,8 +90,9 @@ def test_it_is_the_same_from_the_memory_and_without_texts(entry: Entry, tmp_path
     assert task.class_report(bare, inputs) == task.class_report(records, inputs)
 
 
-def test_the_page_shows_it_with_its_drawings_and_its_file(texts: dict[str, str]) -> None:
-    (page,) = (text for path, text in texts.items() if path.startswith("models/lab__small/") and "texts" in path)
+def test_the_page_shows_it_with_its_drawings_and_its_file(entry: Entry) -> None:
+    made = MadeBoard(entry)
+    page, texts = made.page("models/lab__small/"), made.texts
     assert "How often the model is right in each class, before and after corrections" in page
     assert "<b>stormy" not in page
     share = re.search(
@@ -110,8 +102,8 @@ def test_the_page_shows_it_with_its_drawings_and_its_file(texts: dict[str, str])
     assert "No LOOC (leave-one-out calibration): the prompt shows no examples." in page
     for path in re.findall(r'src="\.\./\.\./(charts/[^"#]+-(?:classes-\d|lorenz)\.svg)', page):
         assert path in texts
-    (file,) = (text for path, text in texts.items() if path.endswith("-classes.csv"))
-    rows = list(csv.DictReader(io.StringIO(file)))
+    (file,) = (path for path in texts if path.endswith("-classes.csv"))
+    rows = made.csv(file)
     assert {row["kind"] for row in rows} == {"class", "measure"}
     assert len(rows) == (3 + 5) * 6
     assert float(share[1]) == pytest.approx(100 * max(int(row["n_items"] or 0) for row in rows) / 60, abs=0.05)
@@ -119,5 +111,5 @@ def test_the_page_shows_it_with_its_drawings_and_its_file(texts: dict[str, str])
 
 def test_a_task_without_classes_has_no_table(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/other", leaning(1.0, 0.5))
-    for entry in load_known(Root(tmp_path, "local"), any_name=True).entries:
-        assert class_table(entry, "charts/x", Memory(None)) is None
+    (entry,) = MadeBoard(tmp_path).entries
+    assert class_table(entry, "charts/x", Memory(None)) is None

@@ -6,7 +6,8 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,44 +20,44 @@ from evaluators.metric import TableSource
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.jackknife import MIN_CLUSTERS, Deviations, draws
 from evaluators.task import load_task
-from leaderboard.pages.rendering import View, generate, make_view
-from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Root
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records
 from tests.leaderboard import synthetic
-from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
-from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.browsing import Opened, Scheme, choose, serious_violations, settle
 from tests.leaderboard.synthetic import leaning, uniform, write_model
-from tests.worlds import render
+from tests.worlds import MadeBoard, render, silent
 
 HOSTILE = "evil/<img src=x onerror=alert(1)>"
+TWO = "compare.html#models=acme/small,acme/large"
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("compare")
+    root = tmp_path_factory.mktemp("compare") / "runs"
     with pytest.MonkeyPatch.context() as patch:
         # So many that each of them is in enough clusters for an interval.
         patch.setattr(synthetic, "N_OCCUPATIONS", MIN_CLUSTERS)
-        write_model(root / "runs", "acme/small", leaning(1.0, 0.5))
-        write_model(root / "runs", "acme/large", leaning(2.0, 0.2))
-        write_model(root / "runs", "baseline/uniform", uniform, endpoint="baseline")
-        write_model(root / "runs", "acme/silent", lambda reference, other, gender, pair: None)
-        write_model(root / "runs", HOSTILE, leaning(1.0, 1.0))
-    return root / "runs"
+        write_model(root, "acme/small", leaning(1.0, 0.5))
+        write_model(root, "acme/large", leaning(2.0, 0.2))
+        write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+        write_model(root, "acme/silent", silent)
+        write_model(root, HOSTILE, leaning(1.0, 1.0))
+    return root
 
 
 @pytest.fixture(scope="module")
-def view(runs: Path) -> View:
-    return make_view(assemble(load_known(Root(runs, "local"), any_name=True).entries), (), ())
+def made(runs: Path) -> MadeBoard:
+    return MadeBoard(runs, any_name=True)
 
 
 @pytest.fixture(scope="module")
-def files(view: View) -> dict[str, Any]:
-    begins = "files/compare/"
-    texts = generate(view, {})
-    return {path.removeprefix(begins): json.loads(text) for path, text in texts.items() if path.startswith(begins)}
+def files(made: MadeBoard) -> dict[str, Any]:
+    return made.json("files/compare/")
+
+
+@pytest.fixture(scope="module")
+def built(made: MadeBoard, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return render(made.view, tmp_path_factory.mktemp("site"))
 
 
 def deviations(runs: Path, model: str, metric: str, group: dict[str, str]) -> Deviations:
@@ -99,7 +100,7 @@ def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> N
 
 @pytest.mark.slow
 def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
-    runs: Path, view: View, files: dict[str, Any]
+    runs: Path, made: MadeBoard, files: dict[str, Any]
 ) -> None:
     """The interval of each lead, computed from the records by the metric itself."""
     keys = {model: found(files, f"acme/{model}")[0] for model in ("small", "large")}
@@ -109,7 +110,7 @@ def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
     labels = {"Worst-group accuracy": "worst_group_accuracy", "Stereotype gap": "accuracy_gap"}
     labels |= {"Same for he and she (UCerF)": "ucerf"}
     assert [measures[number]["label"] for number, *_ in listed] == list(labels)
-    (section,) = view.sections
+    (section,) = made.view.sections
     outcomes = {}
     for number, lead, low, high, at_worst, at_best, p_value, outcome in listed:
         measure = measures[number]
@@ -145,26 +146,9 @@ def test_a_model_without_answers_has_no_values_and_no_verdicts(files: dict[str, 
     assert not [path for path, file in files.items() if path.startswith("pairs/") and key in file]
 
 
-@pytest.fixture(scope="module")
-def address(view: View, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(render(view, tmp_path_factory.mktemp("site"))) as found:
-        yield found
-
-
-def choose(page: Page, label: str, value: str) -> None:
-    before = page.evaluate("location.hash")
-    page.get_by_role("combobox", name=label, exact=True).select_option(label=value)
-    page.wait_for_function("before => location.hash !== before", arg=before)
-    settle(page)
-
-
-def settle(page: Page) -> None:
+def compared(opened: Opened, path: str = TWO, **options: Any) -> Page:
+    page = opened(path, **options)
     page.wait_for_selector("[data-bb-verdict] p")
-    page.wait_for_function("document.querySelector('.bb-compare[aria-busy]') === null")
-
-
-def compared(browser: Browser, address: str, *, scheme: Scheme = "light", width: int = 1280) -> Page:
-    page = visit(browser, f"{address}compare.html#models=acme/small,acme/large", scheme=scheme, width=width).page
     settle(page)
     return page
 
@@ -178,17 +162,20 @@ def number(text: str) -> float:
     return float(text.replace("\N{MINUS SIGN}", "-"))
 
 
+def verdict(page: Page) -> str:
+    return page.locator("[data-bb-verdict]").inner_text()
+
+
 @pytest.mark.browser
 @pytest.mark.slow
 class TestPage:
-    def test_a_verdict_in_words_names_the_measures(self, browser: Browser, address: str) -> None:
-        page = compared(browser, address)
+    def test_a_verdict_in_words_names_the_measures(self, opened: Opened) -> None:
+        page = compared(opened)
         named, same = (
             "Same for he and she (UCerF)",
             "not to be told apart in 2: Worst-group accuracy and Stereotype gap",
         )
-        words = page.locator("[data-bb-verdict]").inner_text()
-        assert words == (
+        assert verdict(page) == (
             "Compared with large over 3 measures of Gender and occupation, small is separably better in 0; "
             f"separably worse in 1: {named}; {same}."
         )
@@ -198,10 +185,8 @@ class TestPage:
         assert f"large is separably better in 1: {named}; separably worse in 0; {same}." in page.inner_text("body")
         better = page.locator("[data-bb-measures] tbody td", has_text="large is better")
         assert better.count() == 1
-        assert re.fullmatch(
-            r"p (= \.0[0-4]\d|< \.001) for all pairs at once", better.locator("small").first.inner_text()
-        )
-        page.context.close()
+        p_value = better.locator("small").first.inner_text()
+        assert re.fullmatch(r"p (= \.0[0-4]\d|< \.001) for all pairs at once", p_value)
 
     @pytest.mark.parametrize(
         ("lead", "words"),
@@ -217,57 +202,34 @@ class TestPage:
     def test_a_tie_beside_an_interval_without_0_says_why(
         self, browser: Browser, address: str, lead: tuple[float, ...], words: str
     ) -> None:
-        def tied(route: Route) -> None:
-            # The lead of the model whose file it is, its interval, and its ends with missing answers.
-            body = route.fetch().body()
-            listed = json.loads(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
-            route.fulfill(body=json.dumps({other: [[0, *lead, 0.5, "tied"]] for other in listed}))
+        # The lead of the model whose file it is, its interval, and its ends with missing answers.
+        with changed(browser, address, "pairs/*", lambda of: {key: [[0, *lead, 0.5, "tied"]] for key in of}) as page:
+            reason = page.locator("[data-bb-measures] .bb-reason").first.inner_text()
+            is_ahead = "+0.200" in page.inner_text("[data-bb-measures]")
+            assert reason == (words if is_ahead else words.replace("+", "\N{MINUS SIGN}"))
 
-        page = browser.new_page()
-        page.route("**/pairs/*.json.gz", tied)
-        page.goto(f"{address}compare.html#models=acme/small,acme/large")
-        settle(page)
-        reason = page.locator("[data-bb-measures] .bb-reason").first.inner_text()
-        said = words if "+0.200" in page.inner_text("[data-bb-measures]") else words.replace("+", "\N{MINUS SIGN}")
-        assert reason == said
-        page.close()
+    def test_of_models_no_better_than_a_coin_the_verdict_says_so(self, browser: Browser, address: str) -> None:
+        def unable(listed: Any) -> Any:
+            measures = [{**measure, "useless": list(measure["values"])} for measure in listed["measures"]]
+            return {**listed, "measures": measures}
 
-    def test_it_opens_with_two_that_have_a_common_measure(self, browser: Browser, address: str) -> None:
-        page = visit(browser, f"{address}compare.html#models=acme/small").page
-        settle(page)
-        assert page.inner_text("[data-bb-verdict]").startswith("Compared with")
+        with changed(browser, address, "models", unable) as page:
+            assert "such as a coin: small and large on Gender and occupation. A coin treats" in verdict(page)
+
+    def test_it_opens_with_two_that_have_a_common_measure_and_tells_those_without(self, opened: Opened) -> None:
+        page = compared(opened, "compare.html#models=acme/small")
+        assert verdict(page).startswith("Compared with")
         options = page.get_by_role("combobox", name="With", exact=True).locator("option").all_inner_texts()
         assert [text.endswith(", no measure in common") for text in options] == [False, False, True]
-        page.context.close()
-
-    def test_two_without_a_common_measure_are_told_so(self, browser: Browser, address: str) -> None:
-        page = compared(browser, address)
         choose(page, "With", "silent, no measure in common")
-        words = page.locator("[data-bb-verdict]").inner_text()
+        words = verdict(page)
         assert words.startswith("small and silent have no headline measure under the same conditions")
         assert "silent has results in Gender and occupation." in words
         assert page.locator("[data-bb-measures]").is_hidden()
         assert cells(page)["all items"][1:] == ["unknown", "unknown"]
-        page.context.close()
 
-    def test_of_models_no_better_than_a_coin_the_verdict_says_so(self, browser: Browser, address: str) -> None:
-        def unable(route: Route) -> None:
-            body = route.fetch().body()
-            listed = json.loads(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
-            for measure in listed["measures"]:
-                measure["useless"] = list(measure["values"])
-            route.fulfill(body=json.dumps(listed))
-
-        page = browser.new_page()
-        page.route("**/models.json.gz", unable)
-        page.goto(f"{address}compare.html#models=acme/small,acme/large")
-        settle(page)
-        words = page.locator("[data-bb-verdict]").inner_text()
-        assert "such as a coin: small and large on Gender and occupation. A coin treats" in words
-        page.close()
-
-    def test_differences_by_group_are_paired(self, runs: Path, browser: Browser, address: str) -> None:
-        page = compared(browser, address)
+    def test_differences_by_group_are_paired(self, runs: Path, opened: Opened, address: str) -> None:
+        page = compared(opened)
         choose(page, "Metric", "Accuracy")
         choose(page, "By", "occupation")
         shown = cells(page)
@@ -282,14 +244,10 @@ class TestPage:
             assert 0.85 * half - 2e-3 <= (number(high) - number(low)) / 2 <= 1.25 * half + 2e-3
         note = page.locator("[data-bb-note]").inner_text()
         assert f"Of {len(shown)} intervals between equal models, {len(shown) / 20:.1f} leave out 0 by chance" in note
-        again = visit(browser, page.url).page
-        settle(again)
-        assert cells(again) == shown
-        page.context.close()
-        again.context.close()
+        assert cells(compared(opened, page.url.removeprefix(address))) == shown
 
-    def test_rows_of_a_table_open_it(self, browser: Browser, address: str) -> None:
-        page = visit(browser, address + "benchmarks/synthbias.html").page
+    def test_rows_of_a_table_open_it(self, opened: Opened) -> None:
+        page = opened("benchmarks/synthbias.html")
         page.get_by_role("checkbox", name="Compare large").first.focus()
         page.keyboard.press("Space")
         bar = page.locator(".bb-chosen")
@@ -298,33 +256,51 @@ class TestPage:
         page.get_by_role("checkbox", name="Compare small").first.check()
         page.get_by_role("checkbox", name="Compare silent").first.check()
         page.get_by_role("link", name="Compare 3 models").click()
+        page.wait_for_selector("[data-bb-verdict] p")
         settle(page)
-        words = page.locator("[data-bb-verdict]").inner_text()
-        assert "Compared with small over 3 measures of Gender and occupation, large is separably better in 1" in words
-        assert "large and silent have no headline measure under the same conditions" in words
-        headings = page.locator("[data-bb-measures] thead th").all_inner_texts()
+        for words in (
+            "Compared with small over 3 measures of Gender and occupation, large is separably better in 1",
+            "large and silent have no headline measure under the same conditions",
+        ):
+            assert words in verdict(page)
+        headings = page.locator("[data-bb-measures] thead th")
         # What cannot be compared has no column.
-        assert headings == ["Measure", "large", "small", "Lead of large over small"]
+        assert headings.all_inner_texts() == ["Measure", "large", "small", "Lead of large over small"]
         # A model that another box shows already changes places with it.
         choose(page, "Model", "small")
         assert "models=" in page.url
-        assert page.locator("[data-bb-measures] thead th").all_inner_texts()[1:3] == ["small", "large"]
-        page.context.close()
+        assert headings.all_inner_texts()[1:3] == ["small", "large"]
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_it_fits_a_phone_passes_axe_and_runs_no_name(self, browser: Browser, address: str, scheme: Scheme) -> None:
-        page = compared(browser, address, scheme=scheme, width=390)
+    def test_it_fits_a_phone_passes_axe_and_runs_no_name(self, opened: Opened, scheme: Scheme) -> None:
+        page = compared(opened, scheme=scheme, width=390)
         hostile = page.get_by_role("combobox", name="With", exact=True).locator("option", has_text="onerror")
         choose(page, "With", hostile.inner_text())
-        assert "<img src=x onerror=alert(1)>" in page.locator("[data-bb-measures] thead").inner_text()
+        headings = page.locator("[data-bb-measures] thead th")
+        assert "<img src=x onerror=alert(1)>" in " ".join(headings.all_inner_texts())
         assert page.locator(".bb-compare img").count() == 0
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
         # Names of usual length leave room for both values and the lead.
-        page.locator("[data-bb-measures] thead th").evaluate_all(
-            "all => all.forEach(one => { one.textContent = 'A 7B'; })"
-        )
+        headings.evaluate_all("all => all.forEach(one => { one.textContent = 'A 7B'; })")
         lead = page.locator("[data-bb-measures] tbody td:nth-child(4)").first.bounding_box()
         assert lead is not None
         assert lead["x"] + lead["width"] <= 390
         assert serious_violations(page) == []
-        page.context.close()
+
+
+@contextmanager
+def changed(browser: Browser, address: str, file: str, change: Callable[[Any], Any]) -> Iterator[Page]:
+    """The comparison of two models where the site has changed files."""
+
+    def answer(route: Route) -> None:
+        body = route.fetch().body()
+        listed = json.loads(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
+        route.fulfill(body=json.dumps(change(listed)))
+
+    page = browser.new_page()
+    page.route(f"**/{file}.json.gz", answer)
+    page.goto(address + TWO)
+    page.wait_for_selector("[data-bb-verdict] p")
+    settle(page)
+    yield page
+    page.close()

@@ -6,8 +6,7 @@ import gzip
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -17,20 +16,15 @@ from playwright.sync_api import Browser, Page
 
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.choice_keys import answers_link
-from leaderboard.pages.dataset_views import BuiltDataset
-from leaderboard.pages.rendering import generate, make_view
-from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import KINDS, Root
+from leaderboard.verify.entries import KINDS
 from schemas.documents.dataset import Manifest
 from schemas.files.record_files import read_records
 from schemas.lexicon import pronoun_families
-from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
+from tests.leaderboard.browsing import Opened, Scheme, choose, serious_violations, served, settle, visit
 from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, write_model
-from tests.schemas.examples import items, manifest
-from tests.worlds import render
+from tests.worlds import FORBIDDEN, MadeBoard, gifi_manifest, render
 
 CONTINUATION = load_pages("gifi").config_words("continuation")
 HOSTILE = "</pre><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"> {{ x }} \u202e"
@@ -38,10 +32,7 @@ HOSTILE = "</pre><script>document.title = 'taken'</script><img src=x onerror=\"d
 
 def explored(root: Path, manifests: Sequence[Manifest] = ()) -> dict[str, Any]:
     """The parsed files of the explorer by path below its folder."""
-    view = make_view(assemble(load_known(Root(root, "local")).entries), (), [*map(BuiltDataset, manifests)])
-    begins = "files/explorer/"
-    files = generate(view, {})
-    return {path.removeprefix(begins): json.loads(text) for path, text in files.items() if path.startswith(begins)}
+    return MadeBoard(root, built=manifests).json("files/explorer/")
 
 
 def rows(files: dict[str, Any], stem: str) -> list[dict[str, Any]]:
@@ -120,22 +111,11 @@ def test_log_probabilities_are_those_of_the_options(places: Places, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_what_a_licence_forbids_is_not_explored(tmp_path: Path) -> None:
-    write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",))
-    terms = replace(manifest(items()), name="gifi", version="1.0.0", redistributable=False, licence="CC-BY-ND-4.0")
-    files = explored(tmp_path, [terms])
-    (result,) = files["tables.json"]["tables"][0]["results"]
-    assert result["why_absent"] == "the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts"
-    assert list(files) == ["tables.json"]
-    assert explored(tmp_path)["tables.json"]["tables"][0]["results"][0]["why_absent"] is None
-
-
-@pytest.mark.slow
 def test_a_value_leads_to_the_answers_behind_it(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/one", 0.5)
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
-    files = explored(tmp_path)
-    (row,) = board.indices.tables[0].rows
+    made = MadeBoard(tmp_path)
+    files = made.json("files/explorer/")
+    (row,) = made.board.indices.tables[0].rows
     (entry,) = (entry for entry in row.entries if entry.result.signature.config == "recognition")
     link = answers_link(entry, {"family": "xe"})
     chosen = dict(parse_qsl(link.removeprefix("answers.html#")))
@@ -151,14 +131,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, told in (("lab/one", one_family), ("lab/two", subject)):
         write_gifi_model(root / "runs", name, 0.5, tasks=("recognition", "continuation"), told=told)
     write_model(root / "runs", "acme/unseen", leaning(1.0, 1.0))
-    view = make_view(assemble(load_known(Root(root / "runs", "local")).entries), (), ())
-    return render(view, root)
-
-
-@pytest.fixture(scope="module")
-def address(built: Path) -> Iterator[str]:
-    with served(built) as found:
-        yield found
+    return render(MadeBoard(root / "runs").view, root)
 
 
 @pytest.mark.slow
@@ -184,41 +157,27 @@ def said(page: Page) -> str:
     return page.locator("[data-bb-status]").inner_text()
 
 
-def settle(page: Page) -> None:
-    page.wait_for_function("document.querySelector('.bb-found[aria-busy]') === null")
-
-
-def choose(page: Page, label: str, value: str) -> None:
-    before = page.evaluate("location.hash")
-    page.get_by_role("combobox", name=label, exact=True).select_option(label=value)
-    page.wait_for_function("before => location.hash !== before", arg=before)
-    settle(page)
-
-
-def recognition(browser: Browser, address: str, *, scheme: Scheme = "light", width: int = 1280) -> Page:
+def recognition(opened: Opened, **options: Any) -> Page:
     """The page, which opens with a model whose answers are shown, and a table in which some are wrong."""
-    page = visit(browser, address + "answers.html", scheme=scheme, width=width).page
+    page = opened("answers.html", **options)
     page.wait_for_selector(".bb-found > li")
     settle(page)
     assert page.locator("select[name=model] option:checked").inner_text() == "one"
     assert page.locator("select[name=model] option").last.inner_text() == "unseen, answers not shown"
-    assert (
-        page.locator("select[name=table] option:checked")
-        .inner_text()
-        .endswith(load_pages("gifi").config_words("recognition"))
-    )
+    table = page.locator("select[name=table] option:checked").inner_text()
+    assert table.endswith(load_pages("gifi").config_words("recognition"))
     return page
 
 
 @pytest.mark.browser
 @pytest.mark.slow
 class TestPage:
-    def test_wrong_answers_come_first_those_of_the_worst_group_before_others(
-        self, browser: Browser, address: str
-    ) -> None:
-        page = recognition(browser, address)
+    def test_wrong_answers_come_first_those_of_the_worst_group_before_others(self, opened: Opened) -> None:
+        page = recognition(opened)
         assert said(page).endswith("answers, worst group first")
         assert page.locator(".bb-found .bb-kind-wrong").count() == page.locator(".bb-found > li").count() > 0
+        # The pronoun that was read is marked in the text.
+        assert page.locator(".bb-found mark").all_inner_texts() == ["they"] * page.locator(".bb-found > li").count()
         page.locator("[data-bb-by]").select_option("family")
         page.wait_for_function("location.hash.includes('by=family')")
         settle(page)
@@ -231,51 +190,40 @@ class TestPage:
         settle(page)
         assert "family: xe" in page.locator(".bb-found > li").first.inner_text()
         assert page.locator("select[name='group.family']").input_value() == "xe"
-        page.context.close()
 
-    def test_one_wrong_answer_at_random_can_be_sent_to_others(self, browser: Browser, address: str) -> None:
-        page = recognition(browser, address)
+    def test_an_address_brings_back_one_wrong_answer_or_what_filters_left(self, opened: Opened) -> None:
+        page = recognition(opened)
+
+        def again() -> Page:
+            other = opened(page.url.split("/")[-1])
+            other.wait_for_selector(".bb-found > li")
+            settle(other)
+            assert said(other) == said(page)
+            assert other.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
+            return other
+
+        n_wrong = int(said(page).split()[0])
         page.get_by_role("button", name="Show one wrong answer at random").click()
         page.wait_for_function("location.hash.includes('item=')")
         settle(page)
         assert page.locator(".bb-found > li").count() == 1
         assert "wrong: they" in page.locator(".bb-found").inner_text()
-        again = visit(browser, page.url).page
-        again.wait_for_selector(".bb-found > li")
-        assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
-        assert again.get_by_role("button", name="Show another").is_enabled()
-        page.context.close()
-        again.context.close()
-
-    def test_the_pronoun_that_was_read_is_marked_in_the_text(self, browser: Browser, address: str) -> None:
-        page = recognition(browser, address)
-        assert set(page.locator(".bb-found mark").all_inner_texts()) == {"they"}
-        assert page.locator(".bb-found mark").count() == page.locator(".bb-found > li").count()
-        page.context.close()
-
-    def test_filters_narrow_the_items_and_the_address_brings_them_back(self, browser: Browser, address: str) -> None:
-        page = recognition(browser, address)
-        n_wrong = int(said(page).split()[0])
+        assert again().get_by_role("button", name="Show another").is_enabled()
+        page = recognition(opened)
         choose(page, "Answer", "any")
         assert 0 < n_wrong < int(said(page).split()[0])
         choose(page, "Pronoun family", "xe")
         n_xe = int(said(page).split()[0])
         assert 0 < n_xe < n_wrong
         assert page.locator(".bb-found > li").count() == min(n_xe, 20)
-        again = visit(browser, page.url).page
-        again.wait_for_selector(".bb-found > li")
-        settle(again)
-        assert said(again) == said(page)
-        assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
-        again.locator(".bb-explorer").get_by_role("button", name="Clear").click()
-        again.wait_for_function(
+        filtered = again()
+        filtered.locator(".bb-explorer").get_by_role("button", name="Clear").click()
+        filtered.wait_for_function(
             "n => document.querySelector('[data-bb-status]').textContent.startsWith(n)", arg=f"{n_wrong} wrong"
         )
-        page.context.close()
-        again.context.close()
 
-    def test_two_models_stand_side_by_side(self, browser: Browser, address: str) -> None:
-        page = recognition(browser, address)
+    def test_two_models_stand_side_by_side(self, opened: Opened) -> None:
+        page = recognition(opened)
         choose(page, "Beside it", "two")
         first = page.locator(".bb-found > li").first
         assert first.locator("dt").all_inner_texts()[1:5:2] == ["one", "two"]
@@ -285,10 +233,9 @@ class TestPage:
         page.wait_for_function("before => document.querySelector('[data-bb-status]').textContent !== before", arg=n_all)
         choose(page, "Pronoun family", "they")
         assert said(page).startswith("0 of")
-        page.context.close()
 
-    def test_texts_are_searched_and_paged(self, browser: Browser, address: str) -> None:
-        page = recognition(browser, address)
+    def test_texts_are_searched_and_paged(self, opened: Opened) -> None:
+        page = recognition(opened)
         choose(page, "Answer", "any")
         assert "Page 1 of" in page.locator(".bb-pager").inner_text()
         first = page.locator(".bb-found code").first.inner_text()
@@ -303,12 +250,9 @@ class TestPage:
             line.startswith("pronoun family: she") for line in page.locator(".bb-found").inner_text().splitlines()
         )
         assert n_she == page.locator(".bb-found > li").count() == min(20, int(said(page).split()[0]))
-        page.context.close()
 
-    def test_texts_that_may_offend_stay_folded_and_do_nothing(self, browser: Browser, address: str) -> None:
-        found = visit(browser, address + "answers.html")
-        page = found.page
-        page.wait_for_selector(".bb-found > li")
+    def test_texts_that_may_offend_stay_folded_and_do_nothing(self, opened: Opened) -> None:
+        page = recognition(opened)
         titles = page.get_by_role("combobox", name="Table").locator("option").all_inner_texts()
         choose(page, "Table", next(title for title in titles if CONTINUATION in title))
         assert page.locator("[data-bb-warning]").is_visible()
@@ -320,15 +264,10 @@ class TestPage:
         assert HOSTILE.split()[0] in page.locator(".bb-found").inner_text()
         assert page.locator(".bb-found :is(script, img)").count() == 0
         assert page.title().startswith("Answers")
-        assert found.complaints == []
-        page.context.close()
 
-    def test_files_may_come_packed_or_as_a_server_had_them_unpacked(
-        self, browser: Browser, address: str, built: Path
-    ) -> None:
+    def test_files_may_come_packed_or_as_a_server_had_them_unpacked(self, opened: Opened, built: Path) -> None:
         """Some servers say of a file that ends in ``.gz`` how it was packed, and the browser unpacks it."""
-        packed = visit(browser, address + "answers.html").page
-        packed.wait_for_selector(".bb-found > li")
+        packed = recognition(opened)
         unpacked = packed.context.new_page()
         unpacked.route(
             "**/*.json.gz",
@@ -336,21 +275,17 @@ class TestPage:
                 body=gzip.decompress((built / urlsplit(route.request.url).path.lstrip("/")).read_bytes())
             ),
         )
-        unpacked.goto(address + "answers.html")
+        unpacked.goto(packed.url.partition("#")[0])
         unpacked.wait_for_selector(".bb-found > li")
         assert unpacked.locator(".bb-found").inner_text() == packed.locator(".bb-found").inner_text()
-        packed.context.close()
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_it_fits_a_phone_and_passes_axe(self, browser: Browser, address: str, scheme: Scheme) -> None:
-        page = recognition(browser, address, scheme=scheme, width=390)
+    def test_it_fits_a_phone_passes_axe_and_needs_no_mouse(self, opened: Opened, scheme: Scheme) -> None:
+        page = recognition(opened, scheme=scheme, width=390)
         choose(page, "Beside it", "two")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
         assert serious_violations(page) == []
-        page.context.close()
-
-    def test_the_keyboard_alone_chooses_and_pages(self, browser: Browser, address: str) -> None:
-        page = recognition(browser, address)
+        # The keyboard alone chooses and pages.
         page.get_by_role("combobox", name="Answer").focus()
         page.keyboard.press("a")
         page.wait_for_function("location.hash.includes('kind=any')")
@@ -359,24 +294,25 @@ class TestPage:
         page.get_by_role("button", name="Next").focus()
         page.keyboard.press("Enter")
         page.wait_for_function("location.hash.includes('page=2')")
-        page.context.close()
 
-    def test_a_result_without_texts_says_why_and_what_is_there(self, browser: Browser, tmp_path: Path) -> None:
+    def test_a_result_without_texts_is_not_explored_and_says_why(self, browser: Browser, tmp_path: Path) -> None:
         write_gifi_model(tmp_path / "runs", "lab/one", 0.5, tasks=("recognition",))
-        terms = replace(manifest(items()), name="gifi", version="1.0.0", redistributable=False, licence="CC-BY-ND-4.0")
-        view = make_view(assemble(load_known(Root(tmp_path / "runs", "local")).entries), (), [BuiltDataset(terms)])
-        with served(render(view, tmp_path)) as found:
+        made = MadeBoard(tmp_path / "runs", built=[gifi_manifest(**FORBIDDEN)])
+        why = "the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts"
+        ((name, listed),) = made.json("files/explorer/").items()
+        assert (name, [one["why_absent"] for one in listed["tables"][0]["results"]]) == ("tables.json", [why])
+        with served(render(made.view, tmp_path)) as found:
             page = visit(browser, found + "answers.html").page
             page.wait_for_selector("[data-bb-absent] a")
-            words = page.locator("[data-bb-absent]").inner_text()
-            assert "not shown: the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts." in words
+            assert f"not shown: {why}." in page.locator("[data-bb-absent]").inner_text()
             assert page.get_by_role("combobox", name="Answer").count() == 0
             page.locator("[data-bb-absent] a").click()
             page.wait_for_url("**/models/**")
             page.context.close()
 
     def test_a_page_from_disk_says_why_it_is_empty(self, browser: Browser, built: Path) -> None:
-        page = visit(browser, f"file://{built}/answers.html").page
+        page = browser.new_page()
+        page.goto(f"file://{built}/answers.html")
         page.wait_for_function("document.querySelector('[data-bb-status]').textContent.includes('biasboard serve')")
         assert page.locator(".bb-found > li").count() == 0
-        page.context.close()
+        page.close()

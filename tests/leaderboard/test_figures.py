@@ -1,41 +1,57 @@
-"""The figures that benchmarks describe, drawn for all models of a board at once."""
+"""Figures of models, as benchmarks describe them, and the charts that they are drawn as."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import math
+import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from typing import TypeVar
 from xml.etree import ElementTree
 
 import pytest
+from playwright.sync_api import Browser
 
-from biasboard.ground import strict_json
 from biasboard.ground.charts import drawing
-from evaluators.runs.measure.measuring import compute_metrics
-from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Strips
+from biasboard.ground.charts.drawing import SERIES, Chart
+from leaderboard.benchmark_figures import BumpChart, Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.charts.grids import short_number
+from leaderboard.charts import rows
+from leaderboard.charts.bumps import BumpColumn, bump_chart
+from leaderboard.charts.curves import curves, named_rows
+from leaderboard.charts.grids import GridCell, grid, short_number
+from leaderboard.charts.rows import strips
+from leaderboard.charts.scatter import ScatterPoint, SizedModel, Training, scatter, size_chart
+from leaderboard.charts.values import Panel, RowValue
 from leaderboard.pages.figures import figures_of, figures_of_result
-from leaderboard.pages.pictures import PageChart
+from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board, assemble
-from leaderboard.verify.entries import Entry, Root
-from schemas.files.record_columns import RecordColumns, count
+from leaderboard.ranking.rank_ranges import rank_correlation
+from leaderboard.verify.entries import Entry
+from schemas.documents.result import Metric
 from schemas.lexicon import pronoun_families
 from tests.evaluators.made_families import made_set, record_of
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     N_OCCUPATIONS,
     leaning,
     make_records,
     make_result,
+    signature_of,
     stereotyped,
     uniform,
     write_model,
     write_result,
 )
+from tests.schemas import examples
+from tests.worlds import MadeBoard, luminance
+
+T = TypeVar("T")
 
 FAMILIES = tuple(pronoun_families())
 
@@ -45,11 +61,25 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     root = tmp_path_factory.mktemp("results")
     write_gifi_model(root, "lab/even", 0.9, tasks=("recognition",))
     write_gifi_model(root, "lab/uneven", 0.15, tasks=("recognition",))
-    return assemble(load_known(Root(root, "local")).entries)
+    return MadeBoard(root).board
 
 
 def entries(board: Board) -> list[Entry]:
     return [row.entry for table in board.tables for row in table.rows]
+
+
+def picture_of(board: Board, name: str) -> PageChart:
+    (picture,) = (one for one in pictures_of(board) if one.path.endswith(f"{name}.svg"))
+    return picture
+
+
+def described(benchmark: str, kind: type[T]) -> T:
+    return next(figure for figure in load_pages(benchmark).figures if isinstance(figure, kind))
+
+
+def value(entry: Entry, name: str, **group: str) -> float:
+    metric = entry.metric(name, group)
+    return 0.0 if metric is None else metric.value or 0.0
 
 
 def pictures_of(board: Board) -> tuple[PageChart, ...]:
@@ -74,56 +104,38 @@ def texts(drawn: ElementTree.Element) -> Iterator[tuple[float, float, str]]:
             yield float(text.attrib["x"]), float(text.attrib["y"]), text.text or ""
 
 
-def test_a_heat_map_has_the_value_of_each_model_and_family_in_the_order_of_the_table(board: Board) -> None:
-    heat_map = next(figure for figure in load_pages("gifi").figures if isinstance(figure, HeatMap))
-    (picture,) = (one for one in pictures_of(board) if one.path.endswith("families.svg"))
-    expected = [["all", *FAMILIES]]
+def test_a_heat_map_has_the_value_of_each_model_and_family_and_pales_what_chance_explains(board: Board) -> None:
+    heat_map, picture = described("gifi", HeatMap), picture_of(board, "families")
+    expected, pale = [["all", *FAMILIES]], 0
     for entry in entries(board):
         metrics = [entry.metric(shown.metric, shown.group) for shown in heat_map.columns]
-        values = [short_number(metric.value or 0.0) for metric in metrics if metric is not None]
-        expected.append([entry.result.model.id.removeprefix("lab/"), *(value for value in values if value)])
+        known = [metric for metric in metrics if metric is not None and metric.value is not None]
+        values = [short_number(metric.value or 0.0) for metric in known]
+        expected.append([entry.result.model.id.removeprefix("lab/"), *(text for text in values if text)])
+        pale += sum(one.interval is not None and one.interval.low <= 1 / len(FAMILIES) for one in known)
     assert lines(picture.chart.svg)[1:] == expected
     assert "for 2 models" in picture.alt
     assert picture.caption == heat_map.caption
-
-
-def test_cells_that_chance_explains_are_pale(board: Board) -> None:
-    (picture,) = (one for one in pictures_of(board) if one.path.endswith("families.svg"))
-    chance = 1 / len(FAMILIES)
-    pale = 0
-    for entry in entries(board):
-        for family in (None, *FAMILIES):
-            metric = entry.metric("recognition_accuracy", {} if family is None else {"family": family})
-            assert metric is not None
-            assert metric.interval is not None
-            pale += metric.interval.low <= chance
     assert 0 < pale < 24
     (frames,) = re.findall(r'<g [^>]*stroke-dasharray="1.5 2.5"[^>]*>(.*?)</g>', picture.chart.svg)
     assert frames.count("<rect") == pale
 
 
+def rows_in(picture: PageChart) -> dict[str, list[str]]:
+    return {name: numbers for name, *numbers in lines(picture.chart.svg)}
+
+
 def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board: Board) -> None:
-    matrix = next(figure for figure in load_pages("gifi").figures if isinstance(figure, Matrix))
-    (together,) = (one for one in pictures_of(board) if one.path.endswith("replaced.svg"))
-    of_models = []
+    matrix, together = described("gifi", Matrix), picture_of(board, "replaced")
     for entry in entries(board):
         (own,) = figures_of_result(entry, "charts/own")
-        of_models.append(
-            {
-                (asked, used): (metric.value or 0.0)
-                for asked in FAMILIES
-                for used in FAMILIES
-                if (metric := entry.metric(matrix.metric, {"family": asked, "used": used})) is not None
-            }
-        )
-        rows = {name: numbers for name, *numbers in lines(own.chart.svg)}
-        assert rows["xe"][0] == short_number(of_models[-1]["xe", "he"])
+        assert rows_in(own)["xe"][0] == short_number(value(entry, matrix.metric, family="xe", used="he"))
         assert entry.result.model.id.removeprefix("lab/") in own.alt
-    first, second = of_models
-    rows = {name: numbers for name, *numbers in lines(together.chart.svg)}
     for asked in FAMILIES[1:]:
-        means = [(first.get((asked, used), 0.0) + second.get((asked, used), 0.0)) / 2 for used in FAMILIES]
-        assert rows[asked] == [*filter(None, map(short_number, means))]
+        means = [
+            fmean(value(entry, matrix.metric, family=asked, used=used) for entry in entries(board)) for used in FAMILIES
+        ]
+        assert rows_in(together)[asked] == [*filter(None, map(short_number, means))]
     assert "over 2 models" in together.alt
 
 
@@ -136,35 +148,19 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
             for number in range(80)
             for item in made_set(number, frame=f"frame {number % 4}")
         ]
-        made = make_result(make_records(uniform), name)
-        signature = replace(
-            made.signature,
-            task="family_coreference",
-            task_version="1.0",
-            items_sha256=strict_json.sha256([record.item_id for record in records]),
-            n_items=len(records),
-        )
-        result = replace(
-            made,
-            signature=signature,
-            signature_sha256=signature.sha256(),
-            metrics=compute_metrics(records, "family_coreference"),
-            counts=count(RecordColumns.of(records)),
-            records=replace(made.records, n_rows=len(records)),
-        )
+        result = make_result(records, name, signature=signature_of(records, task="family_coreference"))
         write_result(tmp_path / name, result, records)
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    board = MadeBoard(tmp_path).board
     families, pairs, occupations = pictures_of(board)
     assert [picture.path.rpartition("intrinsic-v1-")[2] for picture in (families, pairs, occupations)] == [
         "families.svg",
         "two-families.svg",
         "occupations-families.svg",
     ]
-    rows = {name: numbers for name, *numbers in lines(pairs.chart.svg)}
+    rows = rows_in(pairs)
     assert [len(rows[family]) for family in FAMILIES[:-1]] == [*range(10, 0, -1)]
     for one, other, column in (("he", "she", 0), ("he", "xe", 7), ("they", "thon", 0)):
-        values = [entry.metric("ucerf_of_two_families", {"families": f"{one}/{other}"}) for entry in entries(board)]
-        mean = sum(metric.value or 0.0 for metric in values if metric is not None) / 2
+        mean = fmean(value(entry, "ucerf_of_two_families", families=f"{one}/{other}") for entry in entries(board))
         assert rows[one][column] == short_number(mean)
     assert "means over 2 models: the smallest value is that of he and they" in pairs.alt
     # The values are 1 and .795, and the eight colours begin at .7: .795 has the third one.
@@ -173,11 +169,11 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
 
 
 def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board) -> None:
-    (picture,) = (one for one in pictures_of(board) if one.path.endswith("stages.svg"))
+    picture = picture_of(board, "stages")
     heading, key, *rows = lines(picture.chart.svg)
     assert (heading, key) == (["Recognition"], ["●\N{NO-BREAK SPACE}GDR"])
     assert [row for row, *_ in rows[:2]] == [entry.result.model.id.removeprefix("lab/") for entry in entries(board)]
-    values = [metric.value or 0.0 for entry in entries(board) if (metric := entry.metric("gdr")) is not None]
+    values = [value(entry, "gdr") for entry in entries(board)]
     assert f"GDR from {min(values):.2f} to {max(values):.2f}" in picture.alt
     dots = re.findall(r'<circle cx="([\d.]+)"', picture.chart.svg)
     assert [float(x) / 104 for x in dots] == pytest.approx(values, abs=0.001)
@@ -190,12 +186,12 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Board:
     for name, skill in (("high", 0.97), ("middle", 0.9), ("low", 0.8)):
         write_gifi_model(root, f"lab/{name}", skill, n_templates=8)
     write_gifi_model(root, "lab/below", 0.0, n_templates=8, instead={"recognition": lambda item: ["and he left."]})
-    return assemble(load_known(Root(root, "local")).entries)
+    return MadeBoard(root).board
 
 
 @pytest.mark.slow
 def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> None:
-    (picture,) = (one for one in pictures_of(four) if one.path.endswith("order.svg"))
+    picture = picture_of(four, "order")
     (table,) = four.indices.tables
     passing = [row for row in table.rows if not row.is_below]
     passing.sort(key=lambda row: -(row.primary.value or 0.0))
@@ -218,18 +214,13 @@ def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> 
 
 @pytest.mark.slow
 def test_strips_mark_the_models_that_fail_the_stage_that_the_others_need(four: Board, board: Board) -> None:
-    (strips,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, Strips))
+    strips, picture = described("gifi", Strips), picture_of(four, "stages")
     assert strips.needed is not None
-    (picture,) = (one for one in pictures_of(four) if one.path.endswith("stages.svg"))
     names = {text.replace("\N{NO-BREAK SPACE}", " ") for line in lines(picture.chart.svg) for text in line}
     assert {"high", "middle", "low", "below \N{DAGGER}"} <= names
     assert picture.caption == f"{strips.caption} \N{DAGGER} {strips.needed.note}"
     # Without such a model, the caption says nothing about a sign.
-    (passing,) = (one for one in pictures_of(assemble(entries(board)[:1])) if one.path.endswith("stages.svg"))
-    assert passing.caption == strips.caption
-
-
-def test_a_benchmark_without_results_or_figures_has_none(board: Board) -> None:
+    assert picture_of(assemble(entries(board)[:1]), "stages").caption == strips.caption
     assert {scope.benchmark for scope in figures_of(board)} == {"gifi"}
     assert figures_of(assemble(())) == {}
 
@@ -238,42 +229,24 @@ def test_clouds_have_a_point_for_each_occupation_and_the_stereotype_rises(tmp_pa
     write_model(tmp_path, "lab/able", leaning(0.9, 0.8))
     write_model(tmp_path, "lab/able", stereotyped(0.8), ambiguous=True)
     write_model(tmp_path, "baseline/uniform", uniform, endpoint="baseline")
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
-    of_type2, of_type1 = pictures_of(board)
+    made = MadeBoard(tmp_path)
+    of_type2, of_type1 = pictures_of(made.board)
     assert (of_type2.path[-9:], of_type1.path[-9:]) == ("type2.svg", "type1.svg")
     for picture in (of_type1, of_type2):
         assert picture.chart.svg.count("<circle") == 2 * N_OCCUPATIONS
         assert "able" in picture.alt
         assert "uniform" not in picture.chart.svg
-    (entry,) = (
-        entry
-        for entry in entries(board)
-        if entry.metric("accuracy", {"stereotype": "pro"}) is not None and not entry.is_baseline
-    )
+    (entry,) = (one for one in made.of("lab/able") if one.result.signature.config == "type2")
     # What is read off pro_rate is the difference that it claims to be.
-    figure = next(figure for figure in load_pages("synthbias").figures if isinstance(figure, Clouds))
-    records = make_records(leaning(0.9, 0.8))
-    for occupation in {record.reference for record in records}:
-        right = {
-            gender: [
-                float(record.reading.probabilities[0] > 0.5)
-                for record in records
-                if record.reading is not None
-                and record.reference == occupation
-                and record.groups["pronoun_gender"] == gender
-            ]
-            for gender in ("feminine", "masculine")
-        }
-        difference = sum(right["feminine"]) / len(right["feminine"]) - sum(right["masculine"]) / len(right["masculine"])
-        metric = entry.metric("pro_rate", {"occupation": str(occupation)})
-        assert metric is not None
-        assert figure.y(str(occupation), metric.value or 0.0) == pytest.approx(difference)
-
-
-def luminance(colour: str) -> float:
-    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    figure = described("synthbias", Clouds)
+    right: dict[tuple[str, str], list[float]] = {}
+    for record in make_records(leaning(0.9, 0.8)):
+        assert record.reading is not None
+        of_both = right.setdefault((str(record.reference), record.groups["pronoun_gender"]), [])
+        of_both.append(float(record.reading.probabilities[0] > 0.5))
+    for occupation in {name for name, _ in right}:
+        difference = fmean(right[occupation, "feminine"]) - fmean(right[occupation, "masculine"])
+        assert figure.y(occupation, value(entry, "pro_rate", occupation=occupation)) == pytest.approx(difference)
 
 
 def contrast(colour: str, other: str) -> float:
@@ -290,3 +263,322 @@ def test_numbers_can_be_read_on_each_step_of_a_scale_in_both_schemes() -> None:
     # More is farther from the page, whose colours are white and #1e2129.
     assert [luminance(light) for light, _ in steps] == sorted((luminance(light) for light, _ in steps), reverse=True)
     assert [luminance(dark) for _, dark in steps] == sorted(luminance(dark) for _, dark in steps)
+
+
+FOUR = ("alpha", "beta", "gamma", "delta")
+
+
+def tau_b(values: Sequence[float], others: Sequence[float]) -> float:
+    """Kendall's tau-b, pair by pair."""
+    agreeing = reversed_ = untied = other_untied = 0
+    for i in range(len(values)):
+        for j in range(i):
+            product = (values[i] - values[j]) * (others[i] - others[j])
+            agreeing += product > 0
+            reversed_ += product < 0
+            untied += values[i] != values[j]
+            other_untied += others[i] != others[j]
+    return float((agreeing - reversed_) / (untied * other_untied) ** 0.5)
+
+
+def drawn_bumps(*columns: BumpColumn) -> Chart:
+    chart = bump_chart(FOUR, columns, subject="by two measures")
+    assert chart is not None
+    return chart
+
+
+def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_column() -> None:
+    gap = BumpColumn("Gap, with a long title", [0.3, -0.1, 0.2, -0.4], ideal=0.0)
+    chart = drawn_bumps(BumpColumn("Index", [0.9, 0.8, 0.7, 0.6]), gap)
+    assert lines(chart.svg)[-4:] == [
+        ["alpha", "0.900", "-0.100", "beta"],
+        ["beta", "0.800", "0.200", "gamma"],
+        ["gamma", "0.700", "0.300", "alpha"],
+        ["delta", "0.600", "-0.400", "delta"],
+    ]
+    # alpha has fallen below two of three: four pairs agree, two do not.
+    assert "Gap, with a long title: τ 0.33, first is beta, last delta" in chart.alt
+    assert "τ 0.33" in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg)
+    assert "over these 4 models" in chart.note
+    assert "Left out" not in chart.note
+    # A picture without a size would not be seen on its page.
+    picture = make_picture(chart, "charts/order", "How the order changes.")
+    assert picture.chart.width > 6 * len(FOUR)
+    assert picture.chart.height > 10 * len(FOUR)
+    assert picture.caption == f"How the order changes. {chart.note}"
+
+
+def test_a_row_without_a_value_is_left_out_of_all_columns_and_the_note_says_why() -> None:
+    orders = [BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("b", [0.1, "no SA", 0.3, 0.4])]
+    chart = drawn_bumps(*orders)
+    assert chart.note.endswith("Left out: beta (no SA).")
+    assert "over these 3 models" in chart.note
+    assert "beta" not in chart.svg
+    # Two rows agree or are reversed by chance.
+    assert bump_chart(FOUR[:3], [order._replace(values=order.values[:3]) for order in orders], subject="") is None
+
+
+def test_rank_correlations_are_those_of_plain_loops_ties_included() -> None:
+    dice = random.Random(7)
+    for n in range(3, 15):
+        values = [dice.randrange(6) / 5 for _ in range(n)]
+        others = [dice.randrange(6) / 5 for _ in range(n)]
+        assert rank_correlation(values, others) == pytest.approx(tau_b(values, others))
+        assert rank_correlation(values, [value**3 for value in values]) == pytest.approx(1.0)
+        assert rank_correlation(values, [-value for value in values]) == pytest.approx(-1.0)
+    assert rank_correlation([0.1, 0.2, 0.3], [0.5] * 3) is None
+    assert "tied: τ undefined" in drawn_bumps(BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("tied", [0.5] * 4)).alt
+
+
+PARTS = ("gdr", "sn", "nts", "cf", "sa", "of", "pe")
+
+
+def published_parts() -> dict[str, dict[str, float]]:
+    """The parts of the index of each published model that has all of them and recognises pronouns."""
+    found: dict[str, dict[str, float]] = {}
+    for path in Path("leaderboard/results/gifi-published-compat@1.0.0").glob("*/*/result.json"):
+        for metric in json.loads(path.read_text("utf-8"))["metrics"]:
+            name = metric["name"] + metric["group"].get("gamma", "")
+            if metric["value"] is not None and metric["group"].keys() <= {"gamma"}:
+                found.setdefault(path.parts[-3], {})[name] = metric["value"]
+    models = {name: values for name, values in found.items() if not name.startswith("baseline__") and name != "gpt2"}
+    return {name: values for name, values in models.items() if values.keys() >= {*PARTS}}
+
+
+def test_the_orders_of_published_models_are_those_of_plain_loops_and_of_the_docs() -> None:
+    published = [values | {"index": fmean(values[name] for name in PARTS)} for values in published_parts().values()]
+    assert len(published) == 12
+    columns: dict[str, list[float]] = {}
+    for values in published:
+        gdr, sn, nts, cf, sa, of, pe = parts = [values[name] for name in PARTS]
+        for title, value in (
+            ("Index", sum(parts) / 7),
+            ("CF at gamma 0.2", (sum(parts) - cf + values["cf0.20"]) / 7),
+            ("CF at gamma 0.4", (sum(parts) - cf + values["cf0.40"]) / 7),
+            ("Four stages alike", (gdr + (sn + nts + cf) / 3 + (sa + of) / 2 + pe) / 4),
+            ("Geometric mean", math.prod(parts) ** (1 / 7)),
+            ("Lowest part", sorted(parts)[0]),
+        ):
+            columns.setdefault(title, []).append(value)
+    (figure,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, BumpChart))
+    orderings = {one.label.replace("\N{NO-BREAK SPACE}", " "): one for one in figure.orderings}
+    docs = Path("site/docs/pronouns.md").read_text("utf-8")
+    for title, column in columns.items():
+        names = [shown.metric + shown.group.get("gamma", "") for shown in orderings[title].parts]
+        own = [orderings[title].together([values[name] for name in names]) for values in published]
+        assert own == pytest.approx(column), title
+        tau = f"{tau_b(columns['Index'], column):.2f}"[1:]
+        assert title == "Index" or f"| {title} | {tau} |" in docs
+    # A geometric mean of a part at 0 is unknown with the reason.
+    assert orderings["Geometric mean"].together([0.5] * 7) == pytest.approx(0.5)
+    for bad in (0.0, -0.1):
+        values_of = [*[0.5] * 6, bad]
+        reason = "no geometric mean, since a part is not above 0"
+        assert orderings["Geometric mean"].together(values_of) == reason
+        assert orderings["Lowest part"].together(values_of) == bad
+
+
+def a_metric(value: float, width: float = 0.0) -> Metric:
+    made = examples.metric()
+    assert made.interval is not None
+    interval = replace(made.interval, low=max(0.0, value - width), high=min(1.0, value + width)) if width else None
+    reason = None if width else "one cluster"
+    return replace(made, value=value, interval=interval, interval_reason=reason, ideal=None, minimum=0.0, maximum=1.0)
+
+
+def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> None:
+    metric = a_metric(0.0)
+    chart = rows.dots([RowValue("gpt", metric), RowValue("gpt", metric), RowValue("y" * 60, metric)], title="Rate")
+    assert chart is not None
+    assert {"gpt", "gpt (2)"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))
+    assert chart.alt.startswith("Dot plot of 3 models and 0 useless predictors: Rate 0.00 (gpt) to 0.00 (y")
+    (names,) = re.findall(r'<g fill="#\w+" text-anchor="end">(.*?)</g>', chart.svg)
+    beside = [float(x) for x in re.findall(r'x="(-?[\d.]+)"', names)]
+    assert len(beside) == 3
+    assert max(beside) <= -8
+
+
+NAMES = [
+    f"{maker} {size}B" for maker in ("Alpha 3", "Beta-2.5", "Gamma", "Delta 1.5 Instruct", "Eps") for size in range(10)
+]
+_BOXES = """() => [...document.querySelectorAll("text")].map((text) => {
+  const box = text.getBoundingClientRect();
+  return [text.textContent, box.left, box.top, box.right, box.bottom];
+})"""
+
+
+def values(n: int, seed: str, spread: float = 0.12) -> list[Metric]:
+    dice = random.Random(seed)
+    return [a_metric(min(1.0, max(0.0, dice.gauss(0.7, spread))), 0.03) for _ in range(n)]
+
+
+def a_scatter() -> Chart | None:
+    points = [ScatterPoint(*each, False) for each in zip(NAMES, values(50, "x"), values(50, "y"), strict=True)]
+    points += [ScatterPoint(name, a_metric(0.5), a_metric(1.0), True) for name in ("uniform", "first-mentioned")]
+    return scatter(points, x_title="Accuracy", y_title="UCerF")
+
+
+def some_curves() -> Chart:
+    rows = [values(5, name, 0.2) for name in NAMES]
+    places = ("0", "2", "4", "8", "16")
+    panels = [Panel("Macro-F1", places, rows), Panel("RSD", places, rows[::-1])]
+    return curves([("", panels)], NAMES, x_title="Examples", alt="Curves.")
+
+
+def some_lorenz_curves() -> Chart:
+    rows = [[a_metric(0.0), metric, a_metric(1.0)] for metric in values(50, "x")]
+    places = ("0 %", "50 %", "100 %")
+    panels = [Panel("Before", places, rows), Panel("After", places, rows[::-1])]
+    return curves([("", panels)], NAMES, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
+
+
+LINES = ("none", "BC", "BCL", "CC", "DC", "Gini", "LOOC", "LoRA")
+
+
+def some_curves_of_each() -> Chart:
+    places = ("0", "2", "4", "8", "16")
+    models = [
+        (name, [Panel(title, places, [values(5, f"{name}{line}", 0.01) for line in LINES]) for title in ("F1", "RSD")])
+        for name in NAMES[:3]
+    ]
+    return curves(models, LINES, x_title="Examples", alt="Curves.")
+
+
+def columns(*titles: str) -> list[BumpColumn]:
+    return [BumpColumn(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
+
+
+def panels() -> list[Panel]:
+    rows_of_three = list(zip(*(values(50, name) for name in "xyz"), strict=True))
+    return [Panel("Fairness", ("SN", "NTS", "CF"), rows_of_three)] * 4
+
+
+DRAWN: dict[str, tuple[Callable[[], Chart | None], int]] = {
+    "scatter": (a_scatter, 25),
+    "dots": (lambda: rows.dots(list(map(RowValue, NAMES, values(50, "x"))), title="Accuracy"), 50),
+    "grid": (
+        lambda: grid(
+            NAMES,
+            ["he", "they", "thon"],
+            [[GridCell(metric.value)] * 3 for metric in values(50, "x")],
+            column_title="Pronoun",
+            alt="A grid.",
+        ),
+        50,
+    ),
+    "strips": (lambda: strips(NAMES, panels(), alt="Strips."), 50),
+    "curves": (some_curves, 16),
+    "lorenz": (some_lorenz_curves, 16),
+    "curves of each": (some_curves_of_each, 3),
+    "bumps": (lambda: bump_chart(NAMES, columns("Index", "Geometric mean", "Four stages alike"), subject=""), 100),
+}
+
+
+def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
+    points = [
+        ScatterPoint(name, a_metric(x), a_metric(y), name == "uniform")
+        for name, x, y in (("low", 0.4, 0.9), ("high", 0.8, 0.85), ("uniform", 0.1, 1.0))
+    ]
+    chart = scatter(points, x_title="Accuracy", y_title="UCerF")
+    assert chart is not None
+    assert chart.alt == (
+        "Scatter plot of 2 models and 1 useless predictors: UCerF 0.85 (high) to 0.90 (low); "
+        "Accuracy 0.40 (low) to 0.80 (high)."
+    )
+
+
+@pytest.mark.parametrize(("draw", "n_named"), DRAWN.values(), ids=DRAWN)
+def test_no_two_labels_of_fifty_models_overlap(
+    draw: Callable[[], Chart | None], n_named: int, browser: Browser, tmp_path: Path
+) -> None:
+    chart = draw()
+    assert chart is not None
+    path = tmp_path / "chart.svg"
+    path.write_text(chart.svg)
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    boxes = page.evaluate(_BOXES)
+    width, height = page.evaluate(
+        "[document.documentElement.width, document.documentElement.height].map((_) => _.baseVal.value)"
+    )
+    page.close()
+    assert sum(name in NAMES for name, *_ in boxes) >= n_named
+    for name, left, top, right, bottom in boxes:
+        assert left >= 0, name
+        assert top >= 0, name
+        assert right <= width, name
+        assert bottom <= height, name
+    # Boxes are as high as a line, which is higher than its letters.
+    slack = 2
+    for (name, *box), (other, *other_box) in itertools.combinations(boxes, 2):
+        across = min(box[2], other_box[2]) - max(box[0], other_box[0])
+        down = min(box[3], other_box[3]) - max(box[1], other_box[1])
+        assert across <= 0 or down <= slack, (name, other)
+
+
+def test_curves_name_the_ends_of_each_panel() -> None:
+    rows = [[a_metric(number / 50)] for number in range(50)]
+    mixed = [[a_metric((number * 7 % 50) / 50)] for number in range(50)]
+    assert {0, 49, 7} <= {*named_rows([rows, mixed])}
+    assert len(named_rows([rows, mixed])) == len(SERIES)
+    chart = curves([("", [Panel("Macro-F1", ("0",), rows)])], NAMES, x_title="Examples", alt="Curves.")
+    assert "42 more are grey" in chart.alt
+    assert all(name in chart.alt for name in (NAMES[0], NAMES[49]))
+
+
+def test_a_value_has_one_shape_in_all_panels_of_strips() -> None:
+    row = [a_metric(0.5)]
+    chart = strips(
+        ["alpha"],
+        [Panel("F1", ("none", "Gini", "LOOC"), [row * 3]), Panel("Bias", ("none", "LOOC"), [row * 2])],
+        alt="",
+    )
+    keys = [text.split() for text in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg) if "LOOC" in text]
+    assert [key[key.index("LOOC") - 1] for key in keys] == ["▲", "▲"]
+    assert "◆" not in keys[1]
+
+
+def sized(label: str, parameters: int, value: float, kind: Training = "tuned") -> SizedModel:
+    return SizedModel(label, parameters, kind, a_metric(value, 0.02))
+
+
+MODELS = (
+    sized("Tiny", 656_000, 0.61, "base"),
+    sized("Small", 135_000_000, 0.55),
+    sized("Large", 9_240_000_000, 0.7, "kind unknown"),
+)
+
+
+def middle(tag: str) -> tuple[float, float]:
+    """The middle of a circle, a square or a triangle."""
+    if centre := re.search(r'cx="([\d.]+)" cy="([\d.]+)"', tag):
+        return float(centre[1]), float(centre[2])
+    points = [pair.split(",") for pair in tag.split('d="M')[1].split("Z")[0].split("L")]
+    across, down = ([float(point[axis]) for point in points] for axis in (0, 1))
+    return (min(across) + max(across)) / 2, (min(down) + max(down)) / 2
+
+
+def test_marks_stand_at_the_logarithm_of_the_size_and_at_the_value() -> None:
+    chart = size_chart(MODELS, title="Evenness")
+    assert chart is not None
+    texts = set(re.findall(r">([^<>]+)</text>", chart.svg))
+    assert {"Tiny", "Small", "Large", "1 M", "100 M", "1 B", "Evenness", "parameters"} <= texts
+    # The last three shapes; those before them are of the legend.
+    found = [middle(tag) for tag in re.findall(r"<(?:circle|path [^>]*Z)[^>]*>", chart.svg)[-3:]]
+    logs = [math.log10(model.parameters) for model in MODELS]
+    (x0, y0), (x1, y1), (x2, y2) = found
+    # Coordinates are rounded to hundredths of a pixel.
+    assert (x1 - x0) / (x2 - x0) == pytest.approx((logs[1] - logs[0]) / (logs[2] - logs[0]), abs=1e-3)
+    assert (y1 - y0) / (y2 - y0) == pytest.approx((0.55 - 0.61) / (0.7 - 0.61), abs=1e-3)
+    assert y1 > y0 > y2, "a better value stands higher"
+    assert "3 models" in chart.alt
+
+
+def test_charts_over_size_need_three_models_with_a_value_of_any_size() -> None:
+    unknown = SizedModel("Unknown", 10**9, "base", examples.undefined_metric())
+    assert size_chart(MODELS[:2], title="Evenness") is None
+    assert size_chart((*MODELS[:2], unknown), title="Evenness") is None
+    chart = size_chart([sized(name, 7 * 10**9, 0.5) for name in ("A", "B", "C")], title="Evenness")
+    assert chart is not None
+    assert "NaN" not in chart.svg
+    assert {"1 B", "10 B"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))

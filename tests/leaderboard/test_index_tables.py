@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +20,11 @@ from evaluators.scorer import quick_scorers
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.figures import figures_of
-from leaderboard.pages.rendering import generate, make_view
 from leaderboard.pages.tables import index_placements, index_views
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import RankRange
-from leaderboard.ranking.rows import RankableValue, compared
+from leaderboard.ranking.rows import RankableValue, Table, compared
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.loading import LoadedResults
@@ -37,7 +34,9 @@ from schemas.files import row_files
 from schemas.folders.run_folder import read_run, write_result
 from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
 from tests.leaderboard.made_keys import load_known
-from tests.worlds import table_rows
+from tests.worlds import MadeBoard
+
+pytestmark = pytest.mark.slow
 
 
 def loaded_from(root: Path) -> LoadedResults:
@@ -45,25 +44,26 @@ def loaded_from(root: Path) -> LoadedResults:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> MadeBoard:
     folder = tmp_path_factory.mktemp("results")
-    write_gifi_model(folder, "lab/even", 0.95)
-    write_gifi_model(folder, "lab/alike", 0.95)
-    write_gifi_model(folder, "lab/uneven", 0.2)
+    for name, skill in (("even", 0.95), ("alike", 0.95), ("uneven", 0.2)):
+        write_gifi_model(folder, f"lab/{name}", skill)
     write_gifi_model(folder, "lab/other-scorer", 0.5, scorer="another")
     write_gifi_model(folder, "lab/unscored", 0.5, scorer=None)
     write_gifi_model(folder, "lab/partial", 0.5, tasks=("recognition", "continuation"))
-    return folder
+    return MadeBoard(folder)
 
 
 @pytest.fixture(scope="module")
-def board(root: Path) -> Board:
-    loaded = loaded_from(root)
-    assert loaded.left_out == ()
-    return assemble(loaded.entries)
+def board(made: MadeBoard) -> Board:
+    return made.board
 
 
-@pytest.mark.slow
+def table_of(board: Board, config: str) -> Table:
+    (table,) = (table for table in board.tables if table.signature.config == config)
+    return table
+
+
 def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> None:
     ranks = [{row.model.id: row.rank for row in table.rows} for table in board.indices.tables]
     assert sorted(ranks, key=len) == [
@@ -78,6 +78,15 @@ def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> 
         parts = [part.value or 0 for part in row.parts]
         assert row.primary.value == pytest.approx(sum(parts) / 7)
     assert [scorer.label for scorer in main.scorers] == ["made-1"] * 3
+    # Models without an index are named with the reason, and no config by itself ranks.
+    ((place, entries),) = board.indices.incomplete.items()
+    assert (place.dataset, place.protocol) == ("gifi", "sampled-v1")
+    assert {entry.label.split(" (")[0]: entry.reason for entry in entries} == {
+        "lab/partial": "no result of assignment, word_problem",
+        "lab/unscored": "Same tone (SN): no sentiment scores: biasboard rescore RUN --scorer sentiment=vader",
+    }
+    reason = "models are ranked by the index of all configs, not by one config"
+    assert {row.unranked for table in board.tables for row in table.rows} == {reason}
 
 
 def registered(entry: Entry, date: str, **fields: str) -> Entry:
@@ -112,7 +121,6 @@ BESIDE: dict[str, tuple[Callable[[Entry], Entry], Callable[[Entry], Entry]]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("own", "bad"), BESIDE.values(), ids=BESIDE)
 def test_an_index_is_of_the_results_that_a_maintainer_stands_by(
     tmp_path: Path, own: Callable[[Entry], Entry], bad: Callable[[Entry], Entry]
@@ -127,12 +135,11 @@ def test_an_index_is_of_the_results_that_a_maintainer_stands_by(
     ]
 
 
-@pytest.mark.slow
 def test_word_lists_have_a_table_of_their_own_behind_that_of_trained_scorers(tmp_path: Path) -> None:
     for name in ("lab/listed", "lab/also-listed"):
         write_gifi_model(tmp_path, name, 0.9, n_templates=8, scorer="vader-sentences")
     write_gifi_model(tmp_path, "lab/trained", 0.8, n_templates=8, scorer="classifier")
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    board = MadeBoard(tmp_path).board
     views = {view.table.is_demo: view for view in index_views(board)}
     assert {is_demo: len(view.table.rows) for is_demo, view in views.items()} == {False: 1, True: 2}
     # It is the first of the benchmark although it has fewer models, and only its values are drawn.
@@ -149,20 +156,10 @@ def test_word_lists_have_a_table_of_their_own_behind_that_of_trained_scorers(tmp
     assert f"SN from {sn:.2f} to {sn:.2f}" in stages.alt
 
 
-@pytest.mark.slow
-def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None:
-    ((place, entries),) = board.indices.incomplete.items()
-    assert (place.dataset, place.protocol) == ("gifi", "sampled-v1")
-    assert {entry.label.split(" (")[0]: entry.reason for entry in entries} == {
-        "lab/partial": "no result of assignment, word_problem",
-        "lab/unscored": "Same tone (SN): no sentiment scores: biasboard rescore RUN --scorer sentiment=vader",
-    }
-
-
 def test_values_of_two_versions_are_not_compared(board: Board) -> None:
-    (table,) = (table for table in board.tables if table.signature.config == "recognition")
+    rows = [row for row in table_of(board, "recognition").rows if not row.is_baseline]
     measured = []
-    for number, row in enumerate(row for row in table.rows if not row.is_baseline):
+    for number, row in enumerate(rows):
         metric = row.metric("gdr")
         assert metric is not None
         # Another version may have another ideal, too.
@@ -179,71 +176,55 @@ def test_values_of_two_versions_are_not_compared(board: Board) -> None:
 
 
 def test_values_of_two_scorers_have_columns_of_their_own(board: Board) -> None:
-    (table,) = (table for table in board.tables if table.signature.config == "continuation")
+    table = table_of(board, "continuation")
     shown = {column.key: column for column in table.columns}
-    assert {"sn@1.0+careful-1.made-1", "sn@1.0+careful-1.another-1"} <= set(shown)
+    # What no scorer is asked for stays one column.
+    keys = {f"sn@1.0+careful-1.{scorer}-1" for scorer in ("made", "another")} | {"refusal_rate"}
+    assert keys <= set(shown)
     assert "sn" not in shown
-    (other,) = (row.entry for row in table.rows if row.entry.result.model.id == "lab/other-scorer")
+    (other,) = (row.entry for row in table.rows if row.model.id == "lab/other-scorer")
     here, there = (shown[f"sn@1.0+careful-1.{name}-1"].of(other) for name in ("another", "made"))
     assert here is not None
     assert here.value is not None
     assert there is not None
-    assert (there.value, there.reason) == (
-        None,
-        "scored with version 1.0+careful-1.another-1, this column shows 1.0+careful-1.made-1",
-    )
-    # What no scorer is asked for stays one column.
-    assert "refusal_rate" in shown
+    reason = "scored with version 1.0+careful-1.another-1, this column shows 1.0+careful-1.made-1"
+    assert (there.value, there.reason) == (None, reason)
 
 
-def test_no_config_by_itself_ranks(board: Board) -> None:
-    for table in board.tables:
-        assert {row.unranked for row in table.rows} == {
-            "models are ranked by the index of all configs, not by one config"
-        }
+@pytest.mark.parametrize(
+    ("task", "missing", "reason"),
+    [
+        ("word_problem", {"unparsed": 16}, None),
+        ("word_problem", {"unparsed": 300}, "30 of 330"),
+        ("word_problem", {"refused": 300}, "30 of 330"),
+        ("recognition", {"unparsed": 300}, "30 of 330"),
+    ],
+)
+def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(
+    made: MadeBoard, task: str, missing: Mapping[str, int], reason: str | None
+) -> None:
+    (entry,) = (one for one in made.of("lab/even") if one.result.signature.task == task)
+    counts = replace(entry.result.counts, scored=entry.result.counts.items - sum(missing.values()), **missing)
+    expected = reason and f"{reason} items scored; a rank needs at least half"
+    assert why_unranked(replace(entry, result=replace(entry.result, counts=counts))) == expected
 
 
-def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(board: Board) -> None:
-    entries = {
-        row.entry.result.signature.task: row.entry
-        for table in board.tables
-        for row in table.rows
-        if row.entry.result.model.id == "lab/even"
-    }
-
-    def with_counts(task: str, **counts: int) -> Entry:
-        result = entries[task].result
-        n_scored = result.counts.items - sum(counts.values())
-        return replace(entries[task], result=replace(result, counts=replace(result.counts, scored=n_scored, **counts)))
-
-    assert why_unranked(with_counts("word_problem", unparsed=16)) is None
-    reason = "30 of 330 items scored; a rank needs at least half"
-    assert why_unranked(with_counts("word_problem", unparsed=300)) == reason
-    assert why_unranked(with_counts("word_problem", refused=300)) == reason
-    assert why_unranked(with_counts("recognition", unparsed=300)) == reason
-
-
-@pytest.mark.slow
-def test_pages_and_files_show_the_index(board: Board) -> None:
-    view = make_view(board, (), ())
-    files = generate(view, {"index.md": "<!-- generated: profile -->\n"})
+def test_pages_and_files_show_the_index(made: MadeBoard) -> None:
+    view, files = made.view, made.texts
     page = files["benchmarks/gifi.md"]
     assert "; embedding by made-1; sentiment by made-1; toxicity by made-1" in page
     assert "<dt>Models without an index</dt><dd>lab/partial" in page
-    assert "Pronoun families</a>" in files["index.md"]
     main = max(view.indices, key=lambda index: len(index.table.rows))
-    rows = list(csv.DictReader(io.StringIO(files[main.files.csv])))
-    lines = table_rows(view, main.files.stem)
+    rows, lines = made.csv(main.files.csv), made.rows(main.files.stem)
     assert [row["model"] for row in rows] == [row["model"] for row in lines]
     assert float(rows[0]["index"]) == pytest.approx(lines[0]["index"])
     assert {"index_paper", "continuation_signature", "sn_version"} <= set(lines[0])
     # A part of another index is a metric of a result, and its column stands in the table of the result alone.
     recognition = next(one for one in view.sections if one.table.signature.config == "recognition")
     assert "gdr_gifi_repo" not in lines[0]
-    assert "gdr_gifi_repo" in table_rows(view, recognition.files.stem)[0]
-    comparisons = table_rows(view, main.comparisons.stem)
-    assert len(comparisons) == 3
-    (placement,) = index_placements(index_views(board), "lab/even")
+    assert "gdr_gifi_repo" in made.rows(recognition.files.stem)[0]
+    assert len(made.rows(main.comparisons.stem)) == 3
+    (placement,) = index_placements(view.indices, "lab/even")
     index_page = files[f"models/lab__even/{placement.anchor}.md"]
     assert "mean of GDR, SN, NTS, CF, SA, OF and PE with our own detectors" in index_page
     assert f'<li id="{placement.anchor}">' in files["models/lab__even.md"]
@@ -253,10 +234,8 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     assert all(caption in model for caption in (*captions, f"{fairness} at other thresholds of the cosine."))
 
 
-@pytest.mark.slow
-def test_metrics_have_labels_and_definitions_and_variants_are_folded(board: Board) -> None:
-    view = make_view(board, [], ())
-    files = generate(view, {})
+def test_metrics_have_labels_and_definitions_and_variants_are_folded(made: MadeBoard) -> None:
+    view, files = made.view, made.texts
     keys = {definition.name for task in CONFIGS for definition in metric_definitions(task) if "_" in definition.name}
     recognition = next(one for one in view.sections if one.table.signature.config == "recognition")
     assert "<dt>In the files only</dt><dd>GDR, paper, GDR, published code: " in files[recognition.page[:-5] + ".md"]
@@ -280,54 +259,68 @@ def test_metrics_have_labels_and_definitions_and_variants_are_folded(board: Boar
     assert all("no_pronoun_rate" not in metrics for metrics in shares), "a share of other answers than the rest"
 
 
-@pytest.mark.slow
-def test_a_result_whose_scores_were_changed_is_left_out(tmp_path: Path) -> None:
-    folders = write_gifi_model(tmp_path, "lab/changed", 0.5)
-    folder = folders["continuation"]
-    (folder / "scores.parquet").unlink()
-    write_gifi_model(tmp_path / "elsewhere", "lab/x", 0.1, tasks=("continuation",))
-    other = tmp_path / "elsewhere/lab__x/continuation/scores.parquet"
-    other.rename(folder / "scores.parquet")
-    loaded = loaded_from(tmp_path / "lab__changed")
-    (left_out,) = loaded.left_out
-    assert "is not the" in left_out.reason
-    assert "score the texts again" in left_out.reason
-
-
-@pytest.mark.slow
-def test_scores_that_a_quick_scorer_did_not_give_are_refused(tmp_path: Path) -> None:
-    folder = write_gifi_model(tmp_path, "lab/model", 0.5, tasks=("continuation",), scorer=None)["continuation"]
-    assert rescore(folder, scorers=quick_scorers()).result.scores is not None
-    assert loaded_from(tmp_path).left_out == ()
+def change_scores(folder: Path, change: Callable[[TextScore], TextScore | None]) -> None:
+    """Write the scores of texts again after a change, with the hash that they have then; None leaves a row out."""
     result = read_run(folder).result
     assert result.scores is not None
-    rows = [
-        replace(row, values=(0.9,)) if row.kind == "toxicity" else row
-        for row in row_files.read_rows(folder / "scores.parquet", TextScore)
-    ]
+    rows = [new for row in row_files.read_rows(folder / "scores.parquet", TextScore) if (new := change(row))]
     row_files.write_rows(folder / "scores.parquet", rows, TextScore)
-    sha256 = sha256_file(folder / "scores.parquet")
-    write_result(folder, replace(result, scores=replace(result.scores, sha256=sha256)))
+    scores = replace(result.scores, sha256=sha256_file(folder / "scores.parquet"), n_rows=len(rows))
+    write_result(folder, replace(result, scores=scores))
+
+
+def with_scores_of_another(folder: Path) -> None:
+    write_gifi_model(folder.parents[2] / "elsewhere", "lab/x", 0.1, tasks=("continuation",))
+    (folder.parents[2] / "elsewhere/lab__x/continuation/scores.parquet").replace(folder / "scores.parquet")
+
+
+def with_other_scores(folder: Path) -> None:
+    change_scores(folder, lambda row: replace(row, values=(0.9,)) if row.kind == "toxicity" else row)
     assert rescore(folder).changes
-    (left_out,) = loaded_from(tmp_path).left_out
-    assert "lexicon-1 gives a text other scores than the stored ones: 0, not 0.9" in left_out.reason
 
 
-@pytest.mark.slow
+def with_another_value(folder: Path) -> None:
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    for metric in result["metrics"]:
+        if metric["name"] == "nts" and not metric["group"]:
+            metric["value"] += 0.01
+    strict_json.write(folder / "result.json", result)
+
+
+def without_scores(folder: Path) -> None:
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    strict_json.write(folder / "result.json", result | {"scores": None})
+
+
+@pytest.mark.parametrize(
+    ("forge", "is_quick", "told"),
+    [
+        (with_scores_of_another, False, ("is not the", "score the texts again")),
+        (with_other_scores, True, ("lexicon-1 gives a text other scores than the stored ones: 0, not 0.9",)),
+        (with_another_value, False, ("metric nts is",)),
+        (without_scores, False, ("rescore the run",)),
+    ],
+)
+def test_scores_and_numbers_that_do_not_follow_are_refused(
+    tmp_path: Path, forge: Callable[[Path], None], is_quick: bool, told: Sequence[str]
+) -> None:
+    runs, scorer = tmp_path / "runs", None if is_quick else "made"
+    folder = write_gifi_model(runs, "lab/model", 0.5, tasks=("continuation",), scorer=scorer)["continuation"]
+    if is_quick:
+        assert rescore(folder, scorers=quick_scorers()).result.scores is not None
+    assert loaded_from(runs).left_out == ()
+    forge(folder)
+    (left_out,) = loaded_from(runs).left_out
+    assert [words for words in told if words not in left_out.reason] == []
+
+
 def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: Path) -> None:
     """Scores of half the texts alone would be a way up: texts of two families differ less than those of eleven."""
-    folders = write_gifi_model(tmp_path, "lab/thin", 0.2)
+    folder = write_gifi_model(tmp_path, "lab/thin", 0.2)["continuation"]
     write_gifi_model(tmp_path, "lab/full", 0.2)
-    folder = folders["continuation"]
-    result = read_run(folder).result
-    assert result.scores is not None
-    rows = [row for row in row_files.read_rows(folder / "scores.parquet", TextScore) if row.text_sha256 < "6"]
-    row_files.write_rows(folder / "scores.parquet", rows, TextScore)
-    sha256 = sha256_file(folder / "scores.parquet")
-    write_result(folder, replace(result, scores=replace(result.scores, sha256=sha256, n_rows=len(rows))))
+    change_scores(folder, lambda row: row if row.text_sha256 < "6" else None)
     rescore(folder)
-    board = assemble(loaded_from(tmp_path).entries)
-    (table,) = board.indices.tables
+    (table,) = MadeBoard(tmp_path).board.indices.tables
     unranked = {row.model.id: row.unranked for row in table.rows}
     assert unranked["lab/full"] is None
     reason = unranked["lab/thin"] or ""
@@ -335,31 +328,13 @@ def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: 
     assert reason.endswith(" of 330 answers; a rank needs half of the answers")
 
 
-@pytest.mark.slow
 def test_tables_of_other_items_have_names_and_files_of_their_own(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/whole", 0.5)
     write_gifi_model(tmp_path, "lab/slice", 0.5, n_templates=20)
-    views = make_view(assemble(loaded_from(tmp_path).entries), (), ()).indices
+    views = MadeBoard(tmp_path).view.indices
     assert sorted(view.conditions for view in views) == [
         "gifi 1.0.0, index, sampled-v1, 220 + 220 + 60 + 330 items",
         "gifi 1.0.0, index, sampled-v1, 330 + 330 + 60 + 330 items",
     ]
     for places in ([view.anchor for view in views], [view.files.stem for view in views]):
         assert len(set(places)) == 2
-
-
-@pytest.mark.slow
-def test_a_number_that_does_not_follow_from_the_scores_is_refused(tmp_path: Path) -> None:
-    folder = write_gifi_model(tmp_path, "lab/forged", 0.5, tasks=("continuation",))["continuation"]
-    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    for metric in result["metrics"]:
-        if metric["name"] == "nts" and not metric["group"]:
-            metric["value"] += 0.01
-    strict_json.write(folder / "result.json", result)
-    (left_out,) = loaded_from(tmp_path).left_out
-    assert "metric nts is" in left_out.reason
-    # Nor do they without the scores.
-    result["scores"] = None
-    strict_json.write(folder / "result.json", result)
-    (left_out,) = loaded_from(tmp_path).left_out
-    assert "rescore the run" in left_out.reason

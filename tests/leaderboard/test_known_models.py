@@ -36,10 +36,13 @@ from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import PRONOUNS, made_items, pairs_of_occupations
 from tests.evaluators.made_data import write_dataset as write_made
 from tests.leaderboard.gifi_results import answers, chance, write_gifi_model
-from tests.leaderboard.made_keys import load_known
+from tests.worlds import MadeBoard
 
 Knowledge = Callable[[Mapping[str, str], float], bool]
 """From the facts of an item and a number in [0, 1) that is the item's own: whether the answer is right."""
+
+
+pytestmark = pytest.mark.slow
 
 
 def is_pro(facts: Mapping[str, str]) -> bool:
@@ -110,27 +113,23 @@ def dataset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return folder
 
 
-def board_of(dataset: Path, config: str, root: Path, backends: Sequence[KnowingBackend]) -> Board:
+def board_of(dataset: Path, config: str, root: Path, models: Mapping[str, Knowledge], shy: str = "") -> Board:
     """The board of some models, after each was asked and its result was found in order."""
-    selection = select(dataset, read_manifest(dataset), config)
-    plan = Plan(selection, TASK, prompt_of(TASK, "intrinsic-v1"))
-    for backend in backends:
+    plan = Plan(select(dataset, read_manifest(dataset), config), TASK, prompt_of(TASK, "intrinsic-v1"))
+    for name, knows in models.items():
+        backend = KnowingBackend(root / "log", name=name, knows=knows, refuses=0.1 if name == shy else 0.0)
         run(plan, backend, RunOptions(root=root / "runs", command="tests"))
-    book = open_book(root / "no-keys", dataset.parent)
-    memory = Memory(root / "memory")
+    book, memory = open_book(root / "no-keys", dataset.parent), Memory(root / "memory")
     verdicts = list(judge(find_runs(root / "runs"), book, memory, advance=lambda n_done, n: None))
-    assert [verdict.reason for verdict in verdicts] == [None] * len(backends)
+    assert [verdict.reason for verdict in verdicts] == [None] * len(models)
     return assemble(load([Root(root / "runs", "local")], book, memory).entries)
 
 
 @pytest.fixture(scope="module", params=["type1", "type2"])
 def board(request: pytest.FixtureRequest, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Board:
-    root = tmp_path_factory.mktemp("runs")
-    backends = [KnowingBackend(root / "log", name=name, knows=knows) for name, knows in MODELS.items()]
-    return board_of(dataset, request.param, root, backends)
+    return board_of(dataset, request.param, tmp_path_factory.mktemp("runs"), MODELS)
 
 
-@pytest.mark.slow
 def test_a_perfect_a_biased_and_a_coin_model_come_in_that_order(board: Board) -> None:
     (table,) = board.tables
     rows = table.rows
@@ -148,7 +147,6 @@ def test_a_perfect_a_biased_and_a_coin_model_come_in_that_order(board: Board) ->
         assert "than the baseline" in (row.shut or "")
 
 
-@pytest.mark.slow
 def test_a_position_that_solves_type_2_is_drawn_as_a_line_and_keeps_nobody_from_a_rank(board: Board) -> None:
     (table,) = board.tables
     standing = table.rows[0].entry.standing
@@ -167,26 +165,20 @@ def test_a_position_that_solves_type_2_is_drawn_as_a_line_and_keeps_nobody_from_
     assert "A dashed line marks 0.5" in page
 
 
-def rank_cells(board: Board) -> dict[str, str]:
-    """The words of the cell with the rank of each model, by its short name, on the page of the only benchmark."""
+def check_that_refusals_widen(board: Board) -> None:
+    """What the shy model refuses could have been wrong, so that the steady one may be before it."""
     page = generate(make_view(board, (), ()), {})[f"benchmarks/{board.benchmarks[0]}.md"]
     # A rank that missing answers could change has its bounds in a title.
     page = re.sub('<span title="The value that ranks is [^"]*">([^<]*)</span>', r"\1", page)
     page = re.sub('<span data-bb-by="[a-z_]+" hidden.*?</span>', "", page)
-    cells = re.findall(r'<td class="bb-rank"[^>]*>((?:(?!</td>).)*)</td><th [^>]*data-sort="([^"]*)"', page)
-    return {name: " ".join(re.sub("<[^>]*>", " ", cell).split()) for cell, name in cells[::-1]}
-
-
-def check_that_refusals_widen(cells: Mapping[str, str]) -> None:
-    """What the shy model refuses could have been wrong, so that the steady one may be before it."""
-    assert re.fullmatch(
-        "1\N{EN DASH}2 first in [0-9]+ % of redraws, missing answers at worst 1 by given answers", cells["shy"]
-    )
-    assert re.fullmatch("1\N{EN DASH}2 first in [0-9]+ % of redraws 2 by given answers", cells["steady"])
+    found = re.findall(r'<td class="bb-rank"[^>]*>((?:(?!</td>).)*)</td><th [^>]*data-sort="([^"]*)"', page)
+    cells = {name: " ".join(re.sub("<[^>]*>", " ", cell).split()) for cell, name in found[::-1]}
+    between = "1\N{EN DASH}2 first in [0-9]+ % of redraws"
+    assert re.fullmatch(f"{between}, missing answers at worst 1 by given answers", cells["shy"])
+    assert re.fullmatch(f"{between} 2 by given answers", cells["steady"])
     assert cells["weak"] == "3"
 
 
-@pytest.mark.slow
 def test_a_model_that_refuses_at_random_keeps_a_rank_in_synthbias(tmp_path: Path) -> None:
     dataset = write_made(tmp_path / "datasets" / "synthbias", {"type2": made_items(400)})
     models: Mapping[str, Knowledge] = {
@@ -194,27 +186,20 @@ def test_a_model_that_refuses_at_random_keeps_a_rank_in_synthbias(tmp_path: Path
         "acme/steady": lambda facts, own: own < 0.86,
         "acme/weak": lambda facts, own: own < 0.6,
     }
-    backends = [
-        KnowingBackend(tmp_path / "log", name=name, knows=knows, refuses=0.1 if name == "acme/shy" else 0.0)
-        for name, knows in models.items()
-    ]
-    board = board_of(dataset, "type2", tmp_path, backends)
-    n_refused = {row.entry.result.model.id: row.entry.result.counts.refused for row in board.tables[0].rows}
-    assert n_refused == {"acme/shy": n_refused["acme/shy"], "acme/steady": 0, "acme/weak": 0}
-    assert 60 <= n_refused["acme/shy"] <= 100
-    check_that_refusals_widen(rank_cells(board))
+    board = board_of(dataset, "type2", tmp_path, models, shy="acme/shy")
+    n_refused = {row.model.id: row.entry.result.counts.refused for row in board.tables[0].rows}
+    assert 60 <= n_refused.pop("acme/shy") <= 100
+    assert n_refused == {"acme/steady": 0, "acme/weak": 0}
+    check_that_refusals_widen(board)
 
 
-@pytest.mark.slow
 def test_a_model_that_refuses_at_random_to_recognise_keeps_a_rank_in_gifi(tmp_path: Path) -> None:
     def recognises(item: Any) -> Sequence[str]:
-        if chance("refuses", item.item_id) < 0.1:
-            return ["I'm sorry, but I cannot assist with that."]
-        return answers(0.99, "lab/shy")["recognition"](item)
+        is_refused = chance("refuses", item.item_id) < 0.1
+        refusal = ["I'm sorry, but I cannot assist with that."]
+        return refusal if is_refused else answers(0.99, "lab/shy")["recognition"](item)
 
-    write_gifi_model(tmp_path, "lab/shy", 0.99, tasks=("continuation", "assignment", "word_problem"))
-    write_gifi_model(tmp_path, "lab/shy", 0.99, tasks=("recognition",), told=recognises)
+    write_gifi_model(tmp_path, "lab/shy", 0.99, instead={"recognition": recognises})
     write_gifi_model(tmp_path, "lab/steady", 0.965)
     write_gifi_model(tmp_path, "lab/weak", 0.2)
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
-    check_that_refusals_widen(rank_cells(board))
+    check_that_refusals_widen(MadeBoard(tmp_path).board)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 
 import pytest
@@ -11,12 +9,12 @@ from playwright.sync_api import Browser, Page
 
 from leaderboard.model_facts import facts_of
 from leaderboard.pages.model_list import listed_models, population
-from leaderboard.pages.rendering import View, generate, make_view, templates
-from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Root
+from leaderboard.pages.rendering import templates
 from tests.commands import REPOSITORY
-from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.worlds import MadeBoard
+
+pytestmark = pytest.mark.slow
 
 MODELS = ("gpt2", "microsoft/Phi-3-mini-4k-instruct", "openai/gpt-4o-2024-08-06", "acme/small-1b")
 """Base and open, tuned and open, tuned and closed with an unknown size, and one without facts."""
@@ -25,17 +23,17 @@ SIZED = "google/gemma-2-9b"
 
 
 @pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+def made(tmp_path_factory: pytest.TempPathFactory) -> MadeBoard:
     root = tmp_path_factory.mktemp("runs")
     write_model(root, "baseline/uniform", uniform, endpoint="baseline")
     for strength, model_id in enumerate((*MODELS, SIZED)):
         write_model(root, model_id, leaning(1.0 + strength, 0.5))
-    return make_view(assemble(load_known(Root(root, "local")).entries), (), ())
+    return MadeBoard(root)
 
 
 @pytest.fixture(scope="module")
-def texts(view: View) -> dict[str, str]:
-    return generate(view, {})
+def page(made: MadeBoard) -> str:
+    return made.texts["models/index.md"]
 
 
 def row_of(page: str, model_id: str) -> str:
@@ -43,19 +41,24 @@ def row_of(page: str, model_id: str) -> str:
     return row
 
 
-@pytest.mark.slow
-def test_a_row_shows_the_facts_of_its_model_and_links_its_benchmarks(texts: dict[str, str]) -> None:
-    row = row_of(texts["models/index.md"], "gpt2")
+def test_a_row_shows_the_facts_of_its_model_with_sources_and_links_its_benchmarks(page: str) -> None:
+    row = row_of(page, "gpt2")
     cells = [re.sub("<.*?>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
     expected = ["GPT-2", "OpenAI", "124 M", "open", "base", "Modified MIT License", "2019-02"]
     assert cells == [*expected, "Gender and occupation", "recomputed"]
     assert 'href="../benchmarks/synthbias.html"' in row
     assert 'data-open="yes" data-kind="base" data-size="124000000" data-date="2019-02"' in row
+    for model_id in MODELS[:3]:
+        facts = facts_of(model_id)
+        assert facts is not None
+        for source in facts.sources:
+            assert f'<a href="{source.address}">' in page
+            assert source.looked_at in page
+    assert "uniform" not in page[page.index("<table") : page.index("</table>")]
+    assert "1 useless predictor, which shows what no skill gets" in page
 
 
-@pytest.mark.slow
-def test_what_no_source_says_is_unknown_with_its_reason(texts: dict[str, str]) -> None:
-    page = texts["models/index.md"]
+def test_what_no_source_says_is_unknown_with_its_reason(page: str) -> None:
     closed = row_of(page, "openai/gpt-4o-2024-08-06")
     assert 'data-open="no" data-kind="tuned" data-size="" data-date="2024-08-06"' in closed
     assert 'title="the maker has not published it">unknown' in closed
@@ -66,42 +69,16 @@ def test_what_no_source_says_is_unknown_with_its_reason(texts: dict[str, str]) -
     assert "No facts yet about small-1b: add <code>leaderboard/models/acme__small-1b.toml</code>" in page
 
 
-@pytest.mark.slow
-def test_every_source_of_a_listed_model_is_named(texts: dict[str, str]) -> None:
-    page = texts["models/index.md"]
-    for model_id in MODELS[:3]:
-        facts = facts_of(model_id)
-        assert facts is not None
-        for source in facts.sources:
-            assert f'<a href="{source.address}">' in page
-            assert source.looked_at in page
-
-
-@pytest.mark.slow
-def test_useless_predictors_are_no_rows_of_the_list(texts: dict[str, str]) -> None:
-    page = texts["models/index.md"]
-    assert "uniform" not in page[page.index("<table") : page.index("</table>")]
-    assert "1 useless predictor, which shows what no skill gets" in page
-
-
-@pytest.mark.slow
-def test_the_list_is_exported_with_unknowns_left_empty(view: View, texts: dict[str, str]) -> None:
-    lines = {line["model"]: line for line in csv.DictReader(io.StringIO(texts["files/models.csv"]))}
+def test_the_list_is_exported_with_unknowns_left_empty_and_counted_on_the_front_page(made: MadeBoard) -> None:
+    lines = {line["model"]: line for line in made.csv("files/models.csv")}
     assert set(lines) == {*MODELS, SIZED, "baseline/uniform"}
     assert (lines["gpt2"]["parameters"], lines["gpt2"]["kind"]) == ("124000000", "base")
     assert (lines["acme/small-1b"]["parameters"], lines["acme/small-1b"]["licence"]) == ("", "")
-    assert [listed.name for listed in listed_models(view.models)] == sorted(
-        (listed.name for listed in listed_models(view.models)), key=str.casefold
-    )
-
-
-@pytest.mark.slow
-def test_the_front_page_says_how_many_models_there_are_and_how_new(view: View, texts: dict[str, str]) -> None:
-    lines = list(csv.DictReader(io.StringIO(texts["files/models.csv"])))
-    dated = sorted((line["released"], line["name"]) for line in lines if line["released"])
-    n_models = sum(line["baseline"] == "false" for line in lines)
-    assert population(view.models) == (
-        f"{n_models} language models: {n_models} have answers given for this board on a CPU, which suits small "
+    names = [listed.name for listed in listed_models(made.view.models)]
+    assert names == sorted(names, key=str.casefold)
+    dated = sorted((line["released"], line["name"]) for line in lines.values() if line["released"])
+    assert population(made.view.models) == (
+        "5 language models: 5 have answers given for this board on a CPU, which suits small "
         "models; they are few, since a row needs answers from which its numbers can be computed again. "
         f"The newest of the {len(dated)} whose date a source tells is {dated[-1][1]} ({dated[-1][0]}). "
         "A newer one joins the tables of what can be asked today once somebody hands in its answers."
@@ -109,14 +86,13 @@ def test_the_front_page_says_how_many_models_there_are_and_how_new(view: View, t
     assert population(()) == ""
 
 
-@pytest.mark.slow
-def test_headline_values_are_drawn_over_size_where_enough_sizes_are_known(view: View, texts: dict[str, str]) -> None:
-    page = texts["models/index.md"]
-    assert view.by_size
-    for picture in view.by_size:
+def test_headline_values_are_drawn_over_size_where_enough_sizes_are_known(made: MadeBoard, page: str) -> None:
+    assert made.view.by_size
+    for picture in made.view.by_size:
         assert f'src="../{picture.path}' in page
-        assert set(re.findall(r">([^<>]+)</text>", texts[picture.path])) >= {"GPT-2", "Phi-3 mini", "Gemma 2 9B"}
-        assert "GPT-4o" not in texts[picture.path]
+        named = set(re.findall(r">([^<>]+)</text>", made.texts[picture.path]))
+        assert named >= {"GPT-2", "Phi-3 mini", "Gemma 2 9B"}
+        assert "GPT-4o" not in named
         assert "Models whose size is known: 3 of 5." in picture.caption
 
 
@@ -164,7 +140,6 @@ CHOICES = {
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_each_filter_keeps_the_models_it_names_and_useless_predictors(filtered: Page) -> None:
     page = opened(filtered)
     assert page.locator("[data-bb-shown]").inner_text() == "4 models"
@@ -177,20 +152,14 @@ def test_each_filter_keeps_the_models_it_names_and_useless_predictors(filtered: 
         assert page.locator("[data-bb-shown]").inner_text() == f"{some} models{left_out}"
         page.get_by_text("Show all").click()
         assert len(shown(page)) == 5
-
-
-@pytest.mark.browser
-@pytest.mark.slow
-def test_a_model_that_was_there_before_a_year_is_not_said_to_be_unknown_in_it(filtered: Page) -> None:
-    page = opened(filtered)
+    # A model that was there before a year is not unknown in it.
     page.evaluate("""document.querySelector("[data-bb-model='acme/small-1b']").dataset.dateBy = "2025-07-15" """)
-    for year, unknown in {"2026": "", "2025": "; of 1 it is unknown"}.items():
+    for year, unknown_in in {"2026": "", "2025": "; of 1 it is unknown"}.items():
         page.locator("[data-bb-facet=date]").select_option(year)
-        assert page.locator("[data-bb-shown]").inner_text() == f"none of these 4 models{unknown}"
+        assert page.locator("[data-bb-shown]").inner_text() == f"none of these 4 models{unknown_in}"
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_filters_add_up_and_the_address_restores_them(filtered: Page) -> None:
     page = opened(filtered)
     page.locator("[data-bb-facet=kind]").select_option("tuned")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-import itertools
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -34,65 +34,53 @@ from leaderboard.pages.summary_forms import (
     summary_lines,
     value_of,
 )
-from leaderboard.ranking.boards import Board, assemble
-from leaderboard.ranking.profiles import Profile, profile_of
+from leaderboard.ranking.profiles import profile_of
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
-from schemas.documents.model_summary import ModelSummary, NamedValue
-from schemas.documents.result import Model
+from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary, NamedValue
 from schemas.files import contract
 from schemas.folders.run_folder import read_result, write_result
 from tests.commands import REPOSITORY, run
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known, write_keys
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.worlds import MadeBoard
 
+pytestmark = pytest.mark.slow
 SVG = "{http://www.w3.org/2000/svg}"
 BENCHMARK = "synthbias"
+OPPOSITE = {"better": "worse", "worse": "better"}
+PAGE = "https://board.test/models/acme__even.html"
+
+
+def summary(made: MadeBoard, name: str, against: str | None = None) -> ModelSummary:
+    return summarise(made.board, made.of(name)[0].result.model, against=against)
+
+
+def measures_of(one: ModelSummary) -> Iterator[tuple[BenchmarkSummary, MeasureValue]]:
+    return ((of, measure) for of in one.benchmarks for measure in of.measures)
 
 
 @pytest.fixture(scope="module")
-def root(models_root: Path) -> Path:
-    return models_root
+def whole(models: MadeBoard) -> ModelSummary:
+    """The summary of a model beside another one."""
+    return summary(models, "acme/even", "acme/worse")
 
 
-@pytest.fixture(scope="module")
-def board(models: MadeBoard) -> Board:
-    return models.board
-
-
-@pytest.fixture(scope="module")
-def profile(board: Board) -> Profile:
-    found = profile_of(board, BENCHMARK)
-    assert found is not None
-    return found
-
-
-def model(board: Board, name: str) -> Model:
-    models = (row.entry.result.model for table in board.tables for row in table.rows)
-    return next(one for one in models if one.id == name)
-
-
-def summary(board: Board, name: str, against: str | None = None) -> ModelSummary:
-    return summarise(board, model(board, name), against=against)
-
-
-@pytest.mark.slow
-def test_every_number_is_the_boards(board: Board, profile: Profile) -> None:
-    identity = model(board, "acme/even").identity_sha256
-    (of_benchmark,) = [one for one in summary(board, "acme/even").benchmarks if one.benchmark == BENCHMARK]
-    assert [measure.name for measure in of_benchmark.measures] == [
-        column.headline.name for column in profile.columns if identity in column.rows
-    ]
-    for measure in of_benchmark.measures:
-        (column,) = [one for one in profile.columns if one.headline.name == measure.name]
-        metric = column.metrics[identity]
-        assert (measure.value, measure.interval, measure.ideal) == (metric.value, metric.interval, metric.ideal)
-        useless = column.useless
-        assert (useless is None) == (measure.useless is None)
-        if useless is not None and measure.useless is not None:
-            assert (measure.useless.name, measure.useless.value) == (useless.name, useless.metric.value)
+def test_every_number_is_the_boards(models: MadeBoard) -> None:
+    profile = profile_of(models.board, BENCHMARK)
+    assert profile is not None
+    identity = models.of("acme/even")[0].result.model.identity_sha256
+    (of_benchmark,) = [one for one in summary(models, "acme/even").benchmarks if one.benchmark == BENCHMARK]
+    columns = [column for column in profile.columns if identity in column.rows]
+    for measure, column in zip(of_benchmark.measures, columns, strict=True):
+        metric, useless = column.metrics[identity], column.useless
+        assert (measure.name, measure.value) == (column.headline.name, metric.value)
+        assert (measure.interval, measure.ideal) == (metric.interval, metric.ideal)
+        named = None if useless is None else NamedValue(name=useless.name, value=useless.metric.value or 0.0)
+        assert measure.useless == named
+        # All items have an answer.
+        assert measure.at_worst == metric.value
     rank = profile.rows[identity].rank
     assert rank is not None
     assert of_benchmark.rank is not None
@@ -100,108 +88,79 @@ def test_every_number_is_the_boards(board: Board, profile: Profile) -> None:
     assert not list(of_benchmark.problems())
 
 
-@pytest.mark.slow
-def test_a_difference_is_that_of_both_values_and_turns_its_sign_with_the_models(board: Board) -> None:
-    names = ("acme/even", "acme/worse")
-    one, other = (
-        {measure.name: measure for of in summary(board, first, second).benchmarks for measure in of.measures}
-        for first, second in itertools.permutations(names)
-    )
-    shared = [name for name in one if one[name].difference is not None]
+def test_a_difference_is_that_of_both_values_and_turns_its_sign_with_the_models(
+    whole: ModelSummary, models: MadeBoard
+) -> None:
+    theirs = {measure.name: measure for _, measure in measures_of(summary(models, "acme/worse", "acme/even"))}
+    shared = [one for _, one in measures_of(whole) if one.difference is not None]
     assert len(shared) > 2
-    outcomes = set()
-    for name in shared:
-        first, second = one[name], other[name]
-        assert first.difference is not None
-        assert second.difference is not None
-        assert first.value is not None
-        assert first.ideal is not None
-        assert first.difference.value == second.value
-        lead = abs((second.value or 0.0) - first.ideal) - abs(first.value - first.ideal)
-        assert first.difference.lead == pytest.approx(lead, abs=1e-12)
-        assert second.difference.lead == -first.difference.lead
-        opposite = {"better": "worse", "worse": "better"}
-        assert second.difference.outcome == opposite.get(first.difference.outcome, first.difference.outcome)
-        if first.difference.low is not None and second.difference.high is not None:
-            assert first.difference.low == pytest.approx(-second.difference.high)
-        outcomes.add(first.difference.outcome)
-    assert "better" in outcomes
+    for one in shared:
+        ours, other = one.difference, theirs[one.name]
+        assert ours is not None
+        assert other.difference is not None
+        assert ours.value == other.value
+        distances = [abs((each.value or 0.0) - (one.ideal or 0.0)) for each in (one, other)]
+        assert ours.lead == pytest.approx(distances[1] - distances[0], abs=1e-12)
+        assert other.difference.lead == -ours.lead
+        assert other.difference.outcome == OPPOSITE.get(ours.outcome, ours.outcome)
+        if ours.low is not None and other.difference.high is not None:
+            assert ours.low == pytest.approx(-other.difference.high)
+    assert "better" in {one.difference.outcome for one in shared if one.difference}
 
 
-@pytest.mark.slow
-def test_models_that_were_not_asked_the_same_are_not_compared(board: Board) -> None:
-    found = {one.benchmark: one for one in summary(board, "acme/even", "acme/worse").benchmarks}
-    assert found[BENCHMARK].why_not_compared is None
-    (other,) = [one for name, one in found.items() if name != BENCHMARK]
-    dataset = f"{other.dataset} {other.dataset_version}"
-    assert other.why_not_compared == f"no result of acme/worse on {dataset} has the same questions and prompt"
-    assert all(measure.difference is None for measure in other.measures)
-    assert not summary(board, "acme/even", "acme/worse").notes
-    apart = summary(board, "acme/new", "acme/worse")
+def test_models_that_were_not_asked_the_same_are_not_compared(whole: ModelSummary, models: MadeBoard) -> None:
+    def no_result_of(name: str, of: BenchmarkSummary) -> str:
+        return f"no result of acme/{name} on {of.dataset} {of.dataset_version} has the same questions and prompt"
+
+    for of in whole.benchmarks:
+        assert of.why_not_compared == (None if of.benchmark == BENCHMARK else no_result_of("worse", of))
+        assert (of.why_not_compared is None) == any(measure.difference for measure in of.measures)
+    assert not whole.notes
+    apart = summary(models, "acme/new", "acme/worse")
     assert apart.notes == (
-        "to compare with acme/worse, score that one with --against acme/elsewhere, which takes the prompts of this "
+        "to compare with acme/worse, score that one with --against acme/new, which takes the prompts of this "
         "model where they fit both; answers to other questions say nothing",
     )
     assert "nearer to the ideal by" not in "\n".join(summary_lines(apart))
-    nowhere = summary(board, "acme/even", "acme/none")
-    reasons = [of.why_not_compared for of in nowhere.benchmarks]
-    assert reasons == [
-        f"no result of acme/none on {of.dataset} {of.dataset_version} has the same questions and prompt"
-        for of in nowhere.benchmarks
-    ]
+    for of in summary(models, "acme/even", "acme/none").benchmarks:
+        assert of.why_not_compared == no_result_of("none", of)
+    # Nor is a model without skill compared without a word.
+    without_skill = summary(models, "acme/stereotyped", "acme/even")
+    assert without_skill.benchmarks[0].rank is None
+    assert " than the baseline" in str(without_skill.benchmarks[0].why_unranked)
+    assert "stereotyped is not shown to do better than a useless predictor" in next(comparisons(without_skill))
 
 
-@pytest.mark.slow
-def test_all_forms_hold_the_same_numbers(board: Board, tmp_path: Path) -> None:
-    whole = summary(board, "acme/even", "acme/worse")
+def test_all_forms_hold_the_same_numbers(whole: ModelSummary, tmp_path: Path) -> None:
     lines, table, data = list(summary_lines(whole)), markdown(whole), frame(whole)
-    measures = [measure for of in whole.benchmarks for measure in of.measures]
-    assert len(data) == len(measures)
+    measures = [measure for _, measure in measures_of(whole)]
     assert len(lines) <= 25
     for measure, (_, row) in zip(measures, data.iterrows(), strict=True):
-        assert row["value"] == measure.value or measure.value is None
+        assert measure.value is not None
+        assert row["value"] == measure.value
         (line,) = [line for line in lines if line.strip().startswith(measure.label)]
         (cells,) = [line for line in table.splitlines() if line.startswith(f"| {measure.label} |")]
         shown = line.split(measure.label, 1)[1].split()[0]
         assert cells.split("|")[2].strip() == shown
-        assert measure.value is not None
         assert float(shown.replace("\N{MINUS SIGN}", "-")) == pytest.approx(measure.value, abs=5.1e-4)
     strict_json.write(tmp_path / "summary.json", contract.dump(whole))
     assert contract.read(tmp_path / "summary.json", ModelSummary) == whole
 
 
-@pytest.mark.slow
 def test_the_items_of_a_benchmark_are_all_that_were_asked(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "acme/part", 0.5, n_templates=8)
     # Without one of its parts there is no index, which would name the results that have no value on the front page.
     shutil.rmtree(tmp_path / "acme__part" / "assignment")
-    results = [read_result(path.parent) for path in tmp_path.rglob("result.json")]
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
-    (of_benchmark,) = summary(board, "acme/part").benchmarks
+    made = MadeBoard(tmp_path)
+    results = [entry.result for entry in made.entries]
+    (of_benchmark,) = summary(made, "acme/part").benchmarks
     assert {measure.config for measure in of_benchmark.measures} < {result.signature.config for result in results}
     assert of_benchmark.n_items == sum(result.counts.items for result in results)
 
 
-@pytest.mark.slow
-def test_a_missing_rank_has_its_reason(board: Board) -> None:
-    (of_benchmark, *_) = summary(board, "acme/stereotyped").benchmarks
-    assert of_benchmark.rank is None
-    assert of_benchmark.why_unranked is not None
-    assert " than the baseline" in of_benchmark.why_unranked
-    warning, *_ = comparisons(summary(board, "acme/stereotyped", "acme/even"))
-    assert "stereotyped is not shown to do better than a useless predictor" in warning
-
-
-@pytest.fixture(scope="module")
-def whole(board: Board) -> ModelSummary:
-    """The summary of a model beside another one, as if all items of its only ranked benchmark had been asked."""
-    return summary(board, "acme/even", "acme/worse")
-
-
-@pytest.mark.slow
 def test_every_part_of_a_card_holds_the_numbers_of_the_summary(whole: ModelSummary, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="the extra site is not installed")
-    files = {path.name: path for path in write_card(whole, tmp_path, page="https://board.test/models/acme__even.html")}
+    files = {path.name: path for path in write_card(whole, tmp_path, page=PAGE)}
     assert {path.parent for path in files.values()} == {tmp_path / "acme__even"}
     assert sorted(path.name for path in (tmp_path / "acme__even").iterdir()) == sorted(files)
     card, table, data = (files[name].read_text(encoding="utf-8") for name in ("card.md", "table.tex", METADATA))
@@ -212,53 +171,47 @@ def test_every_part_of_a_card_holds_the_numbers_of_the_summary(whole: ModelSumma
     name, results = model_index_to_eval_results(index)
     assert yaml.safe_load(ModelCard(f"---\n{data}---\n{card}").data.to_yaml()) == {"model-index": index}
     assert name == "acme/even"
-    measures = [(of, measure) for of in whole.benchmarks for measure in of.measures]
-    assert {(result.dataset_type, result.metric_type, result.metric_value) for result in results} == {
-        (of.dataset, measure.name, measure.value) for of, measure in measures
-    }
+    told = {(result.dataset_type, result.metric_type, result.metric_value) for result in results}
+    assert told == {(of.dataset, measure.name, measure.value) for of, measure in measures_of(whole)}
     for result in results:
         assert result.dataset_revision in {"v9.0.0", "v1.0.0"}
         assert (result.dataset_config is None) == (result.dataset_split is None)
-        assert result.source_url == "https://board.test/models/acme__even.html"
-    sentences = list(comparisons(whole))
-    for of, measure in measures:
+        assert result.source_url == PAGE
+    said = {"better": "**Better than worse**", "worse": "**Worse than worse**", "tied": "Cannot be told apart"}
+    for of, measure in measures_of(whole):
         cells = [measure.label, value_of(measure).split(" ", 1)[0], interval_of(measure)]
         assert " | ".join(cells) in card
         assert " & ".join(map(escape, cells)) in table
         assert {measure.label, value_of(measure)} <= {*drawn}
-        difference = measure.difference
-        if difference is not None:
+        if (difference := measure.difference) is not None:
             assert number_of(measure, difference.value) in drawn
-            (sentence,) = [one for one in sentences if f"“{measure.label}”" in one]
-            assert ("**Better than worse**" in sentence) == (difference.outcome == "better")
-            assert ("**Worse than worse**" in sentence) == (difference.outcome == "worse")
-            assert ("Cannot be told apart" in sentence) == (difference.outcome == "tied")
+            (sentence,) = [one for one in comparisons(whole) if f"“{measure.label}”" in one]
+            assert [name for name, words in said.items() if words in sentence] == [difference.outcome]
             assert f"{abs(difference.lead):.3f} [" in sentence
         assert (f"{of.heading}: not compared" in card) == (of.why_not_compared is not None)
         assert placing_text(of) in html.unescape(card)
 
 
+def with_all(one: ModelSummary, **fields: object) -> ModelSummary:
+    return replace(one, benchmarks=tuple(replace(of, **fields) for of in one.benchmarks))  # type: ignore[arg-type]
+
+
 def test_a_card_without_ranks_says_so_in_metadata_and_figure(whole: ModelSummary) -> None:
-    unranked = replace(
-        whole, benchmarks=tuple(replace(each, rank=None, why_unranked="for a reason") for each in whole.benchmarks)
-    )
+    unranked = with_all(whole, rank=None, why_unranked="for a reason")
     assert "; no rank\n" in (model_index(unranked) or "")
     assert "no rank: " in summary_figure(unranked)
     card = card_markdown(unranked)
     assert "A *useless predictor*, such as a coin" in card
     assert "is not shown to do better than a useless predictor in" not in card
-    below = replace(
-        unranked, benchmarks=tuple(replace(each, beats_useless=False, is_below=True) for each in whole.benchmarks)
-    )
     headings = ", ".join(each.heading for each in whole.benchmarks)
-    assert f"not shown to do better than a useless predictor in: {headings}.**" in card_markdown(below)
-    for benchmark in whole.benchmarks:
-        descriptions = {each.name: each.description for each in load_benchmark(benchmark.benchmark).baselines}
-        for useless in filter(None, (measure.useless for measure in benchmark.measures)):
+    below = card_markdown(with_all(unranked, beats_useless=False, is_below=True))
+    assert f"not shown to do better than a useless predictor in: {headings}.**" in below
+    for of, measure in measures_of(whole):
+        descriptions = {each.name: each.description for each in load_benchmark(of.benchmark).baselines}
+        if (useless := measure.useless) is not None:
             assert f"*{useless.name}* gives {descriptions[useless.name]}" in card
 
 
-@pytest.mark.slow
 def test_a_card_of_some_items_says_so_and_has_no_metadata_of_an_earlier_one(
     whole: ModelSummary, tmp_path: Path
 ) -> None:
@@ -268,8 +221,7 @@ def test_a_card_of_some_items_says_so_and_has_no_metadata_of_an_earlier_one(
     some = replace(whole, benchmarks=(replace(first, is_whole=False), *others))
     results = yaml.safe_load(model_index(some) or "")["model-index"][0]["results"]
     assert {result["dataset"]["type"] for result in results} == {of.dataset for of in others}
-    none = replace(whole, benchmarks=tuple(replace(of, is_whole=False) for of in whole.benchmarks))
-    paths = write_card(none, tmp_path)
+    paths = write_card(with_all(whole, is_whole=False), tmp_path)
     assert METADATA not in {path.name for path in paths}
     assert not (paths[0].parent / METADATA).exists()
     assert "**Only some items were asked" in paths[0].read_text(encoding="utf-8")
@@ -280,36 +232,22 @@ HOSTILE = (
 )
 
 
-@pytest.mark.slow
 def test_a_card_renders_with_the_settings_of_the_site_and_no_name_acts(whole: ModelSummary, tmp_path: Path) -> None:
     config = pytest.importorskip("mkdocs.config", reason="the extra site is not installed")
     commands = pytest.importorskip("mkdocs.commands.build")
-    hostile = replace(
-        whole,
-        model=HOSTILE,
-        against=HOSTILE,
-        notes=(HOSTILE,),
-        benchmarks=tuple(
-            replace(
-                of,
-                claims=(HOSTILE,),
-                rank=None,
-                why_unranked=HOSTILE,
-                why_not_compared=HOSTILE,
-                measures=tuple(
-                    replace(measure, value=None, reason=HOSTILE, difference=None)
-                    if measure.difference is None
-                    else replace(measure, useless=NamedValue(name=HOSTILE, value=0.5))
-                    for measure in of.measures
-                ),
-            )
-            for of in whole.benchmarks
-        ),
-    )
+
+    def changed(measure: MeasureValue) -> MeasureValue:
+        if measure.difference is None:
+            return replace(measure, value=None, reason=HOSTILE)
+        return replace(measure, useless=NamedValue(name=HOSTILE, value=0.5))
+
+    words = {"claims": (HOSTILE,), "rank": None, "why_unranked": HOSTILE, "why_not_compared": HOSTILE}
+    of_all = [replace(of, measures=tuple(map(changed, of.measures))) for of in with_all(whole, **words).benchmarks]
+    hostile = replace(whole, model=HOSTILE, against=HOSTILE, notes=(HOSTILE,), benchmarks=tuple(of_all))
     docs, settings = tmp_path / "docs", tmp_path / "mkdocs.yml"
     docs.mkdir()
     (docs / "figure.png").write_bytes(b"")
-    (docs / "index.md").write_text(card_markdown(hostile, page="https://board.test/m.html"), encoding="utf-8")
+    (docs / "index.md").write_text(card_markdown(hostile, page=PAGE), encoding="utf-8")
     site = REPOSITORY / "site"
     settings.write_text(
         f"INHERIT: {site / 'mkdocs.yml'}\ndocs_dir: docs\nsite_dir: built\nnav: [index.md]\n"
@@ -319,56 +257,64 @@ def test_a_card_renders_with_the_settings_of_the_site_and_no_name_acts(whole: Mo
     commands.build(config.load_config(str(settings), strict=True))
     page = (tmp_path / "built" / "index.html").read_text(encoding="utf-8")
     main = page[page.index('<h2 id="bias"') : page.index("</code></pre>")]
-    assert re.findall(r"<table>", main) == ["<table>"]
-    assert len(set(re.findall(r"<tr>.*?</tr>", main, flags=re.DOTALL))) > len(whole.benchmarks)
-    assert {row.count("<td") for row in re.findall(r"<tr>(.*?)</tr>", main, flags=re.DOTALL)} == {0, 7}
-    assert set(re.findall(r'(?:src|href)="([^"#]*)"', main)) <= {"figure.png", "", "https://board.test/m.html"}
+    rows = re.findall(r"(?s)<tr>(.*?)</tr>", main)
+    assert main.count("<table>") == 1
+    assert len(set(rows)) > len(whole.benchmarks)
+    assert {row.count("<td") for row in rows} == {0, 7}
+    assert set(re.findall(r'(?:src|href)="([^"#]*)"', main)) <= {"figure.png", "", PAGE}
     assert not re.findall(r"onerror=\"|<!-- e|<strong>b</strong>|<code>c</code>|class=\"d\"", main)
 
 
-@pytest.mark.slow
-def test_the_command_writes_the_card_of_a_run_beside_another(whole: ModelSummary, root: Path, tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert", reason="the extra site is not installed")
-    keys, none = write_keys(tmp_path / "keys", root), tmp_path / "none"
-    none.mkdir()
+def card(runs: Path, tmp_path: Path, *options: str, status: int = 0) -> str:
+    """What the command prints, as JSON or as an error."""
+    none = tmp_path / "none"
+    none.mkdir(exist_ok=True)
+    keys = write_keys(tmp_path / "keys", runs)
     folders = ("--keys", keys, "--results", none, "--datasets", none, "--out", tmp_path / "cards")
-    asked = ("-m", "biasboard", "card", root, *folders)
-    refused = run(*asked, status=EXIT_ERROR)
-    assert refused.stderr.splitlines()[-1].endswith(
-        "holds results of several models; name one with --model: acme/biased, acme/even, acme/mute, acme/other, "
-        "acme/shy, acme/stereotyped, acme/worse"
+    done = run("-m", "biasboard", "card", runs, *folders, *options, "--format", "json", status=status)
+    return done.stderr if status else done.stdout
+
+
+def printed(text: str) -> ModelSummary:
+    return contract.load(json.loads(text), ModelSummary, where="standard output")
+
+
+def test_the_command_writes_the_card_of_a_run_beside_another(
+    whole: ModelSummary, models_root: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("vl_convert", reason="the extra site is not installed")
+    assert (
+        card(models_root, tmp_path, status=EXIT_ERROR)
+        .splitlines()[-1]
+        .endswith(
+            "holds results of several models; name one with --model: acme/biased, acme/even, acme/mute, acme/other, "
+            "acme/shy, acme/stereotyped, acme/worse"
+        )
     )
-    done = run(*asked, "--model", "acme/even", "--against", "acme/worse", "--format", "json", status=0)
-    printed = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    told = printed(card(models_root, tmp_path, "--model", "acme/even", "--against", "acme/worse"))
     known = {of.benchmark: of for of in whole.benchmarks}
-    assert BENCHMARK in {of.benchmark for of in printed.benchmarks}
-    for of in printed.benchmarks:
+    assert BENCHMARK in {of.benchmark for of in told.benchmarks}
+    for of in told.benchmarks:
         assert [(each.value, each.interval, each.difference) for each in of.measures] == [
             (each.value, each.interval, each.difference) for each in known[of.benchmark].measures
         ]
-    card = (tmp_path / "cards" / "acme__even" / "card.md").read_text(encoding="utf-8")
-    assert all(sentence in card for sentence in comparisons(printed))
+    written = (tmp_path / "cards" / "acme__even" / "card.md").read_text(encoding="utf-8")
+    assert all(sentence in written for sentence in comparisons(told))
 
 
-@pytest.mark.slow
 def test_of_several_models_of_one_name_that_with_most_results_has_the_card(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="the extra site is not installed")
-    runs, none = tmp_path / "runs", tmp_path / "none"
-    none.mkdir()
-    folders = [
-        write_model(runs, "acme/even", leaning(1.0, 0.1), ambiguous=type1, endpoint="api").parent
-        for type1 in (False, True)
-    ]
-    result = read_result(folders[0])
+    runs = tmp_path / "runs"
+    for is_ambiguous in (True, False):
+        path = write_model(runs, "acme/even", leaning(1.0, 0.1), ambiguous=is_ambiguous, endpoint="api")
+    result = read_result(path.parent)
     # The first one, in the order of the folders.
-    other = Path(shutil.copytree(folders[0], folders[0].with_name("another")))
+    other = Path(shutil.copytree(path.parent, path.parent.with_name("another")))
     write_result(other, replace(result, model=replace(result.model, revision="other", identity_sha256="0" * 64)))
-    options = ("--keys", write_keys(tmp_path / "keys", runs), "--results", none, "--datasets", none)
-    done = run("-m", "biasboard", "card", runs, *options, "--out", tmp_path / "cards", "--format", "json", status=0)
-    printed = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
-    assert printed.identity_sha256 == result.model.identity_sha256
-    (told,) = (note for note in printed.notes if note.startswith("only the results of"))
-    assert told.endswith("count here; there are others, of acme/even (other, float32)")
+    told = printed(card(runs, tmp_path))
+    assert told.identity_sha256 == result.model.identity_sha256
+    (note,) = (note for note in told.notes if note.startswith("only the results of"))
+    assert note.endswith("count here; there are others, of acme/even (other, float32)")
 
 
 def test_accepted_results_are_verified_only_where_the_model_was_asked_everything(

@@ -1,37 +1,41 @@
-"""Papers and how far they are reproduced: their files, what is compared, and the pages."""
+"""Papers and how far they are reproduced, tables quoted from them, and facts about models: files, faults and pages."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import leaderboard
-from biasboard.ground.errors import DataError
-from leaderboard import reported_tables as tables
-from leaderboard import reproductions as loader
+from evaluators.benchmark import benchmarks
+from leaderboard import model_facts
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.model_facts import facts_of
-from leaderboard.pages.rendering import generate, make_view
+from leaderboard.model_facts import display_name, facts_of, file_name
+from leaderboard.pages.portraits import facts_sentence
+from leaderboard.pages.rendering import generate, make_view, templates
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.reproduced import ReproducedPaper, Sighting, costs_of, reproduced, side_of
+from leaderboard.reported_tables import reported_tables
 from leaderboard.reproductions import citation_of, reproductions
-from leaderboard.verify.entries import Root
-from schemas.documents.reproduction import Reproduction
+from schemas.documents.model_facts import FACTS
+from schemas.documents.reported_table import ReportedTable
+from tests.commands import REPOSITORY
 from tests.leaderboard import synthetic
-from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.conftest import message_of
+from tests.worlds import MadeBoard
 
-REPOSITORY = Path(__file__).parents[2]
 PAPERS = reproductions()
+CITED = {"gifi": "2506.15568", "gini": "2603.15654", "label-bias": "2405.02743", "synthbias": "2505.23996"}
 
 
-@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
-def test_every_paper_has_findings_all_its_parts_and_a_citation(paper: Reproduction) -> None:
+@pytest.mark.parametrize(("name", "arxiv"), CITED.items())
+def test_every_paper_has_findings_all_its_parts_and_a_citation(name: str, arxiv: str) -> None:
+    paper = PAPERS[name]
+    assert PAPERS.keys() == CITED.keys()
     assert citation_of(paper).title
+    assert citation_of(paper).arxiv == arxiv
     assert len(paper.claims) >= 5
     for part in paper.parts:
         for test in part.tests:
@@ -40,84 +44,46 @@ def test_every_paper_has_findings_all_its_parts_and_a_citation(paper: Reproducti
             assert name in {one.name for one in functions if isinstance(one, ast.FunctionDef)}, test
 
 
-def test_the_four_papers_are_there() -> None:
-    assert set(PAPERS) == {"gifi", "gini", "label-bias", "synthbias"}
-    cited = {citation_of(paper).arxiv for paper in PAPERS.values()}
-    assert cited == {"2506.15568", "2603.15654", "2405.02743", "2505.23996"}
-
-
 SOUND = """
 benchmarks = ["synthbias"]
 cites = "wang2025ucerf"
 title = "A paper"
 asks = "What?"
 sources = "Its text."
-
-[[claims]]
-text = "Models are more often right than a coin."
-place = "Table 2"
-words = "accuracy against one half"
-higher = { metric = "accuracy" }
-than = 0.5
-
-[[claims]]
-text = "Stereotypes help."
-place = "Table 2"
-words = "accuracy with and against the stereotype"
-higher = { metric = "accuracy", group = { stereotype = "pro" } }
-lower = { metric = "accuracy", group = { stereotype = "anti" } }
-
-[[claims]]
-text = "Models are uneven."
-place = "Table 2"
-words = "UCerF against 1"
-lower = { metric = "ucerf" }
-than = 1.0
-
-[[claims]]
-text = "Orders agree."
-place = "Table 2"
-words = "orders by accuracy and by UCerF"
-orders = [{ metric = "accuracy" }, { metric = "ucerf" }]
-
-[[claims]]
-text = "Nobody knows."
-place = "Table 3"
-untested = "no data"
+claims = [
+    { text = "Models are more often right than a coin.", place = "Table 2", words = "accuracy against one half", \
+      higher = { metric = "accuracy" }, than = 0.5 },
+    { text = "Stereotypes help.", place = "Table 2", words = "accuracy with and against the stereotype", \
+      higher = { metric = "accuracy", group = { stereotype = "pro" } }, \
+      lower = { metric = "accuracy", group = { stereotype = "anti" } } },
+    { text = "Models are uneven.", place = "Table 2", words = "UCerF against 1", lower = { metric = "ucerf" }, \
+      than = 1.0 },
+    { text = "Orders agree.", place = "Table 2", words = "orders by accuracy and by UCerF", \
+      orders = [{ metric = "accuracy" }, { metric = "ucerf" }] },
+    { text = "Nobody knows.", place = "Table 3", untested = "no data" },
+]
+models = [
+    { label = "Large", parameters = 70_000_000_000 },
+    { label = "Experts", parameters = 70_000_000_000, active_parameters = 7_000_000_000 },
+    { label = "Served", is_remote = true },
+]
 
 [[parts]]
 number = "Table 2"
 shows = "Accuracies."
 runs = ["all"]
-
-[parts.measures]
-accuracy = { metric = "accuracy" }
+measures = { accuracy = { metric = "accuracy" } }
 
 [[parts]]
 number = "Table 3"
 shows = "Accuracies on other data."
 runs = ["all"]
-
-[parts.measures]
-accuracy = { metric = "accuracy", dataset = "other" }
+measures = { accuracy = { metric = "accuracy", dataset = "other" } }
 
 [[parts]]
 number = "Figure 1"
 shows = "A drawing."
 impossible = "It has no numbers."
-
-[[models]]
-label = "Large"
-parameters = 70_000_000_000
-
-[[models]]
-label = "Experts"
-parameters = 70_000_000_000
-active_parameters = 7_000_000_000
-
-[[models]]
-label = "Served"
-is_remote = true
 
 [[runs]]
 name = "all"
@@ -145,18 +111,8 @@ missing = "the rest is too long"
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The path of a file that is the only one about a paper."""
-    # What is found below the package is remembered, and must not be found in the folder of this test.
-    facts_of("")
-    monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
-    remembered = (loader.reproductions, tables._tables)
-    for read in remembered:
-        read.cache_clear()
-    (tmp_path / "papers").mkdir()
-    yield tmp_path / "papers" / "made.toml"
-    for read in remembered:
-        read.cache_clear()
+def file(package_folder: Path) -> Path:
+    return package_folder / "papers" / "made.toml"
 
 
 BAD = {
@@ -168,15 +124,15 @@ BAD = {
     "no such metric": (SOUND.replace('"ucerf"', '"ucref"'), "metric 'ucref' does not exist; see biasboard list"),
     "no such prompt": (SOUND.replace("intrinsic-v1", "intrinsic-v9"), "prompt 'intrinsic-v9' does not exist"),
     "no such run": (SOUND.replace('runs = ["all"]', 'runs = ["some"]'), "Table 2: 'some' is no run; have: all"),
-    "two comparisons": (SOUND.replace("than = 0.5", 'than = 0.5\nlower = { metric = "ucerf" }'), "only one of these"),
-    "no words": (SOUND.replace('words = "UCerF against 1"\n', ""), "words: say what is compared"),
+    "two comparisons": (SOUND.replace("than = 0.5", 'than = 0.5, lower = { metric = "ucerf" }'), "only one of these"),
+    "no words": (SOUND.replace('words = "UCerF against 1", ', ""), "words: say what is compared"),
     "a part without anything": (SOUND.replace('impossible = "It has no numbers."', ""), "or say in impossible why"),
     "numbers without how": (
         SOUND.replace('counted = "by hand"\n', ""),
         "and counted, or uncounted",
     ),
     "a set without an interval": (
-        SOUND.replace('metric = "accuracy" }\nthan', 'metric = "accuracy", set_row = "mean", n_examples = 8 }\nthan'),
+        SOUND.replace('metric = "accuracy" }, than', 'metric = "accuracy", set_row = "mean", n_examples = 8 }, than'),
         "set_row: a row of chosen sets has no interval to test by",
     ),
     "no such row of sets": (
@@ -194,12 +150,7 @@ BAD = {
 
 @pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
 def test_a_faulty_file_gets_one_clear_line(file: Path, text: str, words: str) -> None:
-    file.write_text(text)
-    with pytest.raises(DataError) as caught:
-        reproductions()
-    assert str(caught.value).startswith(f"{file}: ")
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert words in message_of(file, text, reproductions)
 
 
 @pytest.fixture(scope="module")
@@ -208,9 +159,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     folder = tmp_path_factory.mktemp("results")
     synthetic.write_model(folder, "acme/even", synthetic.leaning(2.0, 0.0))
     synthetic.write_model(folder, "acme/leaning", synthetic.leaning(1.0, 3.0))
-    loaded = load_known(Root(folder, "local"))
-    assert loaded.left_out == ()
-    return assemble(loaded.entries)
+    return MadeBoard(folder).board
 
 
 @pytest.fixture
@@ -261,44 +210,32 @@ def test_an_outcome_needs_more_models_than_chance_gives(
 
 def test_values_of_different_versions_of_a_model_or_a_dataset_are_no_pair(file: Path, tmp_path: Path) -> None:
     """One revision asked in one way and another asked in the other way show nothing about the ways."""
-    file.write_text(
-        SOUND.replace('group = { stereotype = "pro" }', 'prompt = "intrinsic-v1"').replace(
-            'group = { stereotype = "anti" }', 'prompt = "mcq2-v1"'
-        )
-    )
+    one_way, other_way = ('prompt = "intrinsic-v1"', 'prompt = "mcq2-v1"')
+    text = SOUND.replace('group = { stereotype = "pro" }', one_way)
+    file.write_text(text.replace('group = { stereotype = "anti" }', other_way))
     sure, even = (synthetic.make_records(synthetic.leaning(*of)) for of in ((3.0, 0.0), (0.0, 0.0)))
-    runs = {
-        "acme/one": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "0", "9.0.0")],
-        "acme/revised": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "1", "9.0.0")],
-        "acme/elsewhere": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "0", "9.1.0")],
-    }
-    for model, of_model in runs.items():
-        for records, prompt, revision, version in of_model:
-            result = synthetic.make_result(
-                records, model, revision=revision * 40, prompt=prompt, dataset_version=version
-            )
-            folder = tmp_path / "runs" / f"synthbias@{version}" / model.replace("/", "__") / f"{prompt}-{revision}"
-            synthetic.write_result(folder, result, records)
-    loaded = load_known(Root(tmp_path / "runs", "local"))
-    assert loaded.left_out == ()
-    claim = reproduced("made", reproductions()["made"], assemble(loaded.entries)).claims[1]
+    others = {"acme/one": ("0", "9.0.0"), "acme/revised": ("1", "9.0.0"), "acme/elsewhere": ("0", "9.1.0")}
+    for model, (revision, version) in others.items():
+        for records, prompt, of in ((sure, "intrinsic-v1", ("0", "9.0.0")), (even, "mcq2-v1", (revision, version))):
+            result = synthetic.make_result(records, model, revision=of[0] * 40, prompt=prompt, dataset_version=of[1])
+            synthetic.write_result(tmp_path / "runs" / model / prompt, result, records)
+    made = MadeBoard(tmp_path / "runs")
+    assert len(made.entries) == 2 * len(others)
+    claim = reproduced("made", reproductions()["made"], made.board).claims[1]
     assert [(one.model, one.sign) for one in claim.sightings] == [("acme/one", 1)]
 
 
-def test_a_value_without_an_interval_decides_nothing(compared: ReproducedPaper) -> None:
+def test_a_value_without_an_interval_decides_nothing_and_of_other_data_has_no_deviation(
+    compared: ReproducedPaper,
+) -> None:
     """Of a single cluster nobody knows how sure it is; a p-value is what it is."""
-    metric = next(iter(compared.parts[0].rows[0].cells.values())).ours
-    assert metric is not None
-    single = replace(metric.metric, value=0.9, interval=None, interval_reason="there is 1 cluster")
+    cell = next(iter(compared.parts[0].rows[0].cells.values()))
+    assert cell.ours is not None
+    single = replace(cell.ours.metric, value=0.9, interval=None, interval_reason="there is 1 cluster")
     assert side_of(single, 0.5) == 0
     assert side_of(replace(single, name="pe_p_value"), 0.5) == 1
-
-
-def test_values_of_other_data_have_no_deviation(compared: ReproducedPaper) -> None:
-    (cell,) = compared.parts[0].rows[0].cells.values()
-    assert cell._replace(published=0.1).deviation == pytest.approx(cell.ours.value - 0.1 if cell.ours else None)
-    other = cell._replace(published=0.1, is_of_other_data=True)
-    assert other.deviation is None
+    assert cell._replace(published=0.1).deviation == pytest.approx(cell.ours.value - 0.1)
+    assert cell._replace(published=0.1, is_of_other_data=True).deviation is None
 
 
 def test_a_part_is_run_here_or_needs_models_or_is_impossible(compared: ReproducedPaper) -> None:
@@ -319,10 +256,14 @@ def test_hours_follow_from_parameters_and_tokens(compared: ReproducedPaper) -> N
     assert costs_of(compared.paper, None, 0)[0].hours is None
 
 
+def plain(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page))
+
+
 def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board) -> None:
     file.write_text(SOUND)
     pages = generate(make_view(board, (), ()), {})
-    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", pages["papers/made.md"]))
+    page = plain(pages["papers/made.md"])
     for words in (
         "holds Models are more often right than a coin. Table 2 Accuracy against one half. Models asked here: in the",
         "2 models; five are needed to compare two orders",
@@ -363,13 +304,12 @@ values = { rank = 8 }
 
 
 def test_a_printed_table_is_shown_alone_or_with_the_name_of_what_is_compared(file: Path, board: Board) -> None:
-    (file.parent.parent / "reported").mkdir()
     (file.parent.parent / "reported" / "ranks.toml").write_text(PRINTED)
     alone = '[[parts]]\nnumber = "Table 4"\nshows = "Ranks."\nreported = "ranks"\nruns = ["all"]\n'
     compared = alone.replace("Table 4", "Table 5") + 'measures = { rank = { metric = "ucerf" } }\n'
     file.write_text(f"{SOUND}\n{alone}\n{compared}")
     page = generate(make_view(board, (), ()), {})["papers/made.md"]
-    of_part = [re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", part)) for part in page.split("### ")]
+    of_part = [*map(plain, page.split("### "))]
     (ranks,) = [part for part in of_part if part.startswith("Table 4")]
     assert "As published Model Rank Large 8" in ranks
     assert "no result here" not in ranks
@@ -418,10 +358,269 @@ def test_what_runs_took_and_what_is_left_of_them(file: Path, board: Board) -> No
     assert half.left == pytest.approx((2000 - 500) * 60 / 500)
     assert even.cells["texts"] == (0, 0, 0.0, (), None)  # How fast it writes is unknown.
     assert (other.devices, other.seconds) == (("abacus",), 180)
-    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", generate(make_view(board, (), ()), {})["papers/made.md"]))
+    page = plain(generate(make_view(board, (), ()), {})["papers/made.md"])
     for words in (
         f"{usage.n_requests:,} requests 1 of 2 configs and prompts; the rest takes about 3 min",
         "Texts not run nobody has the files not run nobody has the files 3 min 10 requests results not kept: they",
         "large the rest is too long",
     ):
         assert words in page, words
+
+
+SHIPPED = [table for benchmark in benchmarks() for table in reported_tables(benchmark.name)]
+
+
+def of_title(title: str) -> ReportedTable:
+    return next(table for table in SHIPPED if table.title == title)
+
+
+@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: str(table.title))
+def test_every_table_says_where_it_stands_and_knows_its_models(table: ReportedTable) -> None:
+    assert table.place
+    assert table.page or table.page_reason
+    assert all(facts_of(row.model) for row in table.rows if row.model)
+
+
+def test_quoted_means_lie_between_the_best_and_the_worst_choice() -> None:
+    # A slip in copying six tables would most likely break the order that their definitions give.
+    means = of_title("Label bias after eight examples")
+    of_choice = {
+        key: of_title(f"{name} by the choice of eight examples")
+        for key, name in (("f1", "Macro-F1"), ("rsd", "RSD"), ("biasscore", "BiasScore"))
+    }
+    ends = {"f1": ("worst_f1", "best_f1"), "rsd": ("least_rsd", "most_rsd")}
+    ends["biasscore"] = ("least_biasscore", "most_biasscore")
+    for number, mean in enumerate(means.rows):
+        for key, table in of_choice.items():
+            chosen = table.rows[number]
+            assert mean.label == chosen.label
+            assert len(chosen.values) == 7
+            low, high = ends[key]
+            assert chosen.values[low] < mean.values[key] < chosen.values[high]
+            # No other choice lies beyond those by the metric itself.
+            values = chosen.values.values()
+            assert (chosen.values[low], chosen.values[high]) == (min(values), max(values))
+        f1 = of_choice["f1"].rows[number].values
+        assert f1["worst_f1"] < f1["median_f1"] < f1["best_f1"]
+
+
+def test_quoted_relative_changes_of_images_follow_from_their_values() -> None:
+    table = of_title("CIFAR-100 before and after a correction by the Gini index")
+    before, after = (row.values for row in table.rows)
+    printed = {"mean": 3, "dominance": 3, "cobias": 58, "gini": 61}
+    assert {key: round(100 * abs(after[key] - before[key]) / before[key]) for key in printed} == printed
+    assert before["highest"] / before["mean"] == pytest.approx(before["dominance"], abs=0.01)
+
+
+def test_the_quoted_index_is_the_mean_of_the_quoted_parts() -> None:
+    table = of_title("The authors' own table of 22 models")
+    assert len(table.rows) == 22
+    for row in table.rows:
+        parts = [value for key, value in row.values.items() if key != "index"]
+        assert len(parts) == 7
+        # Two digits are printed, and one of the 22 is rounded down.
+        assert abs(sum(parts) / 7 - row.values["index"]) < 0.01, row.label
+
+
+TABLE = """
+benchmark = "synthbias"
+title = "Scores of two models"
+paper = "A paper with <b>markup</b>"
+address = "https://papers.example/1"
+place = "Table 2"
+page = 7
+measured = ["All items were asked."]
+
+[[columns]]
+key = "accuracy"
+label = "Accuracy"
+text = "Share of right answers; 1 is best"
+
+[[columns]]
+key = "gap"
+label = "Gap"
+text = "0 is best"
+
+[[rows]]
+label = "Small *1B*"
+model = "acme/small-1b"
+values = { accuracy = 0.5, gap = -0.125 }
+
+[[rows]]
+label = "Large"
+values = { accuracy = 1 }
+"""
+
+
+@pytest.fixture
+def table_file(package_folder: Path) -> Path:
+    return package_folder / "reported" / "table.toml"
+
+
+BAD_TABLES = {
+    "no such benchmark": (TABLE.replace("synthbias", "synthbais"), "benchmark: 'synthbais' does not exist; have: "),
+    "neither page nor reason": (TABLE.replace("page = 7\n", ""), "page: give the page, or say in page_reason why"),
+    "page and reason": (TABLE.replace("page = 7", 'page = 7\npage_reason = "no"'), "page: give the page, or say"),
+    "no rows and no reason": (TABLE[: TABLE.index("[[rows]]")], "rows: give the published rows, or say in missing"),
+    "a value of no column": (TABLE.replace("gap = -", "gape = -"), "'gape' is no key of a column; have: accuracy, gap"),
+    "a row without values": (TABLE.replace("{ accuracy = 1 }", "{}"), "rows: Large has no value; remove the row"),
+    "one row twice": (TABLE.replace("Large", "Small *1B*"), "rows: Small *1B* stands twice; keep one"),
+    "a value in words": (TABLE.replace("0.5", '".5"'), "rows[0].values.accuracy: '.5' is not of type number"),
+    "no number": (TABLE.replace("0.5", "nan"), "holds NaN or an infinity; write null and a reason"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
+def test_a_faulty_table_gets_one_clear_line(table_file: Path, text: str, words: str) -> None:
+    assert words in message_of(table_file, text, lambda: reported_tables("synthbias"))
+
+
+def rendered(benchmark: str) -> str:
+    return templates().get_template("reported.html.j2").render(benchmark=benchmark)
+
+
+def test_a_quoted_table_is_hatched_with_its_source_and_has_no_rank(table_file: Path) -> None:
+    table_file.write_text(TABLE)
+    page = rendered("synthbias")
+    assert rendered("gifi").strip() == ""
+    assert '<div class="bb-board bb-reported"' in page
+    assert "Rank" not in page
+    source = '<a href="https://papers.example/1">A paper with &lt;b&gt;markup&lt;/b&gt;</a>, Table 2, page 7.'
+    assert f"Source: {source}" in page
+    cells = [re.sub("<.*?>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", page)]
+    assert cells[3:] == ["Small *1B*", "0.500", "\N{MINUS SIGN}0.125", "Large", "1.000", "—"]
+
+
+def test_a_paper_whose_numbers_nobody_copied_says_so(table_file: Path) -> None:
+    table_file.write_text(TABLE[: TABLE.index("[[columns]]")] + 'missing = "nobody has copied them"\n')
+    page = rendered("synthbias")
+    assert "No number is quoted here: nobody has copied them." in page
+    assert "<table" not in page
+
+
+MODEL = """
+id = "acme/small-1b"
+short_name = "Small 1B"
+family = "Small"
+maker = "Acme"
+parameters = 1_000_000_000
+open_weights = true
+kind = "base"
+licence = "MIT"
+released = 2026-01-31
+address = "https://models.example/small-1b"
+
+[[sources]]
+facts = ["parameters", "open_weights", "kind", "licence", "released"]
+address = "https://models.example/small-1b"
+looked_at = 2026-02-01
+"""
+
+
+@pytest.fixture
+def folder(package_folder: Path) -> Path:
+    return package_folder / "models"
+
+
+PUBLISHED = (
+    *("HuggingFaceH4/zephyr-7b", "anthropic/claude-3-haiku-20240307", "google/gemini-1.5-flash"),
+    *("google/gemini-1.5-pro", "google/gemma-2-9b", "gpt2", "lmsys/vicuna-7b", "meta-llama/Llama-2-7b"),
+    *("meta-llama/Llama-3-8B", "microsoft/Phi-3-mini-4k-instruct", "mistralai/Mistral-7B", "openai/gpt-3.5-turbo"),
+    *("openai/gpt-4", "openai/gpt-4o-2024-08-06", "openai/gpt-4o-mini"),
+)
+"""Ids under which the answers of the paper arXiv:2506.15568 are imported."""
+
+
+@pytest.mark.parametrize(
+    "model_id", [*PUBLISHED, "raincandy-u/TinyStories-656K", "HuggingFaceTB/SmolLM2-135M-Instruct"]
+)
+def test_each_model_of_the_board_has_facts(model_id: str) -> None:
+    facts = facts_of(model_id)
+    assert facts is not None
+    assert facts.sources or set(facts.unknown) == set(FACTS)
+
+
+OF_MAKERS = (
+    *(f"github.com/{name}/" for name in ("anthropics", "huggingface", "lm-sys", "meta-llama", "mistralai", "openai")),
+    *(f"huggingface.co/{name}/" for name in ("HuggingFaceTB", "lmsys", "microsoft", "raincandy-u")),
+    *("ai.google.dev/", "docs.mistral.ai/", "developers.openai.com/", "openai.com/", "community.openai.com/"),
+    "www.microsoft.com/",
+)
+PUBLISHERS = ("arxiv.org/abs/", "openreview.net/forum")
+
+
+def test_facts_come_from_makers_papers_and_licences() -> None:
+    sources = [source for facts in model_facts._by_id().values() for source in facts.sources]
+    assert len({source.address for source in sources}) > 10
+    for source in sources:
+        assert source.address.removeprefix("https://").startswith((*OF_MAKERS, *PUBLISHERS)), source
+
+
+def test_short_names_differ_and_no_fact_is_guessed_where_the_published_name_leaves_it_open() -> None:
+    models = {facts.id: facts for facts in model_facts._by_id().values()}
+    assert len({facts.short_name for facts in models.values()}) == len(models)
+    llama = facts_of("meta-llama/Llama-3-8B")
+    assert llama is not None
+    assert llama.kind is None
+    assert "base or the tuned" in llama.unknown["kind"]
+
+
+def test_a_file_is_found_by_its_folder_under_each_id_of_the_model(folder: Path) -> None:
+    (folder / "acme__small-1b.toml").write_text(MODEL.replace("short_name", 'other_ids = ["x/small"]\nshort_name'))
+    facts = facts_of("x/small")
+    assert facts is not None
+    assert (facts.id, facts.parameters, facts.released) == ("acme/small-1b", 1_000_000_000, "2026-01-31")
+    assert display_name("x/small") == display_name("acme/small-1b") == "Small 1B"
+    # A model without a file is called by its id without the maker.
+    assert facts_of("acme/unknown-2b") is None
+    assert (display_name("acme/unknown-2b"), display_name("uniform")) == ("unknown-2b", "uniform")
+
+
+BAD_MODELS = {
+    "two times": (MODEL.replace("released =", 'released_by = "2026-02"\nreleased ='), "released_by: released is given"),
+    "a bound without a source": (
+        MODEL.replace("released = 2026-01-31", 'released_by = "2026-02"') + '\n[unknown]\nreleased = "no page"\n',
+        "released_by: has no source; name a page of that date",
+    ),
+    "no TOML": ("id = ", "not a TOML file"),
+    "an unknown field": (f"size = 3\n{MODEL}", "field 'size' is not in schemas/documents/model_facts.schema.json"),
+    "a missing field": (MODEL.replace('maker = "Acme"\n', ""), "field 'maker' is missing; add it"),
+    "another kind": (MODEL.replace('"base"', '"tuned"'), "kind: 'tuned' is not allowed; have: base, instruction-tuned"),
+    "a size in words": (MODEL.replace("1_000_000_000", '"1B"'), "parameters: '1B' is not of type integer"),
+    "a fact without a source": (MODEL.replace('"kind", ', ""), "kind: has no source; name a page that states it"),
+    "an unknown without a reason": (
+        MODEL.replace('kind = "base"\n', ""),
+        "kind: is missing; give it with a source, or",
+    ),
+    "a fact that is known and unknown": (
+        f'{MODEL}\n[unknown]\nkind = "nobody says"\n',
+        "unknown.kind: kind is given as well; remove one of them",
+    ),
+    "an address of no web page": (
+        MODEL.replace('"https://models.example/small-1b"', '"javascript:alert(1)"', 1),
+        "address: 'javascript:alert(1)' does not match",
+    ),
+    "a line break in a name": (MODEL.replace("Small 1B", "Small\\n1B"), "short_name: 'Small\\n1B' does not match"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_MODELS.values(), ids=BAD_MODELS)
+def test_a_faulty_file_about_a_model_gets_one_clear_line(folder: Path, text: str, words: str) -> None:
+    assert words in message_of(folder / "acme__small-1b.toml", text, lambda: facts_of("acme/small-1b"))
+
+
+def test_a_file_under_another_name_and_a_second_one_are_told(folder: Path) -> None:
+    said = message_of(folder / "small.toml", MODEL, lambda: facts_of("acme/small-1b"))
+    assert f"rename it to {file_name('acme/small-1b')}" in said
+    (folder / "small.toml").rename(folder / "acme__small-1b.toml")
+    other = MODEL.replace("acme/small-1b", "x/small").replace("short_name", 'other_ids = ["acme/small-1b"]\nshort_name')
+    said = message_of(folder / "x__small.toml", other, lambda: facts_of("x/small"))
+    assert re.match("acme/small-1b is in .*acme__small-1b.toml too; keep it in one of them", said)
+
+
+def test_facts_of_a_model_make_a_sentence() -> None:
+    assert facts_sentence("gpt2") == (
+        "GPT-2 is a base model by OpenAI with 124 M parameters, open weights, licence Modified MIT License, "
+        "released 2019-02."
+    )
+    assert facts_sentence("nobody/knows") == ""

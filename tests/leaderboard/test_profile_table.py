@@ -1,4 +1,4 @@
-"""The table of the front page: its rows and groups, what its tints claim, and what stands in its cells."""
+"""The table of the front page: rows, groups, what its tints claim, and what a board shows of data of its own."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
-from leaderboard.pages.profile import TINTS, FrontRow, FrontTable, front_parts, front_table
+from leaderboard.pages.marker_blocks import make_blocks
+from leaderboard.pages.profile import TINTS, FrontRow, FrontTable, front_parts, front_table, tints_of
 from leaderboard.pages.rendering import templates
-from leaderboard.pages.tables import TableView, index_views, make_sections
-from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.useless import Named, best_useless
-from leaderboard.verify.entries import Root
+from leaderboard.verify.baselines import with_baselines
+from leaderboard.verify.entries import Entry, Root
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     Probability,
     leaning,
@@ -29,6 +30,7 @@ from tests.leaderboard.synthetic import (
     write_model,
     write_result,
 )
+from tests.worlds import MadeBoard
 
 ABLE = {"acme/even": leaning(2.0, 0.0), "acme/even-too": leaning(1.9, 0.02), "acme/biased": leaning(0.8, 0.7)}
 UNABLE = "acme/coin"
@@ -45,22 +47,24 @@ def write_otherwise(folder: Path, model_id: str, probability: Probability, **con
 
 
 @pytest.fixture(scope="module")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+def made(tmp_path_factory: pytest.TempPathFactory) -> MadeBoard:
     root = tmp_path_factory.mktemp("front")
-    for model_id, probability in ABLE.items():
+    for model_id, probability in {**ABLE, UNABLE: guessing}.items():
         write_model(root, model_id, probability)
         write_model(root, model_id, probability, ambiguous=True)
-    for ambiguous in (False, True):
-        write_model(root, UNABLE, guessing, ambiguous=ambiguous)
     for name, probability in (("uniform", uniform), ("stereotype", stereotyped(1.0))):
         write_model(root, f"baseline/{name}", probability, endpoint="baseline")
     write_gifi_model(root / "gifi", "acme/even", 0.9, n_templates=8)
-    return assemble(load_known(Root(root, "local"), any_name=True).entries)
+    return MadeBoard(root)
+
+
+def table_of(board: Board) -> FrontTable:
+    return front_table(board, front_parts(board))
 
 
 @pytest.fixture(scope="module")
-def table(board: Board) -> FrontTable:
-    return front_table(board, front_parts(board))
+def table(made: MadeBoard) -> FrontTable:
+    return table_of(made.board)
 
 
 def rows_of(table: FrontTable) -> Mapping[str, FrontRow]:
@@ -75,124 +79,107 @@ def test_the_benchmark_with_most_models_comes_first_and_those_without_any_say_wh
     block = templates().get_template("profile.html.j2").render(table=table, tints=TINTS)
     commands = re.findall(r"It takes <code>(.*?)</code>", block)
     assert [command.startswith("biasboard run --dataset ") for command in commands] == [True, True]
-    assert all(
-        len(row.cells[place]) == len(group.columns) for row in table.rows for place, group in enumerate(table.groups)
-    )
+    for row in table.rows:
+        assert [len(cells) for cells in row.cells] == [len(group.columns) for group in table.groups]
 
 
 def test_models_ranked_on_most_benchmarks_come_first_then_those_with_the_better_rank(table: FrontTable) -> None:
-    keys = []
-    for row in table.rows:
-        ranks = [each.rank for each in row.ranks]
-        keys.append(
-            (-sum(rank is not None for rank in ranks), *[(99, 99) if rank is None else rank[:2] for rank in ranks])
-        )
+    ranks = [[(99, 99) if each.rank is None else each.rank[:2] for each in row.ranks] for row in table.rows]
+    keys = [(of_row.count((99, 99)), *of_row) for of_row in ranks]
     assert keys == sorted(keys)
     assert table.rows[0].model_id == "acme/even"
 
 
-def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(board: Board, table: FrontTable) -> None:
+def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(made: MadeBoard, table: FrontTable) -> None:
     assert {row.model_id for row in table.rows} == {*ABLE, UNABLE}
-    default = tables_of(board, "synthbias")[0]
+    baselines = [row for row in tables_of(made.board, "synthbias")[0].rows if row.is_baseline]
     for column, name in zip(table.groups[0].columns, ("worst_group_accuracy", "accuracy_gap", "ucerf"), strict=False):
         values = {}
-        for row in default.rows:
-            entry = row.entry
-            if entry.is_baseline:
-                metric = entry.metric(name)
-                assert metric is not None
-                assert metric.value is not None
-                assert metric.ideal is not None
-                values[entry.result.model.id.removeprefix("baseline/")] = abs(metric.value - metric.ideal)
+        for row in baselines:
+            metric = row.entry.metric(name)
+            assert metric is not None
+            values[row.model.id.removeprefix("baseline/")] = abs((metric.value or 0.0) - (metric.ideal or 0.0))
         assert column.useless is not None
+        assert len(values) == 2
         assert values[column.useless.name] == min(values.values())
-
-
-def test_of_equal_useless_predictors_the_simplest_is_named_on_every_page(table: FrontTable) -> None:
+    # Of equal ones, the simplest is named on every page.
     useless = table.groups[0].columns[0].useless
     assert useless is not None
-    metric = useless.metric
-    assert metric.value is not None
-    nearly = replace(metric, value=metric.value + 1e-12)
-    values = [Named("first-mentioned", nearly), Named("uniform", metric), Named("best-cue", metric)]
+    nearly = replace(useless.metric, value=(useless.metric.value or 0.0) + 1e-12)
+    named = [Named("first-mentioned", nearly), Named("uniform", useless.metric), Named("best-cue", useless.metric)]
     benchmark = load_benchmark("synthbias")
-    assert best_useless(benchmark, values) == values[1]
-    assert best_useless(benchmark, values[:1]) == values[0]
-    assert best_useless(benchmark, []) is None
+    assert [best_useless(benchmark, of) for of in (named, named[:1], [])] == [named[1], named[0], None]
 
 
-def test_a_measure_has_one_name_on_the_front_page_and_in_tables(board: Board) -> None:
+def test_a_measure_has_one_name_on_the_front_page_and_in_tables(made: MadeBoard) -> None:
     n_named = 0
-    views: list[TableView] = [*make_sections(board), *index_views(board)]
-    for view in views:
+    for view in made.view.tables:
         names = {headline.name: headline.label for headline in view.pages.headlines}
-        headings = [(column.metric, column.heading) for column in view.columns if not column.group]
-        assert {heading for metric, heading in headings if metric in names} <= set(names.values())
-        n_named += sum(metric in names for metric, _ in headings)
-    assert n_named > len(board.tables)
+        headings = [column.heading for column in view.columns if not column.group and column.metric in names]
+        assert {*headings} <= set(names.values())
+        n_named += len(headings)
+    assert n_named > len(made.board.tables)
 
 
-def test_a_model_that_lacks_a_part_says_so_in_place_of_its_rank(tmp_path: Path) -> None:
+def test_a_model_that_lacks_a_part_says_so_in_place_of_its_rank_and_the_gate_says_what_baselines_get(
+    tmp_path: Path,
+) -> None:
     write_gifi_model(tmp_path, "acme/whole", 0.9, n_templates=8)
     write_gifi_model(tmp_path, "acme/partial", 0.9, tasks=["recognition", "continuation"], n_templates=8)
-    made = assemble(load_known(Root(tmp_path, "local"), any_name=True).entries)
-    rows = rows_of(front_table(made, front_parts(made)))
-    assert {name: row.ranks[0].why for name, row in rows.items()} == {"acme/whole": "", "acme/partial": "lacks parts"}
-
-
-def test_without_results_of_baselines_the_gate_says_what_they_get(tmp_path: Path) -> None:
-    write_gifi_model(tmp_path, "acme/one", 0.9, n_templates=8)
-    made = assemble(load_known(Root(tmp_path, "local"), any_name=True).entries)
-    (group,) = front_table(made, front_parts(made)).groups
-    (entry,) = (row.entry for each in made.tables if each.signature.config == "recognition" for row in each.rows)
+    made = MadeBoard(tmp_path)
+    table = table_of(made.board)
+    assert {row.model_id: row.ranks[0].why for row in table.rows} == {"acme/whole": "", "acme/partial": "lacks parts"}
+    entry = next(one for one in made.of("acme/whole") if one.result.signature.config == "recognition")
     assert entry.standing is not None
     best = max(lead.value for lead in entry.standing.leads)
-    values = {one.headline.label: one.useless and one.useless.metric.value for one in group.columns}
+    values = {one.headline.label: one.useless and one.useless.metric.value for one in table.groups[0].columns}
     assert values["Keeps the pronoun"] == best
     assert values["Keeps all alike (GDR)"] is None
 
 
-def test_tints_of_the_column_that_ranks_follow_from_the_ranks(table: FrontTable) -> None:
-    tints = {}
-    for row in table.rows:
-        placement, cell = row.ranks[0], row.cells[0][0]
-        tints[row.model_id] = cell.tint
-        if placement.rank is not None:
-            assert cell.tint == ("best" if placement.rank.best == 1 else "worse")
+def test_tints_follow_from_ranks_and_from_the_comparisons_of_their_tables(made: MadeBoard, table: FrontTable) -> None:
+    rows = rows_of(table)
+    tints = {name: row.cells[0][0].tint for name, row in rows.items()}
     assert tints == {"acme/even": "best", "acme/even-too": "best", "acme/biased": "worse", UNABLE: "useless"}
-
-
-def test_other_tints_follow_from_the_comparisons_of_their_tables(board: Board, table: FrontTable) -> None:
-    (profile,) = (part for part in front_parts(board) if part.benchmark == "synthbias")
+    for row in rows.values():
+        if (rank := row.ranks[0].rank) is not None:
+            assert tints[row.model_id] == ("best" if rank.best == 1 else "worse")
+    (profile,) = (part for part in front_parts(made.board) if part.benchmark == "synthbias")
     names = {row.identity: row.model.id for row in profile.rows.values()}
     n_worse = 0
     for place, column in enumerate(profile.columns):
         pairs = [one for one in column.pairs if one.is_ranked]
         assert {names[name] for one in pairs for name in (one.first, one.second)} == set(ABLE)
         beaten = {names[{"first": one.second, "second": one.first}[one.outcome]] for one in pairs if one.separable}
-        for row in table.rows:
-            if row.model_id in ABLE:
-                assert row.cells[0][place].tint == ("worse" if row.model_id in beaten else "best")
+        for name in ABLE:
+            assert rows[name].cells[0][place].tint == ("worse" if name in beaten else "best")
         n_worse += len(beaten)
     assert n_worse > 1
 
 
-def test_evenness_of_a_model_that_guesses_is_no_merit(table: FrontTable) -> None:
+def test_a_model_that_only_missing_answers_save_from_being_beaten_is_not_called_best(models: MadeBoard) -> None:
+    names = ("acme/shy", "acme/other", "baseline/uniform")
+    board = MadeBoard(*(entry for name in names for entry in models.of(name))).board
+    (profile,) = front_parts(board)
+    (column,) = (one for one in profile.columns if one.headline.name == "ucerf")
+    (pair,) = (one for one in column.pairs if one.is_ranked)
+    # By the given answers alone one of the two is better, and the verdict waits for the missing ones.
+    assert pair.outcome == "tied"
+    assert (pair.low or 0.0) > 0 >= pair.lead_at_worst
+    tints = tints_of(profile)[profile.columns.index(column)]
+    assert (tints[pair.first], tints[pair.second]) == ("best", "open")
+
+
+def test_evenness_of_a_model_that_guesses_is_no_merit_and_of_one_alone_nothing_is_said(table: FrontTable) -> None:
     row = rows_of(table)[UNABLE]
-    gap, ucerf = row.cells[0][1], row.cells[0][2]
-    assert gap.metric is not None
-    assert gap.metric.value == pytest.approx(0.0, abs=0.01)
-    assert ucerf.metric is not None
-    assert ucerf.metric.value == pytest.approx(1.0, abs=0.01)
+    values = [cell.metric.value for cell in row.cells[0][1:3] if cell.metric is not None]
+    assert values == [pytest.approx(0.0, abs=0.01), pytest.approx(1.0, abs=0.01)]
     assert {cell.tint for cell in row.cells[0]} == {"useless"}
     assert row.ranks[0].rank is None
     assert row.ranks[0].reason
-
-
-def test_a_single_model_has_no_tint(table: FrontTable) -> None:
-    row = rows_of(table)["acme/even"]
-    assert any(cell.metric is not None for cell in row.cells[1])
-    assert {cell.tint for cell in row.cells[1]} == {None}
+    alone = rows_of(table)["acme/even"].cells[1]
+    assert any(cell.metric is not None for cell in alone)
+    assert {cell.tint for cell in alone} == {None}
 
 
 def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: Path) -> None:
@@ -200,23 +187,21 @@ def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: 
         write_model(tmp_path, f"acme/{name}", leaning(2.0, 0.1))
     write_otherwise(tmp_path / "other", "acme/other", leaning(2.0, 0.1), prompt="mcq2-v1")
     write_gifi_model(tmp_path / "gifi", "acme/other", 0.9, n_templates=8)
-    made = assemble(load_known(Root(tmp_path, "local"), any_name=True).entries)
-    table = front_table(made, front_parts(made))
-    rows = rows_of(table)
-    other = rows["acme/other"]
+    table = table_of(MadeBoard(tmp_path).board)
+    other, one = (rows_of(table)[f"acme/{name}"] for name in ("other", "one"))
     assert [cell.metric for cell in other.cells[0]] == [None] * len(table.groups[0].columns)
     assert {cell.page for cell in other.cells[0]} == {other.ranks[0].page} == {other.page}
-    assert rows["acme/one"].ranks[1].page is None
-    assert {cell.page for cell in rows["acme/one"].cells[1]} == {None}
+    assert one.ranks[1].page is None
+    assert {cell.page for cell in one.cells[1]} == {None}
 
 
 def test_a_value_leads_to_its_answers_if_the_site_shows_them_and_else_to_its_result(
-    board: Board, table: FrontTable
+    made: MadeBoard, table: FrontTable
 ) -> None:
     page = rows_of(table)["acme/biased"].cells[0][0].page
     assert page is not None
     assert page.startswith("models/acme__biased/synthbias-type2-")
-    shown = rows_of(front_table(board, front_parts(board), frozenset({page})))
+    shown = rows_of(front_table(made.board, front_parts(made.board), frozenset({page})))
     cells = shown["acme/biased"].cells[0]
     assert [str(cell.page).partition("#")[0].partition("/")[0] for cell in cells] == [*["answers.html"] * 3, "models"]
     assert shown["acme/even"].cells[0][0].page == rows_of(table)["acme/even"].cells[0][0].page
@@ -225,6 +210,86 @@ def test_a_value_leads_to_its_answers_if_the_site_shows_them_and_else_to_its_res
 def test_of_the_versions_of_a_model_one_has_a_row(tmp_path: Path) -> None:
     for revision, certainty in (("a" * 40, 2.0), ("b" * 40, 0.9)):
         write_otherwise(tmp_path / revision[:1], "acme/twice", leaning(certainty, 0.1), revision=revision)
-    made = assemble(load_known(Root(tmp_path, "local"), any_name=True).entries)
-    table = front_table(made, front_parts(made))
-    assert [row.model_id for row in table.rows] == ["acme/twice"]
+    assert [row.model_id for row in table_of(MadeBoard(tmp_path).board).rows] == ["acme/twice"]
+
+
+OWN = "synthbias 8.0.0"
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
+    """Accepted results on two benchmarks, and local ones: of a model on one of these, and of many on other data."""
+    accepted, local = (tmp_path_factory.mktemp(name) for name in ("accepted", "local"))
+    for number, name in enumerate(("even", "even-too", "biased")):
+        write_model(accepted, f"acme/{name}", leaning(2.0, 0.3 * number))
+    write_gifi_model(accepted / "gifi", "acme/even", 0.9, n_templates=8)
+    write_gifi_model(local / "gifi", "mine/model", 0.8, n_templates=8)
+    for name in ("model", "second", "third", "fourth"):
+        for is_ambiguous in (False, True):
+            records = make_records(leaning(1.0, 0.1 * len(name)), ambiguous=is_ambiguous)
+            result = make_result(records, f"mine/{name}", dataset_version="8.0.0")
+            write_result(local / f"own/{name}/{is_ambiguous}", result, records)
+    return MadeBoard(Root(accepted, "accepted"), Root(local, "local"), any_name=True).entries
+
+
+def with_computed(entries: tuple[Entry, ...]) -> MadeBoard:
+    return MadeBoard(*with_baselines(entries, Memory(None)), pages={"index.md": "<!-- generated: profile -->\n"})
+
+
+@pytest.fixture(scope="module")
+def own(entries: tuple[Entry, ...]) -> MadeBoard:
+    return with_computed(entries)
+
+
+def in_order(text: str, *parts: str) -> bool:
+    return sorted(parts, key=text.index) == [*parts]
+
+
+def test_own_data_stand_first_on_the_front_page(own: MadeBoard) -> None:
+    front = own.texts["index.md"]
+    # Fewer models have a result on gifi than on synthbias, but one of these is a local run.
+    assert in_order(front, f">{OWN}</a> <small>own data</small>", ">Pronoun families</a>", ">Gender and occupation</a>")
+    rows = front[front.index("<tbody>") :]
+    models = re.findall(r'data-bb-model="([^"]+)"', rows)
+    assert {model.partition("/")[0] for model in models[:4]} == {"mine"}
+    assert {model.partition("/")[0] for model in models[4:]} == {"acme"}
+    assert rows.count(">local run</span>") == 4
+    assert "Models with local runs come first." in front
+
+
+def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(own: MadeBoard) -> None:
+    view, texts = own.view, own.texts
+    first, *others = view.tables_of("synthbias")
+    tables = [table for table in others if table.is_own]
+    # Most models are on own data, and yet the table of the accepted results stays what the page is about.
+    assert not first.is_own
+    assert [table.datasets for table in tables] == [(("synthbias", "8.0.0"),)] * 2
+    page = texts["benchmarks/synthbias.md"]
+    named = [f"\n## {OWN}, ", f'aria-label="{tables[0].name}"', "\n## synthbias 9.0.0, ", f'aria-label="{first.name}"']
+    assert in_order(page, *named, 'id="other-tables"')
+    assert f"no accepted result is on {OWN}, only local runs" in page
+    assert all(f'href="../{table.page}"' in page for table in tables)
+    for table in tables:
+        assert table.title.startswith(f"Gender and occupation: {OWN}, ")
+        assert f"no accepted result is on {OWN}" in texts[table.page.replace(".html", ".md")]
+
+
+def test_findings_and_leaders_stay_those_of_accepted_results(own: MadeBoard) -> None:
+    view = own.view
+    assert not any(part.is_own for part in front_parts(view.board))
+    blocks = make_blocks(templates(), view.board, view.front, (), 0)
+    assert OWN not in blocks["leaders"] + blocks["findings"]
+
+
+def test_a_board_of_accepted_results_alone_knows_no_own_data(entries: tuple[Entry, ...]) -> None:
+    alone = with_computed(tuple(entry for entry in entries if entry.origin == "accepted"))
+    view, texts = alone.view, alone.texts
+    # What the board computes of baselines counts as local, too.
+    assert any(row.entry.is_computed for table in view.board.tables for row in table.rows)
+    assert not view.board.own_datasets
+    words = ("own data", "Own data", "local run<", "Models with local runs", OWN)
+    assert [(path, word) for path, text in texts.items() for word in words if word in text] == []
+    # One of three models was asked about pronouns, so that a line says it.
+    assert in_order(texts["index.md"], ">Gender and occupation</a>", "<strong>Pronoun families</strong>: 1 model, ")
+    assert "This table: " in texts["benchmarks/gifi.md"]
+    assert not any(re.search(r"^## (gifi|synthbias)", text, re.MULTILINE) for text in texts.values())

@@ -52,36 +52,32 @@ STATED = re.compile(r"The answer is\s+\$?(\d+)")
 NUMBER = re.compile(r"(?<!\d:)\$?\d+(?:,\d{3})*(?:\.\d+)?(?!:\d)")
 FILES = {
     "anthropic/claude-3-haiku-20240307": "claude3-haiku",
-    "google/gemini-1.5-flash": "gemini-1.5-flash",
-    "google/gemini-1.5-pro": "gemini-1.5-pro",
-    "google/gemma-2-9b": "gemma-2-9b",
-    "gpt2": "gpt2",
-    "HuggingFaceH4/zephyr-7b": "zephyr-7b",
-    "lmsys/vicuna-7b": "vicuna-7b",
-    "meta-llama/Llama-2-7b": "Llama-2-7b",
-    "meta-llama/Llama-3-8B": "Llama-3-8B",
     "microsoft/Phi-3-mini-4k-instruct": "Phi-3-mini-4k",
-    "mistralai/Mistral-7B": "Mistral-7B",
-    "openai/gpt-3.5-turbo": "gpt-3.5-turbo",
-    "openai/gpt-4": "gpt-4",
     "openai/gpt-4o-2024-08-06": "gpt-4o",
-    "openai/gpt-4o-mini": "gpt-4o-mini",
+} | {
+    f"{maker}/{name}".removeprefix("gpt2/"): name
+    for maker, names in {
+        "google": ("gemini-1.5-flash", "gemini-1.5-pro", "gemma-2-9b"),
+        "gpt2": ("gpt2",),
+        "HuggingFaceH4": ("zephyr-7b",),
+        "lmsys": ("vicuna-7b",),
+        "meta-llama": ("Llama-2-7b", "Llama-3-8B"),
+        "mistralai": ("Mistral-7B",),
+        "openai": ("gpt-3.5-turbo", "gpt-4", "gpt-4o-mini"),
+    }.items()
+    for name in names
 }
 
 
 def rows_of(folder: Path, start: str, name: str) -> list[dict[str, str]]:
     """The rows of a published file; none if it is missing at the source."""
-    names = {
-        f"{start}{name}.csv",
-        f"{start}{name.replace('-turbo', '_turbo')}.csv",
-        f"{start}{name.replace('-', '_')}.csv",
-    }
-    found = [path for path in folder.rglob("*.csv") if path.name in names]
+    spelled = {name, name.replace("-turbo", "_turbo"), name.replace("-", "_")}
     csv.field_size_limit(sys.maxsize)
     rows: list[dict[str, str]] = []
-    for path in found:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows += csv.DictReader(file)
+    for path in folder.rglob("*.csv"):
+        if path.stem in {f"{start}{one}" for one in spelled}:
+            with path.open(encoding="utf-8", newline="") as file:
+                rows += csv.DictReader(file)
     return rows
 
 
@@ -185,12 +181,9 @@ def recounted(folder: Path, name: str) -> dict[str, float]:
 
 def stored(folder: Path) -> dict[str, float]:
     """The same values of the results in a folder."""
-    found = {}
-    for path in folder.rglob("result.json"):
-        for metric in json.loads(path.read_text(encoding="utf-8"))["metrics"]:
-            if metric["name"] in {"gdr_paper", "sa_paper", "of_paper", "pe_paper"} and not metric["group"]:
-                found[metric["name"]] = metric["value"]
-    return found
+    metrics = [one for path in folder.rglob("result.json") for one in json.loads(path.read_text("utf-8"))["metrics"]]
+    names = {"gdr_paper", "sa_paper", "of_paper", "pe_paper"}
+    return {metric["name"]: metric["value"] for metric in metrics if metric["name"] in names and not metric["group"]}
 
 
 @pytest.mark.slow

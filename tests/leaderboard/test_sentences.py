@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import html
 import io
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import pytest
 
 from biasboard.ground.memory import Memory
+from evaluators.metric import TableSource
+from evaluators.tasks.labels.classification_metrics import METRICS
+from evaluators.tasks.labels.label_answers import label_answers
+from evaluators.tasks.labels.label_tables import SuiteTable
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.model_views import Placement
@@ -29,9 +35,17 @@ from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import load
+from schemas.documents.result import Metric, metric_key
+from schemas.files.record_columns import RecordColumns
+from schemas.lexicon import pronoun_families
 from tests.commands import REPOSITORY
+from tests.evaluators.label_data import Answer, Asked, made_dataset, made_records, planned
+from tests.leaderboard.gifi_results import chance, write_gifi_model
+from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import leaning, uniform, write_model
 
 Line: TypeAlias = Mapping[str, str]
+T = TypeVar("T")
 
 
 class Site:
@@ -58,8 +72,21 @@ class Site:
         ]
         return [of_result for of_result in results if of_result]
 
+    def of_benchmark(self, pages: BenchmarkPages, model_id: str | None = None) -> list[Line]:
+        """The rows of a model, or of all, in the tables of a benchmark."""
+        lines = [
+            line for view in self.view.tables if view.benchmark == pages.name for line in self.lines(view.files.csv)
+        ]
+        return [line for line in lines if model_id in (None, line["model"])]
+
     def ranked(self, view: TableView) -> list[Line]:
         return [line for line in self.lines(view.files.csv) if line["rank_best"]]
+
+    def models(self, view: TableView) -> list[Line]:
+        return [line for line in self.lines(view.files.csv) if not line["model"].startswith("baseline/")]
+
+    def text(self, page: str) -> str:
+        return html.unescape(self.texts[page.replace(".html", ".md")])
 
     def pairs(self, view: TableView) -> list[Line]:
         if view.comparisons.csv not in self.texts:
@@ -77,6 +104,10 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     loaded = load([accepted], open_book(REPOSITORY / "leaderboard" / "keys", None), Memory(root))
     assert loaded.left_out == ()
     return Site("accepted", loaded.entries)
+
+
+Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
+ENDS = ("first", "second")
 
 
 def in_percent(value: str | float) -> int:
@@ -97,16 +128,11 @@ def nearest_distance(low: float, high: float, ideal: float) -> tuple[float, floa
     return (0.0 if low <= ideal <= high else ends[0]), ends[1]
 
 
-def is_of_table(site: Site, model_id: str, pages: BenchmarkPages, n: int, best: int, worst: int) -> bool:
-    lines = [line for view in site.view.tables if view.benchmark == pages.name for line in site.ranked(view)]
-    expected = (model_id, str(best), str(worst), str(n))
-    return expected in [(one["model"], one["rank_best"], one["rank_worst"], one["n_ranked"]) for one in lines]
-
-
 def check_rank(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    places = [int(place) for place in re.findall(r"(\d+)(?:st|nd|rd|th)", sentence)]
-    (n,) = map(int, re.findall(r"of the (\d+) models", sentence))
-    assert is_of_table(site, model_id, pages, n, places[0], places[-1])
+    places = re.findall(r"(\d+)(?:st|nd|rd|th)", sentence) or ["1"]
+    n = next(iter(re.findall(r"of the (\d+) models", sentence)), "1")
+    lines = site.of_benchmark(pages, model_id)
+    assert (places[0], places[-1], n) in [(one["rank_best"], one["rank_worst"], one["n_ranked"]) for one in lines]
 
 
 def check_separable(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
@@ -118,32 +144,25 @@ def check_separable(site: Site, model_id: str, pages: BenchmarkPages, sentence: 
             if line["model"] == model_id:
                 # In the table of an index, the columns of each result begin with its config.
                 identity = next(value for key, value in line.items() if key.endswith("identity_sha256"))
-                winners = [
-                    one[{"first": "first_identity_sha256", "second": "second_identity_sha256"}[one["outcome"]]]
-                    for one in site.pairs(view)
-                    if one["outcome"] in ("first", "second")
-                    and identity in (one["first_identity_sha256"], one["second_identity_sha256"])
-                ]
+                own = [one for one in site.pairs(view) if identity in (one[f"{end}_identity_sha256"] for end in ENDS)]
+                winners = [one[f"{one['outcome']}_identity_sha256"] for one in own if one["outcome"] in ENDS]
                 n_better = winners.count(identity)
                 found.append([str(n_better or "none"), str(len(winners) - n_better or "none")])
     assert said in found
 
 
-def check_below(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    lines = [
-        line
-        for view in site.view.tables
-        if view.benchmark == pages.name
-        for line in site.lines(view.files.csv)
-        if line["model"] == model_id
-    ]
-    assert any(line["no_better_than_baselines_reason"] and not line["rank_best"] for line in lines)
+def check_reason(holds: Callable[[Line], object]) -> Check:
+    """What checks that a model has a row for which something holds."""
+
+    def check(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
+        assert any(holds(line) and not line["rank_best"] for line in site.of_benchmark(pages, model_id))
+
+    return check
 
 
-def check_changed(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    lines = [line for view in site.view.tables if view.benchmark == pages.name for line in site.lines(view.files.csv)]
-    reasons = [line["unranked_reason"] for line in lines if line["model"] == model_id]
-    assert any("the answers look changed" in reason for reason in reasons)
+check_below = check_reason(lambda line: line["no_better_than_baselines_reason"])
+check_changed = check_reason(lambda line: "the answers look changed" in line["unranked_reason"])
+check_unranked = check_reason(lambda line: line["unranked_reason"] and not line["no_better_than_baselines_reason"])
 
 
 def check_lacking(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
@@ -151,39 +170,33 @@ def check_lacking(site: Site, model_id: str, pages: BenchmarkPages, sentence: st
     assert model_id not in [line["model"] for line in site.lines(default.files.csv)]
 
 
-def check_alone(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    assert is_of_table(site, model_id, pages, 1, 1, 1)
-
-
 def check_share(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
     """The value, that of the nearest other model and that of the nearest useless predictor, in one table."""
     label = sentence.partition(": ")[0]
     (headline,) = [one for one in pages.headlines if one.label == label]
-    own, *others = percents(re.sub(r"even is \d+\N{NO-BREAK SPACE}%(, )?", "", sentence))
+    said = percents(re.sub(r"even is \d+\N{NO-BREAK SPACE}%(, )?", "", sentence))
     name = re.findall(r"the (?:best|only) other model asked the same, (.+?), \d", sentence)
-    has_useless = "a useless predictor" in sentence
     agreeing = 0
     for view in site.view.tables:
         lines = site.lines(view.files.csv)
-        columns = [column.key for column in view.all_columns if column.metric == headline.name and not column.group]
+        columns = [one for one in view.all_columns if one.metric == headline.name and not one.group]
         if view.benchmark != pages.name or not columns or model_id not in [line["model"] for line in lines]:
             continue
-        (example,) = [one.example for one in view.all_columns if one.key == columns[0]]
+        example = columns[0].example
         assert example is not None
-        values = {line["model"]: float(line[columns[0]]) for line in lines if line[columns[0]]}
-
-        def far(name: str, values: Mapping[str, float] = values, ideal: float | None = example.ideal) -> float:
-            return 0.0 if ideal is None else abs(values[name] - ideal)
-
-        models = [one for one in values if not one.startswith("baseline/") and one != model_id]
-        baselines = [one for one in values if one.startswith("baseline/")]
+        ideal = example.ideal
+        values = {line["model"]: float(line[columns[0].key]) for line in lines if line[columns[0].key]}
+        far = {one: 0.0 if ideal is None else abs(value - ideal) for one, value in values.items()}
+        nearest = sorted(values, key=lambda one: (far[one], one))
+        models = [one for one in nearest if not one.startswith("baseline/") and one != model_id]
+        baselines = [one for one in nearest if one.startswith("baseline/")]
         expected = [in_percent(values.get(model_id, -1.0))]
         if name and models:
-            expected.append(in_percent(values[min(models, key=lambda one: (far(one), one))]))
-            assert display_name(min(models, key=lambda one: (far(one), one))) == name[0] or expected[0] != own
-        if has_useless and baselines:
-            expected.append(in_percent(values[min(baselines, key=far)]))
-        agreeing += expected == [own, *others][: len(expected)]
+            expected.append(in_percent(values[models[0]]))
+            assert display_name(models[0]) == name[0] or expected[0] != said[0]
+        if "a useless predictor" in sentence and baselines:
+            expected.append(in_percent(values[baselines[0]]))
+        agreeing += expected == said[: len(expected)]
     assert agreeing
 
 
@@ -217,33 +230,24 @@ def words(line: Line) -> str:
     return line["slice"].partition("=")[2].replace("_", " ")
 
 
-def check_unranked(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    """The table has the model, without a rank and not for want of skill."""
-    lines = [line for view in site.view.tables if view.benchmark == pages.name for line in site.lines(view.files.csv)]
-    own = [line for line in lines if line["model"] == model_id]
-    assert any(line["unranked_reason"] and not line["no_better_than_baselines_reason"] for line in own)
-
-
 def check_given(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    lines = [line for view in site.view.tables if view.benchmark == pages.name for line in site.lines(view.files.csv)]
-    own = [line for line in lines if line["model"] == model_id and line["ranked_by_worst"]]
     worst, best, *rank = re.findall(r"[\d.]*\d", sentence)
     assert [worst, best, *dict.fromkeys(rank)] in [
         [
             *(f"{float(line[name]):.3f}" for name in ("ranked_by_worst", "best_with_missing")),
             *dict.fromkeys(line[f"rank_{end}_of_answers"] for end in ("best", "worst")),
         ]
-        for line in own
+        for line in site.of_benchmark(pages, model_id)
+        if line["ranked_by_worst"]
     ]
 
 
-Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
 PORTRAIT: dict[str, Check] = {
     r"On .+ has no rank: see the table\.": check_unranked,
     r"On .+ has no rank: its answers look changed, so they may not be what the model does\.": check_changed,
     r"On .+ has no rank: it lacks results that the ranking needs\.": check_lacking,
     r"On .+ has no rank: it is not shown to do better than a useless predictor( at .+)?\.": check_below,
-    r"On .+ is the only model that can be ranked\.": check_alone,
+    r"On .+ is the only model that can be ranked\.": check_rank,
     r"On .+ is (between \S+ and )?\S+ of the \d+ models that can be ranked\.": check_rank,
     r"It is separably better than \S+ of them and separably worse than \S+\.": check_separable,
     r"It cannot be told apart from any of them\.": check_separable,
@@ -255,39 +259,44 @@ PORTRAIT: dict[str, Check] = {
 
 
 def test_sentences_of_model_pages(site: Site) -> None:
-    seen = dict.fromkeys(PORTRAIT, 0)
+    seen = set()
     for model_id, of_model in portraits(site.view.board, site.view.tables).items():
-        page = next(one.page for one in site.view.models if one.id == model_id)
-        text = html.unescape(" ".join(site.texts[page.replace(".html", ".md")].split(" ")))
+        (model,) = (one for one in site.view.models if one.id == model_id)
+        text = site.text(model.page)
+        for placement in model.placements:
+            assert f'<li id="{placement.anchor}"><a href="../{placement.page}">' in text
+        assert not [line for line in text.splitlines() if line.startswith("#") and "-v1" in line]
         for portrait in of_model:
+            assert f">{portrait.pages.heading}</a>: {portrait.placing}</span></th>" in text
             for sentence in portrait.sentences:
                 assert sentence in text
-                pattern = next((one for one in PORTRAIT if re.fullmatch(one, sentence)), None)
-                assert pattern is not None, f"no template: {sentence}"
-                PORTRAIT[pattern](site, model_id, portrait.pages, sentence)
-                seen[pattern] += 1
-    kinds = {check for pattern, check in PORTRAIT.items() if seen[pattern]}
-    assert {check_below, check_rank, check_separable, check_groups, check_share, check_lacking} <= kinds
+                _, check = matched(sentence, PORTRAIT)
+                check(site, model_id, portrait.pages, sentence)
+                seen.add(check)
+    assert {check_below, check_rank, check_separable, check_groups, check_share, check_lacking} <= seen
+
+
+def tied_in(site: Site, view: TableView) -> str:
+    """The words on who is not beaten in a table."""
+    tied = [display_name(line["model"]) for line in site.ranked(view) if line["rank_best"] == "1"]
+    return f"{'alone at the top' if len(tied) == 1 else 'not beaten'}: {', '.join(tied)}"
+
+
+def apart_in(site: Site, view: TableView) -> str:
+    pairs = site.pairs(view)
+    return f"{sum(line['outcome'] in ENDS for line in pairs)} of {len(pairs)} pairs"
 
 
 def test_sentences_above_tables(site: Site) -> None:
     n_checked = 0
     for view in site.view.tables:
-        lines = site.lines(view.files.csv)
-        models = [line for line in lines if not line["model"].startswith("baseline/")]
-        n_ranked = len(site.ranked(view))
-        noun = "1 model" if len(models) == 1 else f"{len(models)} models"
+        n_models, n_ranked = len(site.models(view)), len(site.ranked(view))
+        noun = "1 model" if n_models == 1 else f"{n_models} models"
         assert view.facts[0].startswith(f"{noun} ({n_ranked} ranked), ")
-        pairs = site.pairs(view)
-        sentence = view.separability
-        if not sentence or n_ranked == 1:
-            continue
-        n_apart = sum(line["outcome"] in ("first", "second") for line in pairs)
-        assert f"{n_apart} of {len(pairs)} pairs of ranked models can be told apart." in sentence
-        tied = [display_name(line["model"]) for line in site.ranked(view) if line["rank_best"] == "1"]
-        named = "alone at the top" if len(tied) == 1 else "not beaten"
-        assert sentence.startswith(f"By {view.primary_label}, {named}: {', '.join(tied)}; ")
-        n_checked += 1
+        if view.separability and n_ranked > 1:
+            assert f"{apart_in(site, view)} of ranked models can be told apart." in view.separability
+            assert view.separability.startswith(f"By {view.primary_label}, {tied_in(site, view)}; ")
+            n_checked += 1
     assert n_checked
 
 
@@ -295,11 +304,8 @@ def test_sentences_of_the_front_page(site: Site) -> None:
     parts = front_parts(site.view.board)
     for one in leaders(parts):
         view = next(each for each in site.view.tables if each.is_default and each.page == one.page)
-        n_apart = sum(line["outcome"] in ("first", "second") for line in site.pairs(view))
-        assert f"{n_apart} of {len(site.pairs(view))} pairs can be told apart." in one.text
-        tied = [display_name(line["model"]) for line in site.ranked(view) if line["rank_best"] == "1"]
-        words = "alone at the top" if len(tied) == 1 else "not beaten"
-        assert f"{words}: {', '.join(tied)} (no other ranked model is separably better)" in one.text
+        assert f"{apart_in(site, view)} can be told apart." in one.text
+        assert f"{tied_in(site, view)} (no other ranked model is separably better)" in one.text
         check_nearest(site.ranked(view), view.table.primary or "", one.why)
         (part,) = [each for each in parts if each.table is view.table]
         check_best_without_rank(site, part, [line["model"] for line in site.lines(view.files.csv)], one.text)
@@ -333,24 +339,26 @@ def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -
     )
     if ranks[1] in ([ranks[0], ["", ""]]):
         assert found is None
-    else:
-        assert found is not None
-        assert found.groups()[:2] == (display_name(nearest["model"]), f"{in_percent(nearest[metric]) / 100:.2f}")
-        assert re.findall(r"\d+", found[3]) == [*dict.fromkeys(ranks[1])]
-        items, scored = (
-            sum(int(value) for key, value in nearest.items() if key.endswith(name)) for name in ("n_items", "n_scored")
-        )
-        assert int(found[4]) == in_percent((items - scored) / items)
-        first = re.search(r"so (.+) has the first row, with rank (\S+) and (\S+) of (\S+) answers missing\.", text)
-        head = ranked[0]
-        assert (first is None) == (head is nearest)
-        if first is not None:
-            items, scored = (
-                sum(int(value) for key, value in head.items() if key.endswith(name)) for name in ("n_items", "n_scored")
-            )
-            assert first.groups()[::2] == (display_name(head["model"]), f"{items - scored:,}")
-            assert re.findall(r"\d+", first[2]) == [*dict.fromkeys([head["rank_best"], head["rank_worst"]])]
-            assert first[4] == f"{items:,}"
+        return
+
+    def missing(line: Line) -> tuple[int, int]:
+        numbers = [
+            sum(int(value) for key, value in line.items() if key.endswith(end)) for end in ("n_items", "n_scored")
+        ]
+        return numbers[0] - numbers[1], numbers[0]
+
+    assert found is not None
+    assert found.groups()[:2] == (display_name(nearest["model"]), f"{in_percent(nearest[metric]) / 100:.2f}")
+    assert re.findall(r"\d+", found[3]) == [*dict.fromkeys(ranks[1])]
+    n_missing, n_items = missing(nearest)
+    assert int(found[4]) == in_percent(n_missing / n_items)
+    first = re.search(r"so (.+) has the first row, with rank (\S+) and (\S+) of (\S+) answers missing\.", text)
+    head = ranked[0]
+    assert (first is None) == (head is nearest)
+    if first is not None:
+        n_missing, n_items = missing(head)
+        assert (first[1], first[3], first[4]) == (display_name(head["model"]), f"{n_missing:,}", f"{n_items:,}")
+        assert re.findall(r"\d+", first[2]) == [*dict.fromkeys([head["rank_best"], head["rank_worst"]])]
 
 
 def test_ways_that_fold_into_a_line_lead_to_their_ranks(site: Site) -> None:
@@ -366,7 +374,7 @@ def test_ways_that_fold_into_a_line_lead_to_their_ranks(site: Site) -> None:
 
 
 def test_which_models_there_are_and_how_new(site: Site) -> None:
-    page = html.unescape(site.texts["index.md"])
+    page = site.text("index.md")
     models = [line for line in site.lines("files/models.csv") if line["baseline"] == "false"]
     assert f"{len(models)} language models: " in page
     said = re.search(r"The newest of the (\d+) whose date a source tells is (.+?) \(([\d-]+)\)(; [^.]+)?\.", page)
@@ -395,7 +403,7 @@ def test_licences_of_datasets(site: Site) -> None:
 
 def test_orders_of_printed_and_recomputed_values(site: Site) -> None:
     """Kendall's tau-b (Kendall 1945), counted over pairs from the quoted table and the file of the front page."""
-    page = html.unescape(site.texts["papers/gifi.md"])
+    page = site.text("papers/gifi.md")
     said = re.findall(r"Evenness index (\S+) \((\d+) models\)", page)
     (quoted,) = [table for table in reported_tables("gifi") if "index" in {column.key for column in table.columns}]
     printed = {row.model: row.values["index"] for row in quoted.rows if row.model and "index" in row.values}
@@ -533,6 +541,15 @@ def check_lean(said: Said) -> set[str]:
 
 
 COUNTED = r"(?:Both|All \d+|\d+ of \d+) models "
+
+
+def matched(sentence: str, templates: Mapping[str, T]) -> tuple[re.Match[str], T]:
+    """The only template of a sentence, and what checks it."""
+    found = [(match, check) for pattern, check in templates.items() if (match := re.fullmatch(pattern, sentence))]
+    assert len(found) == 1, f"no template: {sentence}"
+    return found[0]
+
+
 FINDINGS: dict[str, Callable[[Said], set[str]]] = {
     COUNTED + r"keeps? new pronouns such as “xe” or “thon” clearly less often than “he” and “she”\. (?P<name>.+) "
     r"keeps the largest share of new ones: (?P<first>\d+)\s%, against (?P<second>\d+)\s%\.": check_kept,
@@ -553,7 +570,7 @@ FINDINGS: dict[str, Callable[[Said], set[str]]] = {
 
 def test_findings(site: Site) -> None:
     parts = front_parts(site.view.board)
-    page = html.unescape(site.texts["index.md"])
+    page = site.text("index.md")
     assert all(f"<li>{one.text} " in page for one in shown_findings(parts))
     seen = set()
     for part in parts:
@@ -561,11 +578,7 @@ def test_findings(site: Site) -> None:
         for one in shown_findings([part]):
             if one.text.startswith("Not shown to know more"):
                 continue
-            matches = [
-                (match, check) for pattern, check in FINDINGS.items() if (match := re.fullmatch(pattern, one.text))
-            ]
-            assert matches, f"no template: {one.text}"
-            ((match, check),) = matches
+            match, check = matched(one.text, FINDINGS)
             assert {name for name, _ in one.links} == check(Said(site, part, match))
             assert one.n_more == 0
             seen.add(check)
@@ -581,7 +594,7 @@ def test_finding_on_models_below_the_line(site: Site) -> None:
     found = []
     for n_below, n_models, heading in counted:
         view = next(each for each in site.view.tables if each.is_default and each.pages.heading == heading)
-        models = [line for line in site.lines(view.files.csv) if not line["model"].startswith("baseline/")]
+        models = site.models(view)
         below = [line["model"] for line in models if line["no_better_than_baselines_reason"]]
         assert (int(n_below), int(n_models)) == (len(below), len(models))
         found += below
@@ -590,38 +603,35 @@ def test_finding_on_models_below_the_line(site: Site) -> None:
     assert counted
 
 
-def uneven(site: Site) -> Iterable[tuple[str, BenchmarkPages, str, str]]:
-    for model in site.view.models:
-        for placement in () if model.is_baseline else model.placements:
-            for sentence in placement.uneven:
-                yield model.id, load_pages(placement.section.benchmark), placement.files.csv, sentence
+def results(site: Site) -> Iterable[tuple[Placement, Line, str]]:
+    """Each result of a model, with its row in the file of its table and the text of its page."""
+    for placement in (one for model in site.view.models if not model.is_baseline for one in model.placements):
+        place = placement.row.entry.place
+        (line,) = [one for one in site.lines(placement.section.files.csv) if one["place"] == place]
+        yield placement, line, site.text(placement.page)
 
 
 def test_sentences_on_groups_of_a_result(site: Site) -> None:
     n_checked = 0
     number = r"[\N{MINUS SIGN}+]?[\d.]+"
-    for _, pages, path, sentence in uneven(site):
-        said = re.fullmatch(
-            rf"(?P<label>.+?) differs by (?P<group>.+?)(?:, of the \d+ with an interval)?: best for (?P<best>.+) with "
-            rf"(?P<high>{number}) \[.+\] and worst for (?P<worst>.+) with (?P<low>{number}) \[.+\]\.",
-            sentence,
-        )
+    template = (
+        rf"(?P<label>.+?) differs by (?P<group>.+?)(?:, of the \d+ with an interval)?: best for (?P<best>.+) with "
+        rf"(?P<high>{number}) \[.+\] and worst for (?P<worst>.+) with (?P<low>{number}) \[.+\]\."
+    )
+    for placement, sentence in ((one, sentence) for one, *_ in results(site) for sentence in one.uneven):
+        said, pages = re.fullmatch(template, sentence), load_pages(placement.section.benchmark)
         assert said is not None, f"no template: {sentence}"
         by_metric: dict[tuple[str, str], list[Line]] = {}
-        for line in site.lines(path):
+        for line in site.lines(placement.files.csv):
             key, equals, _ = line["slice"].partition("=")
             if equals and ", " not in line["slice"] and line["low"] and line["ideal"]:
-                by_metric.setdefault((line["metric"], key), []).append(line)
-        expected = [said["best"], said["worst"], float(said["high"].lstrip("+").replace("\N{MINUS SIGN}", "-"))]
-        found = []
-        for (metric, key), lines in by_metric.items():
-            group = pages.group_names.get(key, key.replace("_", " "))
-            if (pages.label(metric), group) == (said["label"], said["group"]):
-                ordered = sorted(lines, key=distance)
-                found.append(
-                    [words(ordered[0]), words(ordered[-1]), pytest.approx(float(ordered[0]["value"]), abs=6e-4)]
-                )
-        assert expected in found
+                group = pages.group_names.get(key, key.replace("_", " "))
+                by_metric.setdefault((pages.label(line["metric"]), group), []).append(line)
+        ordered = sorted(by_metric[said["label"], said["group"]], key=distance)
+        assert (said["best"], said["worst"]) == (words(ordered[0]), words(ordered[-1]))
+        for end, line in (("high", ordered[0]), ("low", ordered[-1])):
+            shown = float(said[end].lstrip("+").replace("\N{MINUS SIGN}", "-"))
+            assert shown == pytest.approx(float(line["value"]), abs=6e-4)
         n_checked += 1
     assert n_checked > 3
 
@@ -660,25 +670,13 @@ DOUBTS: dict[str, Callable[[Line, re.Match[str]], None]] = {
 }
 
 
-def results(site: Site) -> Iterable[tuple[Placement, Line, str]]:
-    """Each result of a model, with its row in the file of its table and the text of its page."""
-    for placement in (one for model in site.view.models if not model.is_baseline for one in model.placements):
-        place = placement.row.entry.place
-        (line,) = [one for one in site.lines(placement.section.files.csv) if one["place"] == place]
-        yield placement, line, html.unescape(site.texts[placement.page.replace(".html", ".md")])
-
-
 def test_doubts_of_results(site: Site) -> None:
     seen = set()
     for placement, line, text in results(site):
         doubts = placement.doubts
         assert f'<p class="bb-note">{" ".join(doubts)}</p>' in text
         for sentence in doubts:
-            matches = [
-                (check, match) for pattern, check in DOUBTS.items() if (match := re.fullmatch(pattern, sentence))
-            ]
-            assert matches, f"no template: {sentence}"
-            ((check, match),) = matches
+            match, check = matched(sentence, DOUBTS)
             check(line, match)
             seen.add(check)
         # Each doubt that the file knows of is said.
@@ -714,7 +712,7 @@ def test_ranks_and_missing_ranks_of_results(site: Site) -> None:
 def test_words_on_answers_in_tables(site: Site) -> None:
     n_checked = 0
     for view in site.view.tables:
-        page = html.unescape(site.texts[view.page.replace(".html", ".md")])
+        page = site.text(view.page)
         for line in site.lines(view.files.csv):
             sums = [
                 sum(int(value) for key, value in line.items() if re.fullmatch(rf"(.+_)?n_{name}", key) and value)
@@ -742,3 +740,151 @@ def test_missing_intervals_of_results(site: Site) -> None:
         assert {one["interval_reason"] for one in lines if one["slice"] == "all"} <= said
         n_checked += len(said)
     assert n_checked
+
+
+MODELS = {"acme/one": (0.3, 0.25), "acme/two": (1.0, 0.6), "acme/three": (3.0, 0.0), "acme/four": (0.0, 0.3)}
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Entry]:
+    root = tmp_path_factory.mktemp("findings")
+    for model_id, (certainty, bias) in MODELS.items():
+        write_model(root, model_id, leaning(certainty, bias))
+        write_model(root, model_id, leaning(certainty, bias), ambiguous=True)
+    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+    for model_id, replaced_by in (("acme/old", "he"), ("acme/new", "they"), ("acme/newer", "they")):
+        write_gifi_model(root / "gifi", model_id, 0.9, tasks=("recognition",), told=switching(replaced_by, model_id))
+        write_gifi_model(root / "gifi", model_id, 0.9, tasks=("assignment",), told=stereotyping(model_id))
+    return load_known(Root(root, "local"), any_name=True).entries
+
+
+def switching(other: str, salt: str) -> Any:
+    """Keeps he and she, and puts another pronoun in the place of most others."""
+
+    def told(item: Any) -> list[str]:
+        kept = item.family in ("he", "she") or chance(salt, item.item_id) < 0.2
+        family = pronoun_families()[item.family if kept else other]
+        return [f"and {family.forms['nominative']} left."]
+
+    return told
+
+
+def stereotyping(salt: str) -> Any:
+    def told(item: Any) -> list[str]:
+        return ["she left." if chance(salt, item.item_id, n) < 0.5 else "he left." for n in range(11)]
+
+    return told
+
+
+MEASURES = ("bias_score", "bias_score_dc")
+SETS = tuple(f"release-4096b-k8-set{number}-v1" for number in range(3))
+
+
+def preferring(lean: float, salt: str) -> Answer:
+    """Answers with the first label, whatever the text says, as far as the model leans to it."""
+
+    def answer(asked: Asked) -> list[float]:
+        odds = [chance(salt, asked.item.item_id, label) + lean * (n == 0) for n, label in enumerate(asked.item.labels)]
+        return [value / sum(odds) for value in odds]
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def leaning_entries(entries: Sequence[Entry], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Entry]]:
+    """Results of models of labels, with the metrics of the real pipeline, in the frame of another result."""
+    dataset = made_dataset(tmp_path_factory.mktemp("labels") / "tasks")
+    found = []
+    for name, lean in (("acme/biased", 40.0), ("acme/leaning", 4.0), ("acme/even", 0.0)):
+        for prompt in SETS:
+            made = made_records(planned(dataset, "tasks", prompt), preferring(lean, name))
+            # Each task twice, so that there are enough of them for an interval.
+            parts = (label_answers(RecordColumns.of(records)) for records in [*made, *made])
+            source = TableSource(SuiteTable.of(parts, MEASURES), is_suite=True)
+            metrics = tuple(one.compute(source, {}) for one in METRICS if one.name in MEASURES)
+            frame = entries[0].result
+            signature = replace(frame.signature, benchmark="superni", task="classification", prompt=prompt)
+            model = replace(frame.model, id=name, identity_sha256=hashlib.sha256(name.encode()).hexdigest())
+            result = replace(frame, signature=signature, model=model, metrics=metrics)
+            found.append(replace(entries[0], result=result, metrics={metric_key(each): each for each in metrics}))
+    return {"tasks": found}
+
+
+def test_a_preference_for_labels_that_random_words_show(leaning_entries: dict[str, list[Entry]]) -> None:
+    changes = {}
+    for name in ("acme/biased", "acme/leaning", "acme/even"):
+        of_model = [entry for entry in leaning_entries["tasks"] if entry.result.model.id == name]
+        assert [entry.result.signature.prompt for entry in of_model] == list(SETS)
+        both = [(entry.metric("bias_score"), entry.metric("bias_score_dc")) for entry in of_model]
+        ends = [(one.value, one.interval.low, other.value, other.interval.high) for one, other in both]  # type: ignore[union-attr]
+        if all(low > high for _, low, _, high in ends):
+            changes[name] = tuple(sum(each[place] or 0.0 for each in ends) / 3 for place in (0, 2))
+    (compute,) = load_pages("superni").findings
+    written = compute(leaning_entries)
+    assert written is not None
+    assert 0 < len(changes) < 3
+    assert written.text.startswith(f"{len(changes)} of 3 models")
+    name = max(changes, key=lambda each: changes[each][0] - changes[each][1])
+    before, after = changes[name]
+    assert f"that of {name.removeprefix('acme/')}: from {before:.2f} to {after:.2f}," in written.text
+    assert [entry.result.model.id for entry in written.entries] == [name, *(one for one in changes if one != name)]
+    # Without one of the sets nobody knows whether it holds for all.
+    assert compute({"tasks": [entry for entry in leaning_entries["tasks"] if "set2" not in str(entry.result)]}) is None
+
+
+def by_config(entries: Sequence[Entry], benchmark: str) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.result.signature.benchmark == benchmark and not entry.is_baseline:
+            found.setdefault(entry.result.signature.config, []).append(entry)
+    return found
+
+
+def unsure(metric: Metric) -> Metric:
+    if metric.interval is None:
+        return metric
+    return replace(metric, interval=replace(metric.interval, low=metric.minimum, high=metric.maximum or 1.0))
+
+
+@pytest.mark.parametrize("benchmark", ["synthbias", "gifi", "superni"])
+def test_nothing_is_said_where_intervals_overlap_and_nothing_of_one_model_or_none(
+    entries: Sequence[Entry], leaning_entries: dict[str, list[Entry]], benchmark: str
+) -> None:
+    found = leaning_entries if benchmark == "superni" else by_config(entries, benchmark)
+    single = {
+        config: [one for one in of if one.result.model.id == of[0].result.model.id] for config, of in found.items()
+    }
+    alike = {
+        config: [replace(one, metrics={key: unsure(each) for key, each in one.metrics.items()}) for one in of]
+        for config, of in found.items()
+    }
+    computed = load_pages(benchmark).findings
+    assert any(compute(found) for compute in computed)
+    assert [compute(given) for compute in computed for given in (alike, single, {})] == [None] * 3 * len(computed)
+
+
+def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
+    shown = shown_findings(front_parts(assemble(entries)))
+    assert 3 <= len(shown) <= 6
+    names = {model_id.removeprefix("acme/") for model_id in (*MODELS, "acme/old", "acme/new", "acme/newer")}
+    for finding in shown:
+        for name, address in finding.links:
+            assert name in names
+            assert re.fullmatch(r"models/acme__[a-z]+/[a-z0-9.-]+\.html", address)
+        assert finding.pages
+        assert all(re.fullmatch(r"benchmarks/[a-z]+\.html", page) for _, page in finding.pages)
+
+
+def test_findings_of_benchmarks_come_in_turn(entries: Sequence[Entry]) -> None:
+    # As if all were above the line of pronouns, too, where that is drawn.
+    able = []
+    for entry in entries:
+        if entry.standing is not None and entry.result.signature.benchmark == "gifi":
+            leads = tuple(lead._replace(difference=0.5, low=0.4, high=0.6) for lead in entry.standing.leads)
+            entry = replace(entry, standing=replace(entry.standing, leads=leads))
+        if entry.result.signature.config != "assignment":
+            able.append(entry)
+    shown = shown_findings(front_parts(assemble(able)))
+    turns = ["Gender and occupation", "Pronoun families", "Gender and occupation"]
+    assert [finding.pages[0][0] for finding in shown[:3]] == turns
+    assert shown_findings(front_parts(assemble(()))) == ()

@@ -11,15 +11,14 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages import publishing
 from leaderboard.pages.publishing import SiteSettings, site_settings
-from leaderboard.pages.rendering import generate, make_view
-from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.submissions import read_register
 from tests.commands import REPOSITORY
 from tests.leaderboard.forging import accepted
-from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_result
-from tests.worlds import copy_site, render
+from tests.worlds import MadeBoard, copy_site, render
+
+pytestmark = pytest.mark.slow
 
 OURS = SiteSettings("https://board.test/x/", "https://code.test/lab/board", "https://code.test/lab/board/issues")
 SETTINGS = """
@@ -52,6 +51,7 @@ def test_settings_are_those_of_mkdocs(tmp_path: Path, lines: str, said: SiteSett
     ("lines", "complaint"),
     [
         ("site_url: javascript:alert(1)", "site_url: 'javascript:alert(1)' is no address of a website"),
+        ("site_url: 'https://board.test/<b>'", "site_url: 'https://board.test/<b>' is no address of a website"),
         ("site_url: !ENV SITE", "site_url: '!ENV' is no address of a website"),
         ("repo_url: lab/board", "repo_url: 'lab/board' is no address of a website"),
         ("extra: {contact: the lab}", "extra: contact: 'the lab' is no address of a website"),
@@ -66,49 +66,45 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path, lines: str, complain
 
 
 def pages(settings: SiteSettings, root: Path | None = None) -> dict[str, str]:
-    entries = () if root is None else load_known(Root(root, "accepted")).entries
-    register = None if root is None else read_register(root)
+    roots, register = ([], None) if root is None else ([Root(root, "accepted")], read_register(root))
     handwritten = publishing.handwritten_pages(REPOSITORY / "site")
-    return generate(make_view(assemble(entries), (), (), settings=settings, register=register), handwritten)
+    return MadeBoard(*roots, pages=handwritten, settings=settings, register=register).texts
 
 
-@pytest.mark.slow
 def test_the_front_page_says_who_and_when_and_the_guide_installs_from_the_repository(tmp_path: Path) -> None:
     for name, bias, day in (("small", 0.5, "2026-01-05"), ("large", 0.1, "2026-03-01")):
         records = make_records(leaning(1.0, bias))
         write_result(tmp_path / f"x/acme__{name}", make_result(records, f"acme/{name}"), records)
         accepted(tmp_path, f"x/acme__{name}", day)
     texts = pages(OURS, tmp_path)
-    front = texts["index.md"]
-    assert "Results accepted from 2026-01-05 to 2026-03-01 ·" in front
-    assert '<a href="https://code.test/lab/board">' in front
-    assert '<a href="https://code.test/lab/board/issues">Contact</a>' in front
+    for words in (
+        "Results accepted from 2026-01-05 to 2026-03-01 ·",
+        '<a href="https://code.test/lab/board">',
+        '<a href="https://code.test/lab/board/issues">Contact</a>',
+    ):
+        assert words in texts["index.md"]
     assert "pip install 'biasboard[hf,scorers,site] @ git+https://code.test/lab/board'\n" in texts["adding.md"]
     assert "ask whoever" not in texts["adding.md"]
-    mail = pages(SiteSettings(contact="board@lab.test"))["index.md"]
-    assert '<a href="mailto:board@lab.test">Contact</a>' in mail
-
-
-@pytest.mark.slow
-def test_what_the_settings_do_not_say_is_not_said_and_the_guide_says_whom_to_ask() -> None:
-    texts = pages(SiteSettings())
-    assert "Contact</a>" not in texts["index.md"]
-    assert "accepted from" not in texts["index.md"]
-    assert "@ git+ADDRESS'\n```\n\n`ADDRESS` is that of the repository" in texts["adding.md"]
-    assert "ask whoever runs it." in texts["adding.md"]
+    mail = pages(SiteSettings(contact="board@lab.test"))
+    assert '<a href="mailto:board@lab.test">Contact</a>' in mail["index.md"]
+    # What the settings do not say is not said, and the guide says whom to ask.
+    nothing = pages(SiteSettings())
+    assert "Contact</a>" not in nothing["index.md"]
+    assert "accepted from" not in nothing["index.md"]
+    assert "@ git+ADDRESS'\n```\n\n`ADDRESS` is that of the repository" in nothing["adding.md"]
+    assert "ask whoever runs it." in nothing["adding.md"]
 
 
 def meta(page: str) -> dict[str, str]:
     return dict(re.findall(r'<meta (?:property|name)="((?:og|twitter):[^"]*)" content="([^"]*)">', page))
 
 
-@pytest.mark.slow
 def test_the_site_of_a_fork_says_its_own_on_all_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795900000")
     site = copy_site(tmp_path / "fork")
     with (site / "mkdocs.yml").open("a", encoding="utf-8") as settings:
         settings.write(SETTINGS.replace("https://code.test/lab/board/issues", "board@lab.test"))
-    built = render(make_view(assemble(()), (), ()), tmp_path / "fork", site=site)
+    built = render(MadeBoard().view, tmp_path / "fork", site=site)
     for name in ("index.html", "models/index.html", "scoring.html"):
         page = (built / name).read_text(encoding="utf-8")
         foot = page[page.index("<footer") :]
@@ -132,9 +128,8 @@ def test_the_site_of_a_fork_says_its_own_on_all_pages(tmp_path: Path, monkeypatc
     assert days == {"2026-11-28"}
 
 
-@pytest.mark.slow
 def test_a_site_without_an_address_has_no_map_no_date_and_no_address_of_others(tmp_path: Path) -> None:
-    built = render(make_view(assemble(()), (), ()), tmp_path)
+    built = render(MadeBoard().view, tmp_path)
     page = (built / "index.html").read_text(encoding="utf-8")
     assert not (built / "sitemap.xml").exists()
     assert "Built on" not in page

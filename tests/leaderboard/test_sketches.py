@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
+from evaluators.task import load_task
 from leaderboard.verify.sketches import ALIKE, Sketch, SketchMaker, shared_errors
 from schemas.documents.record import Reading, Record
 from schemas.files.record_columns import RecordColumns
@@ -42,22 +43,21 @@ def chosen(share: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.random.default_rng(8).random(N) < share
 
 
-@pytest.mark.parametrize(
-    ("change", "is_alike"),
-    [
-        (lambda odds: odds + normal(0.01), True),
-        (lambda odds: 0.5 * odds - 3, True),
-        (lambda odds: np.tanh(odds), True),
-        (lambda odds: np.where(chosen(0.3), normal(1.0), odds), True),
-        (lambda odds: np.where(chosen(0.4), np.nan, odds), True),
-        (lambda odds: np.where(chosen(0.01), 1e30, odds), True),
-        (lambda odds: odds + normal(0.3), False),
-        (lambda odds: SHARED + normal(1.0), False),
-        (lambda odds: -odds, False),
-        (lambda odds: np.where(chosen(0.95), np.nan, odds), False),
-    ],
-    ids=["noise", "scaled", "bent", "invented", "refused", "absurd", "trained", "unrelated", "opposite", "few"],
-)
+CHANGES: dict[str, tuple[Callable[[Odds], Odds], bool]] = {
+    "noise": (lambda odds: odds + normal(0.01), True),
+    "scaled": (lambda odds: 0.5 * odds - 3, True),
+    "bent": (np.tanh, True),
+    "invented": (lambda odds: np.where(chosen(0.3), normal(1.0), odds), True),
+    "refused": (lambda odds: np.where(chosen(0.4), np.nan, odds), True),
+    "absurd": (lambda odds: np.where(chosen(0.01), 1e30, odds), True),
+    "trained": (lambda odds: odds + normal(0.3), False),
+    "unrelated": (lambda odds: SHARED + normal(1.0), False),
+    "opposite": (lambda odds: -odds, False),
+    "few": (lambda odds: np.where(chosen(0.95), np.nan, odds), False),
+}
+
+
+@pytest.mark.parametrize(("change", "is_alike"), CHANGES.values(), ids=CHANGES)
 def test_copies_are_told_from_other_models(change: Callable[[Odds], Odds], is_alike: bool) -> None:
     likeness = sketch_of(MODEL).likeness(sketch_of(change(MODEL)))
     assert (likeness is not None) == is_alike
@@ -127,6 +127,7 @@ def sketch(records: Sequence[Record]) -> Sketch:
     return maker.sketch
 
 
+TASK = load_task("recognition")
 TEMPLATES = tuple(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(20))
 WORDS = [f"word{number}" for number in range(18)]
 
@@ -137,25 +138,21 @@ def text_of(item_id: str, salt: str, n_words: int = 30) -> str:
 
 
 def with_texts(texts: Callable[[str], str]) -> Sketch:
-    from evaluators.task import load_task
-
-    task = load_task("recognition")
-    return sketch(recorded(task, sentences(*TEMPLATES), lambda item: [texts(item.item_id)]))
+    return sketch(recorded(TASK, sentences(*TEMPLATES), lambda item: [texts(item.item_id)]))
 
 
-@pytest.mark.parametrize(
-    ("texts", "is_alike"),
-    [
-        (lambda item: text_of(item, "a"), True),
-        (lambda item: f"{text_of(item, 'a').upper()} indeed!", True),
-        (lambda item: text_of(item, "a")[4:], True),
-        (lambda item: hashed(text_of(item, "a")), True),
-        (lambda item: text_of(item, "b"), False),
-        (lambda item: "she", False),
-        (lambda item: f"{text_of(item, 'b')} and that is all that I have to say", False),
-    ],
-    ids=["same", "louder", "cut", "by hash", "another", "one word", "the same ending"],
-)
+WORDINGS: dict[str, tuple[Callable[[str], str], bool]] = {
+    "same": (lambda item: text_of(item, "a"), True),
+    "louder": (lambda item: f"{text_of(item, 'a').upper()} indeed!", True),
+    "cut": (lambda item: text_of(item, "a")[4:], True),
+    "by hash": (lambda item: hashed(text_of(item, "a")), True),
+    "another": (lambda item: text_of(item, "b"), False),
+    "one word": (lambda item: "she", False),
+    "the same ending": (lambda item: f"{text_of(item, 'b')} and that is all that I have to say", False),
+}
+
+
+@pytest.mark.parametrize(("texts", "is_alike"), WORDINGS.values(), ids=WORDINGS)
 def test_texts_are_compared_by_words(texts: Callable[[str], str], is_alike: bool) -> None:
     likeness = with_texts(lambda item: text_of(item, "a")).likeness(with_texts(texts))
     assert (likeness is not None) == is_alike
@@ -163,22 +160,18 @@ def test_texts_are_compared_by_words(texts: Callable[[str], str], is_alike: bool
 
 def test_words_of_the_prompt_and_common_phrases_are_no_wording() -> None:
     """Models that repeat the sentence, or answer in a set phrase, have the same words, and none of one another."""
-    from evaluators.task import load_task
-
-    task = load_task("recognition")
-
-    repeating = sketch(recorded(task, sentences(*TEMPLATES), lambda item: [f"The answer is: {item.text}"]))
+    repeating = sketch(recorded(TASK, sentences(*TEMPLATES), lambda item: [f"The answer is: {item.text}"]))
     for made in (repeating, with_texts(lambda item: f"I think that the answer is {item[-1]}.")):
         assert not made.texts.any()
         assert not made.wordings.any()
+    # Two models that are right in every answer give the same words, which are short.
+    ours, theirs = (with_texts(lambda item: ("he", "she", "they")[len(item) % 3]) for _ in range(2))
+    assert ours.agreement(theirs) is None
 
 
 @pytest.mark.slow
 def test_models_that_answer_in_set_phrases_are_alike_only_if_one_is_a_copy() -> None:
     """From their records: 20 models with errors of their own, all of which say *The answer is* and the sentence."""
-    from evaluators.task import load_task
-
-    task = load_task("recognition")
     items = sentences(*(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(50)))
     rng = np.random.default_rng(9)
 
@@ -190,7 +183,7 @@ def test_models_that_answer_in_set_phrases_are_alike_only_if_one_is_a_copy() -> 
             pronoun = item.family if right_of[item.item_id] else other
             return [f"The answer is that {pronoun} lives with a dog, where the number is."]
 
-        return sketch(recorded(task, items, phrase))
+        return sketch(recorded(TASK, items, phrase))
 
     answers = [rng.random(len(items)) < accuracy for accuracy in ACCURACIES]
     models = [made(is_right) for is_right in answers]
@@ -204,17 +197,9 @@ def test_models_that_answer_in_set_phrases_are_alike_only_if_one_is_a_copy() -> 
     assert all(found[:16])
 
 
-def test_short_words_prove_nothing() -> None:
-    """Two models that are right in every answer give the same words."""
-    ours, theirs = (with_texts(lambda item: ("he", "she", "they")[len(item) % 3]) for _ in range(2))
-    assert ours.agreement(theirs) is None
-
-
 def with_samples(change: Callable[[Sequence[str]], Sequence[str | None]]) -> Sketch:
     """The sketch of four answers to each item."""
-    from evaluators.task import load_task
-
-    records = recorded(load_task("recognition"), sentences(*TEMPLATES), lambda item: [text_of(item.item_id, "a")])
+    records = recorded(TASK, sentences(*TEMPLATES), lambda item: [text_of(item.item_id, "a")])
     changed = []
     for record in records:
         texts = change([text_of(record.item_id, salt, 20 + 4 * place) for place, salt in enumerate("abcd")])
@@ -223,17 +208,16 @@ def with_samples(change: Callable[[Sequence[str]], Sequence[str | None]]) -> Ske
     return sketch(changed)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda texts: texts[::-1],
-        lambda texts: [texts[3], *texts[1:3], texts[0]],
-        lambda texts: [None, *texts[2:], texts[1]],
-        lambda texts: [text.replace(" ", "  ") for text in texts[::-1]],
-        lambda texts: [hashed(text) for text in texts[::-1]],
-    ],
-    ids=["reversed", "first and last", "one dropped", "spaces", "by hash"],
-)
+SETS: dict[str, Callable[[Sequence[str]], Sequence[str | None]]] = {
+    "reversed": lambda texts: texts[::-1],
+    "first and last": lambda texts: [texts[3], *texts[1:3], texts[0]],
+    "one dropped": lambda texts: [None, *texts[2:], texts[1]],
+    "spaces": lambda texts: [text.replace(" ", "  ") for text in texts[::-1]],
+    "by hash": lambda texts: [hashed(text) for text in texts[::-1]],
+}
+
+
+@pytest.mark.parametrize("change", SETS.values(), ids=SETS)
 def test_answers_to_an_item_are_a_set(change: Callable[[Sequence[str]], Sequence[str | None]]) -> None:
     assert with_samples(lambda texts: texts).likeness(with_samples(change)) is not None
 
@@ -270,16 +254,18 @@ def biased(chances: Odds) -> Sequence[Odds]:
     return chances**0.5, chances**2
 
 
-@pytest.mark.parametrize(
-    ("change", "is_alike"),
-    [
-        (lambda chances: biased(chances)[::-1], True),
-        (lambda chances: [sum(biased(chances)) / 2 + sign * 0.9 * room(chances) for sign in (1, -1)], True),
-        (lambda chances: [np.where(sum(biased(chances)) > 1, 1, 0) * 0.5 + 0.5 * drawn(seed) for seed in (1, 2)], True),
-        (lambda chances: [drawn(1), drawn(2)], False),
-    ],
-    ids=["swapped", "moved mass", "kept signs", "unrelated"],
-)
+ORDERS: dict[str, tuple[Callable[[Odds], Sequence[Odds]], bool]] = {
+    "swapped": (lambda chances: biased(chances)[::-1], True),
+    "moved mass": (lambda of: [sum(biased(of)) / 2 + sign * 0.9 * room(of) for sign in (1, -1)], True),
+    "kept signs": (
+        lambda of: [np.where(sum(biased(of)) > 1, 1, 0) * 0.5 + 0.5 * drawn(seed) for seed in (1, 2)],
+        True,
+    ),
+    "unrelated": (lambda chances: [drawn(1), drawn(2)], False),
+}
+
+
+@pytest.mark.parametrize(("change", "is_alike"), ORDERS.values(), ids=ORDERS)
 def test_the_orders_of_the_options_are_one_answer(change: Callable[[Odds], Sequence[Odds]], is_alike: bool) -> None:
     assert (in_orders(biased).likeness(in_orders(change)) is not None) == is_alike
 
@@ -291,20 +277,16 @@ def room(chances: Odds) -> Odds:
     return room
 
 
-def test_a_failed_exchange_may_have_any_number_of_log_probabilities() -> None:
-    records = make_records(lambda reference, other, gender, pair: 0.1 + (pair * 37 % 97) / 120)
-    (exchange, *_) = records[0].exchanges
-    failed = replace(exchange, status="failed", option_logprobs=(-1.0,))
-    odd = replace(records[0], exchanges=(failed,))
-    assert np.isnan(sketch([odd, *records[1:]]).odds).sum() == 1 + np.isnan(sketch(records).odds).sum()
-
-
-def test_the_order_of_records_and_further_answers_do_not_matter() -> None:
+def test_order_further_answers_and_failed_exchanges_do_not_matter() -> None:
     records = make_records(lambda reference, other, gender, pair: 0.1 + (pair * 37 % 97) / 120)
     first = sketch(records)
     more = [replace(record, exchanges=record.exchanges * 2) for record in records]
-    np.testing.assert_array_equal(first.odds, sketch(more).odds)
-    np.testing.assert_array_equal(first.odds, sketch(records[::-1]).odds[:])
+    for same in (more, records[::-1]):
+        np.testing.assert_array_equal(first.odds, sketch(same).odds)
+    # A failed exchange may have any number of log-probabilities.
+    failed = replace(records[0].exchanges[0], status="failed", option_logprobs=(-1.0,))
+    odd = replace(records[0], exchanges=(failed,))
+    assert np.isnan(sketch([odd, *records[1:]]).odds).sum() == 1 + np.isnan(first.odds).sum()
 
 
 def test_one_answer_to_everything_is_no_fingerprint() -> None:

@@ -29,10 +29,10 @@ from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import public_files
 from leaderboard.verify.verdicts import judge
 from schemas.documents.base import as_row
-from schemas.documents.record import exchange_sha256
+from schemas.documents.record import Exchange, exchange_sha256
 from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
-from schemas.files import contract, row_files
+from schemas.files import arrow_files, contract, row_files
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
@@ -48,8 +48,7 @@ from tests.worlds import render
 
 @pytest.mark.slow
 def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: World, tmp_path: Path) -> None:
-    (run,) = (run for run in find_runs(made_world.runs) if run.parts[-2:] == ("acme__fair", "recognition"))
-    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    copy = Path(shutil.copytree(made_world.runs / "acme__fair" / "recognition", tmp_path / "run"))
     result = read_result(copy)
     (dataset,) = load_benchmark("gifi").withheld
     signature = replace(result.signature, dataset=dataset)
@@ -100,55 +99,39 @@ def test_all_numbers_are_those_of_the_complete_runs(world: World) -> None:
             assert all(map(np.array_equal, ours.deviations[metric].parts, deviations.parts))
 
 
+def refusal(world: World, folder: Path) -> str:
+    (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
+    assert verdict.state == "rejected"
+    return str(verdict.reason)
+
+
 def _without_spread(row: ClusterSums) -> ClusterSums:
     """The row with the same total, and so the same value, in equal parts: its interval has no width."""
     columns = np.array(row.sums).reshape(max(row.n_columns, 1), -1)
     return replace(row, sums=tuple(np.repeat(columns.mean(axis=1, keepdims=True), columns.shape[1], axis=1).flat))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [(better, "metric recognition_accuracy"), (_without_spread, "metric gdr: interval is")],
-)
-def test_changed_sums_are_rejected_by_their_metrics(
-    world: World, change: Callable[[ClusterSums], ClusterSums], told: str
-) -> None:
-    folder = world.result("acme/fair", "recognition")
-    change_sums(folder, change)
-    (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
-    assert "the file was changed after the result was written" in str(verdict.reason)
-    rewritten(folder, lambda result: result)
-    (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
-    assert told in str(verdict.reason)
+def _of(metric: str, change: Callable[[ClusterSums], ClusterSums]) -> Callable[[Path], None]:
+    """What changes the sums of one metric, or of all."""
+    return lambda folder: change_sums(folder, lambda row: change(row) if metric in ("", row.metric) else row)
 
 
-def _with_a_text(folder: Path) -> None:
-    records = list(read_records(folder / "records.parquet"))
-    exchange = replace(records[3].exchanges[0], text="A text that nobody should read.")
-    records[3] = replace(records[3], exchanges=(exchange, *records[3].exchanges[1:]))
-    write_records(folder / "records.parquet", records)
+def _records(change: Callable[[Exchange], Exchange], place: int) -> Callable[[Path], None]:
+    """What changes the first exchange of a record."""
 
+    def forge(folder: Path) -> None:
+        records = list(read_records(folder / "records.parquet"))
+        first, *others = records[place].exchanges
+        records[place] = replace(records[place], exchanges=(change(first), *others))
+        write_records(folder / "records.parquet", records)
 
-def _renamed(folder: Path) -> None:
-    change_sums(folder, lambda row: replace(row, metric="fairness") if row.metric == "recognition_accuracy" else row)
-
-
-def _over_more_clusters(folder: Path) -> None:
-    change_sums(folder, lambda row: replace(row, sums=row.sums * 20))
-
-
-def _over_other_clusters(folder: Path) -> None:
-    change_sums(folder, lambda row: replace(row, sums=(*row.sums, *row.sums)) if row.metric == "gdr" else row)
+    return forge
 
 
 def _with_infinity(folder: Path) -> None:
     path = folder / "sums.parquet"
     rows = row_files.read_rows(path, ClusterSums)
-    values = [as_row(replace(row, sums=(float("inf"), *row.sums[1:]))) for row in rows]
-    from schemas.files import arrow_files
-
-    arrow_files.write(path, values, ClusterSums)
+    arrow_files.write(path, [as_row(replace(row, sums=(float("inf"), *row.sums[1:]))) for row in rows], ClusterSums)
 
 
 def _twice(folder: Path) -> None:
@@ -156,48 +139,42 @@ def _twice(folder: Path) -> None:
     row_files.write_rows(folder / "sums.parquet", [*rows, rows[0]], ClusterSums)
     result = read_result(folder)
     assert result.withheld is not None
-    sums = replace(result.withheld.sums, n_rows=len(rows) + 1)
-    strict_json.write(
-        folder / "result.json", contract.dump(replace(result, withheld=replace(result.withheld, sums=sums)))
-    )
+    withheld = replace(result.withheld, sums=replace(result.withheld.sums, n_rows=len(rows) + 1))
+    strict_json.write(folder / "result.json", contract.dump(replace(result, withheld=withheld)))
 
 
-def _missing(folder: Path) -> None:
-    change_sums(folder, lambda row: replace(row, group={"family": "nobody"}) if row.metric == "gdr" else row)
-
-
-def _of_too_many(folder: Path) -> None:
-    change_sums(folder, lambda row: replace(row, n=10**9) if row.metric == "gdr" else row)
-
-
-def _without_a_hash(folder: Path) -> None:
-    records = list(read_records(folder / "records.parquet"))
-    records[0] = replace(records[0], exchanges=(replace(records[0].exchanges[0], text=None),))
-    write_records(folder / "records.parquet", records)
+FORGED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "better": (_of("", better), "metric recognition_accuracy"),
+    "without spread": (_of("", _without_spread), "metric gdr: interval is"),
+    "with a text": (_records(lambda one: replace(one, text="A text."), 3), "row 4: holds a text"),
+    "without a hash": (_records(lambda one: replace(one, text=None), 0), "row 1: holds no hash of its text"),
+    "renamed": (
+        _of("recognition_accuracy", lambda row: replace(row, metric="fairness")),
+        "has sums of 'fairness', which is no metric of recognition",
+    ),
+    "over more clusters": (
+        _of("", lambda row: replace(row, sums=row.sums * 20)),
+        "clusters, and the records have 30",
+    ),
+    "over other clusters": (_of("gdr", lambda row: replace(row, sums=(*row.sums, *row.sums))), "has sums over"),
+    "infinite": (_with_infinity, "row 1: sums[0]: holds NaN or"),
+    "twice": (_twice, "has sums twice for one slice"),
+    "of nobody": (
+        _of("gdr", lambda row: replace(row, group={"family": "nobody"})),
+        "are on a group that no record has",
+    ),
+    "of too many": (_of("gdr", lambda row: replace(row, n=10**9)), "count 1,000,000,000 units of 330 answers"),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("forge", "told"),
-    [
-        (_with_a_text, "row 4: holds a text"),
-        (_renamed, "has sums of 'fairness', which is no metric of recognition"),
-        (_over_more_clusters, "clusters, and the records have 30"),
-        (_over_other_clusters, "has sums over"),
-        (_with_infinity, "row 1: sums[0]: holds NaN or"),
-        (_twice, "has sums twice for one slice"),
-        (_missing, "are on a group that no record has"),
-        (_of_too_many, "count 1,000,000,000 units of 330 answers"),
-        (_without_a_hash, "row 1: holds no hash of its text"),
-    ],
-)
+@pytest.mark.parametrize(("forge", "told"), FORGED.values(), ids=FORGED)
 def test_forged_files_are_rejected_with_a_reason(world: World, forge: Callable[[Path], None], told: str) -> None:
     folder = world.result("acme/fair", "recognition")
     forge(folder)
+    assert forge is _twice or "the file was changed after the result was written" in refusal(world, folder)
     rewritten(folder, lambda result: result)
-    (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
-    assert verdict.state == "rejected"
-    assert told in str(verdict.reason)
+    assert told in refusal(world, folder)
 
 
 @pytest.mark.slow
@@ -213,8 +190,7 @@ def test_a_metric_that_is_undefined_on_all_answers_is_stored_too(tmp_path: Path)
 
 def test_hashes_of_the_texts_of_others_are_no_texts(world: World, tmp_path: Path) -> None:
     """Otherwise a result that was made from public hashes would seem to be the first with these answers."""
-    run = next(run for run in find_runs(world.runs) if run.parts[-2:] == ("acme__fair", "recognition"))
-    copy = Path(shutil.copytree(run, tmp_path / "copy"))
+    copy = Path(shutil.copytree(world.runs / "acme__fair" / "recognition", tmp_path / "copy"))
     shutil.copyfile(world.result("acme/fair", "recognition") / "records.parquet", copy / "records.parquet")
     result = read_result(copy)
     records = replace(result.records, sha256=sha256_file(copy / "records.parquet"))
@@ -252,11 +228,7 @@ def test_what_needs_texts_asks_for_the_complete_run(world: World, tmp_path: Path
 
 def test_answers_that_are_asked_again_are_compared_by_their_hashes(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
-    (run,) = (
-        run
-        for run in find_runs(world.runs)
-        if (read_result(run).model.id, read_result(run).signature.task) == ("acme/fair", "recognition")
-    )
+    run = world.runs / "acme__fair" / "recognition"
     stored, complete = (RecordColumns.of(read_records(one / "records.parquet"))[0] for one in (folder, run))
     assert differing([stored.exchanges], [complete.exchanges], 1e-3) == []
     other = [replace(exchange, text=f"{exchange.text}!") for exchange in complete.exchanges]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
+import pytest
+
 from biasboard.ground.charts.labels import Point, place_labels
 
 PLANE = {"width": 500.0, "height": 400.0}
@@ -20,12 +24,17 @@ def pixels(points: list[Point]) -> list[tuple[float, float, float, float]]:
     return boxes
 
 
-def test_labels_of_one_spot_do_not_cover_each_other() -> None:
-    boxes = pixels([point(f"model-{number}", 0.5, 0.5) for number in range(6)])
-    assert len(boxes) == 6
-    for index, (left, right, top, bottom) in enumerate(boxes):
-        for other_left, other_right, other_top, other_bottom in boxes[:index]:
-            assert min(right, other_right) <= max(left, other_left) or min(bottom, other_bottom) <= max(top, other_top)
+@pytest.mark.parametrize(("name", "n", "across", "down"), [("model", 6, 0, 0), ("a-model-with-a-long-name", 9, 50, 40)])
+def test_labels_of_one_spot_lie_neither_on_each_other_nor_on_the_intervals(
+    name: str, n: int, across: float, down: float
+) -> None:
+    points = [point(f"{name}-{number}", 0.5, 0.5) for number in range(n)]
+    boxes = pixels([one._replace(across=(250 - across, 250 + across), down=(200 - down, 200 + down)) for one in points])
+    assert len(boxes) == n
+    for (left, right, top, bottom), (other_left, other_right, other_top, other_bottom) in combinations(boxes, 2):
+        assert min(right, other_right) <= max(left, other_left) or min(bottom, other_bottom) <= max(top, other_top)
+    for left, right, top, bottom in boxes if across else ():
+        assert not (top < 200 < bottom and left < 300 and right > 200), "on the horizontal interval"
 
 
 def test_labels_stay_inside_at_the_edges() -> None:
@@ -51,16 +60,3 @@ def test_long_labels_are_shortened() -> None:
     assert place is not None
     assert len(place.text) == 26
     assert place.text[12] == "…"
-
-
-def test_labels_of_many_equal_values_lie_neither_on_each_other_nor_on_the_intervals() -> None:
-    points = [
-        point(f"a-model-with-a-long-name-{number}", 0.5, 0.5)._replace(across=(200, 300), down=(160, 240))
-        for number in range(9)
-    ]
-    boxes = pixels(points)
-    assert len(boxes) == 9
-    for index, (left, right, top, bottom) in enumerate(boxes):
-        for other_left, other_right, other_top, other_bottom in boxes[:index]:
-            assert min(right, other_right) <= max(left, other_left) or min(bottom, other_bottom) <= max(top, other_top)
-        assert not (top < 200 < bottom and left < 300 and right > 200), "on the horizontal interval"
