@@ -286,8 +286,7 @@ def one_line_errors(interrupted: str = _NOTHING_WRITTEN) -> Iterator[None]:
 
     This context manager can also be used as a decorator.
 
-    Args:
-        interrupted: Line to print after Ctrl-C, SIGTERM or SIGHUP, which says what was kept or written.
+    ``interrupted`` is printed after a signal, and says what was kept or written.
 
     Raises:
         typer.Exit: the user made a mistake, the file system failed, a signal came, or we made a mistake. Under

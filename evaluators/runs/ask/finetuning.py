@@ -41,10 +41,7 @@ _ADAPTER = "adapter.json"
 def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
     """Train the adapters that a folder does not hold yet, and write the list of all adapters in it.
 
-    Args:
-        plans: The configs and prompts to train for, all of one dataset and task.
-        trainer: The base model.
-        out: Folder of the adapters.
+    The plans are all of one dataset and task.
 
     Raises:
         ConfigError: a context cannot be trained, or the folder holds adapters trained with other settings. Nothing was

@@ -78,11 +78,7 @@ def key_of_parts(
 ) -> MadeKey:
     """Return the answer key of some records, whatever their answers.
 
-    Args:
-        signature: Signature of a result on all items.
-        dataset_sha256: Hash of the contents of the dataset, from its manifest.
-        parts: The records of each config.
-        limited: The items that are asked by default; None if all are.
+    The hash is that of the dataset's contents; ``limited`` are the items asked by default, None if all are.
     """
     # The usual protocol of a large suite asks 100 items per task. These hashes identify a result on the default items,
     # which would otherwise look like an arbitrary slice.

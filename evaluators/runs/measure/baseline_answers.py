@@ -146,11 +146,7 @@ class BaselineAnswers:
     ) -> RecordColumns:
         """Return the records of a part with the answers of a baseline to what follows from its first answers.
 
-        Args:
-            baseline: The baseline.
-            number: Number of the part.
-            part: Its records, with their first requests only.
-            answered: The same with the first answers of the baseline.
+        The part holds the first requests only, and ``answered`` the first answers of the baseline.
         """
         asked = self._asked(number, part, range(len(part)))
         first = [[one.request for one in of_record] for of_record in asked]
@@ -303,10 +299,7 @@ def _tuples(part: RecordColumns, name: str) -> list[tuple[Any, ...]]:
 def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Exchange]) -> RecordColumns:
     """Return the records of a part with other answers.
 
-    Args:
-        part: The records.
-        reads: The reading of the answers to each of them.
-        exchanges: All exchanges with their answers.
+    There is a reading for each record, and ``exchanges`` are those of all of them.
     """
     are_cut = np.array([exchange.finish_reason == "length" for exchange in exchanges], dtype=np.bool_)
     return part.replaced(

@@ -46,9 +46,7 @@ class Rescored(NamedTuple):
 def reread(records: Sequence[Record], signature: Signature) -> Sequence[Record]:
     """Read the stored answers in records again.
 
-    Args:
-        records: The records of one run.
-        signature: How they were asked, with the normalisation to read them with.
+    The signature has the normalisation to read them with.
 
     Returns:
         The records with new readings and unchanged exchanges.

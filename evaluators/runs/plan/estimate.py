@@ -82,11 +82,7 @@ class Estimate:
 def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> Estimate:
     """Estimate what :func:`evaluators.runs.ask.pipeline.run` would ask.
 
-    Args:
-        plan: The items, and how they are asked.
-        backend: The model that would answer.
-        stores: Stores that may hold responses already.
-        name: Name to show for a remote model, whose id is known only once it has been asked.
+    ``name`` is shown for a remote model, whose id is known only once it has been asked.
 
     Raises:
         ConfigError: the backend cannot ask what the plan needs.
@@ -116,15 +112,7 @@ def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> E
 
 
 def sampled_estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str, *, n_items: int) -> Estimate:
-    """Estimate what a run would ask from some of its items, without looking up answers that are there already.
-
-    Args:
-        plan: The items, and how they are asked.
-        backend: The model that would answer.
-        stores: Stores whose earlier answers tell the model's pace.
-        name: Name of the model in earlier runs.
-        n_items: Number of items, of which all others are taken to be the like.
-    """
+    """Estimate what a run would ask from some of its items, without looking up answers that are there already."""
     selection = plan.selection
     parts = list(replace(plan, selection=sampled(selection, n_items)).parts)
     requests = [request for part in parts for of_item in part.requests for request in of_item]
@@ -258,10 +246,7 @@ def estimates_document(estimates: Sequence[Estimate], notes: Sequence[str] = ())
 def print_estimates(estimates: Sequence[Estimate], notes: Sequence[str] = (), *, pilot: str = "--limit 20") -> None:
     """Print estimates as one table per model.
 
-    Args:
-        estimates: The estimates.
-        notes: Lines about the prompts, and about what is left out.
-        pilot: Option that asks a few items, whose pace tells the time.
+    ``pilot`` is the option that asks a few items, whose pace tells the time.
     """
     for model in dict.fromkeys(estimated.model for estimated in estimates):
         _print_table(model, [estimated for estimated in estimates if estimated.model == model])
