@@ -39,11 +39,7 @@ EXIT_STATUS = (
 )
 """Text below the help of a command."""
 
-_FOREIGN_BARS = {
-    "TQDM_DISABLE": "1",
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-}
+_FOREIGN_BARS = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
 """Environment variables that stop other libraries, and the processes they start, from showing progress bars."""
 
 if "numpy" not in sys.modules:
@@ -319,11 +315,7 @@ def one_line_errors(interrupted: str = _NOTHING_WRITTEN) -> Iterator[None]:
 
 
 def _tell(error: BaseException, interrupted: str) -> None:
-    """End a command with one line about an error; do nothing for what typer tells itself, and for an exit.
-
-    Raises:
-        typer.Exit: the line was printed.
-    """
+    """End a command with one line about an error; do nothing for what typer tells itself, and for an exit."""
     are_kept = interrupted == ANSWERS_KEPT
     failed = EXIT_RUN_FAILED if are_kept else EXIT_ERROR
     if isinstance(error, BiasboardError):

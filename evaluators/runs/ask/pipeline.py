@@ -242,11 +242,7 @@ class _RunInProgress:
         n_in_all: int,
         look: Callable[[Mapping[bytes, Response]], bool] | None,
     ) -> None:
-        """Ask for each missing answer, and add all answers to ``responses``, including failed ones.
-
-        Raises:
-            RunError: too many requests failed, or none of the first items could be read.
-        """
+        """Ask for each missing answer, and add all answers to ``responses``, including failed ones."""
         order, requests = list(unique), list(unique.values())
         missing = frozenset(index for index, key in enumerate(order) if key not in responses)
         if not missing:

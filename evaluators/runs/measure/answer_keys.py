@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -59,22 +59,16 @@ def key_of_dataset(folder: Path, manifest: Manifest, *, config: str, task: str, 
         by_default = select(folder, manifest, config, limit=limit, support=support, without=without).without(left_out)
         limited = by_default if by_default.n_items < whole.n_items else None
     plan = Plan(whole, loaded, asked_with)
-    made = key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), limited)
+    unanswered = (
+        records_of(plan, part, part.requests, [[_UNASKED] * len(asked) for asked in part.requests], chat=False)
+        for part in plan.parts
+    )
+    made = key_of_parts(plan.signature, manifest.content_sha256, map(RecordColumns.of_stream, unanswered), limited)
     return made._replace(key=replace(made.key, licence=manifest.licence))
 
 
-def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
-    """Yield the records of each part without answers."""
-    for part in plan.parts:
-        responses = [[_UNASKED] * len(asked) for asked in part.requests]
-        yield RecordColumns.of_stream(records_of(plan, part, part.requests, responses, chat=False))
-
-
 def key_of_parts(
-    signature: Signature,
-    dataset_sha256: str,
-    parts: Iterable[RecordColumns],
-    limited: Selection | None = None,
+    signature: Signature, dataset_sha256: str, parts: Iterable[RecordColumns], limited: Selection | None = None
 ) -> MadeKey:
     """Return the answer key of some records, whatever their answers.
 

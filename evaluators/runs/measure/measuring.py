@@ -131,12 +131,7 @@ class Measurement:
 
     @classmethod
     def of(
-        cls,
-        parts: Iterable[RecordColumns],
-        task: str,
-        inputs: MetricInputs = NO_INPUTS,
-        *,
-        is_suite: bool = False,
+        cls, parts: Iterable[RecordColumns], task: str, inputs: MetricInputs = NO_INPUTS, *, is_suite: bool = False
     ) -> Measurement:
         """Measure from records.
 

@@ -25,13 +25,7 @@ from evaluators.metric import MetricDefinition, MetricFacts, MetricName, Statist
 from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.runs.measure.baseline_gate import Reference, applying_gate
 from evaluators.runs.measure.finish import write_parts
-from evaluators.runs.measure.measuring import (
-    Measurement,
-    metric_definitions,
-    present_names,
-    read_inputs,
-    retired_names,
-)
+from evaluators.runs.measure.measuring import Measurement, metric_definitions, present_names, read_inputs, retired_names
 from evaluators.statistics.jackknife import Crossing
 from evaluators.statistics.record_tables import Statistics, grouped
 from evaluators.task import load_task

@@ -18,7 +18,7 @@ from evaluators.runs.plan.plan import AskedPart, Plan
 from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.task import Prompt, load_task, quoted
 from schemas.documents.record import Exchange, Record
-from schemas.documents.result import Counts, Model, Result
+from schemas.documents.result import Model, Result
 from schemas.folders.run_folder import StoredParts
 
 _MANY = 0.05
@@ -281,16 +281,13 @@ def check_read(finished: Sequence[tuple[Path, Result, str]]) -> None:
     record = _first(folder, result, "unparsed", "refused") or _first(folder, result, "failed")
     example = "" if record is None else f": {_shown_of(record)}"
     also = [f"{other.signature.config} in {path}" for path, other, _ in others]
+    numbers = {"unparsed": counts.unparsed, "refused": counts.refused, "failed": counts.failed}
+    by_status = ", ".join(f"{n} {name}" for name, n in sorted(numbers.items(), key=lambda entry: -entry[1]) if n)
     raise RunError(
-        f"0 of {counts.items} answers on {result.signature.config} could be read ({_by_status(counts)}){example}; "
+        f"0 of {counts.items} answers on {result.signature.config} could be read ({by_status}){example}; "
         f"{advice or 'try another prompt'}; result and answers are kept in {folder}"
         + (f"; nor could those on {', '.join(also)}" if also else "")
     )
-
-
-def _by_status(counts: Counts) -> str:
-    numbers = {"unparsed": counts.unparsed, "refused": counts.refused, "failed": counts.failed}
-    return ", ".join(f"{n} {name}" for name, n in sorted(numbers.items(), key=lambda entry: -entry[1]) if n)
 
 
 def _share(n: int, n_items: int) -> str:
