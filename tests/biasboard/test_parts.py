@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.commands import REPOSITORY, output_of, run
-from tests.sites import copy_site
 from tests.terminal import without_progress
+from tests.worlds import copy_site
 
 PARTS = {
     "metric": (("even_share", "--task", "coreference"), "even_share  0.", 2),
