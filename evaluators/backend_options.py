@@ -99,8 +99,7 @@ class BackendOptions:
     def own(self, kind: type[T]) -> T:
         """Return the options that a plug-in's backend declares by :func:`biasboard.ground.options.option`.
 
-        Args:
-            kind: The frozen dataclass that declares them.
+        ``kind`` is the frozen dataclass that declares them.
 
         Raises:
             ConfigError: the user gave one that is not declared, or a value that it does not take.

@@ -209,19 +209,11 @@ class AnswerImporter(Protocol):
     def published(self, config: str, notes: Mapping[str, str]) -> PublishedPart | None:
         """Return where the answers to a config are published; None if that is unknown.
 
-        Args:
-            config: Name of the config.
-            notes: The notes of the import, as a result holds them, which may come from a stranger.
+        The notes are those of the import, as a result holds them, which may come from a stranger.
         """
 
     def read(self, file: AnswerFile, items: Sequence[Item], prompt: Prompt, dataset: str) -> ImportedAnswers:
         """Return a file's answers to some items.
-
-        Args:
-            file: A file that :meth:`files` found.
-            items: All items of the file's config.
-            prompt: The prompt named by :attr:`prompt`.
-            dataset: Name of the dataset, for error messages.
 
         Raises:
             DataError: the file cannot be read, or one of its rows belongs to no item.

@@ -59,10 +59,6 @@ class Exported:
 def exported_facts(value: object, where: str) -> Exported:
     """Return the facts that an export stored.
 
-    Args:
-        value: The facts as JSON.
-        where: Name of the log, for the error message.
-
     Raises:
         DataError: the facts are missing or of another version.
     """
@@ -77,12 +73,6 @@ def exported_facts(value: object, where: str) -> Exported:
 
 def validated(of: Callable[..., _T], value: object, where: str, remedy: str) -> _T:
     """Return a part of a log, converted to the required type.
-
-    Args:
-        of: Class of the part.
-        value: The part as JSON.
-        where: Location of the part, for the error message.
-        remedy: What the user can do, for the error message.
 
     Raises:
         DataError: a field is missing or has another type.
@@ -226,9 +216,6 @@ class Harness:
         Without it nobody knows whether the log-probabilities are those of the options, and metrics of others look as
         good as any.
 
-        Args:
-            name: Folder or Hub id of the tokenizer; None if none was given.
-
         Raises:
             ConfigError: it is missing, or of no use.
         """
@@ -243,8 +230,7 @@ class Harness:
     def read(self, path: Path) -> tuple[list[HarnessLog], list[str]]:
         """Return the logs of one model, and the names of those whose tasks were not exported by us.
 
-        Args:
-            path: A log, or a folder with logs.
+        The path is that of a log or of a folder with logs.
 
         Raises:
             ConfigError: there is no log of a task that was exported by us, a task has several logs, or the logs may be
@@ -291,13 +277,7 @@ def load_harness(name: str) -> Harness:
 
 
 def write_questions(task: ExportedTask, rows: Iterable[Mapping[str, JsonValue]], folder: Path) -> dict[str, JsonValue]:
-    """Write the questions of a task as JSON lines; return its facts with the name and hash of the file.
-
-    Args:
-        task: The task, which names the file.
-        rows: The questions in the form of the harness.
-        folder: The folder of the export.
-    """
+    """Write the questions of a task as JSON lines; return its facts with the name and hash of the file."""
     path = folder / f"{task.name}.jsonl"
     with path.open("w", encoding="ascii", newline="\n") as file:
         for row in rows:
@@ -315,9 +295,7 @@ def write_manifest(harness: Harness, facts: Mapping[str, JsonValue], folder: Pat
 def commit_of_weights(commit: object, arguments: Iterable[str]) -> str | None:
     """Return the commit of the weights that answered; None if it is unknown, or of the weights below an adapter.
 
-    Args:
-        commit: What a log has as the commit of the model that was loaded.
-        arguments: Names of the arguments with which it was loaded.
+    ``commit`` is what a log has for it, and the arguments are the names of those with which the model was loaded.
     """
     if not isinstance(commit, str) or _COMMIT.fullmatch(commit) is None:
         return None
@@ -333,9 +311,7 @@ def precision_of(dtype: object) -> str | None:
 def argument_fields(shown: Mapping[str, str], hidden: Mapping[str, str]) -> dict[str, str | None]:
     """Return the arguments of a model as two fields of its identity.
 
-    Args:
-        shown: The arguments that results may show, without paths.
-        hidden: All others. Since they may be keys or addresses, only their hash is kept.
+    Those that results may not show may be keys or addresses, of which only the hash is kept.
     """
     return {
         "arguments": ",".join(f"{name}={without_path(value)}" for name, value in shown.items()) or None,

@@ -157,9 +157,7 @@ class Prompt:
     def following(self, request: GenerateRequest, text: str) -> ChoiceRequest:
         """Return the request that scores the options after a generated answer.
 
-        Args:
-            request: A request of this prompt for a text.
-            text: The text, to which nothing is done: what the model reads again is what it wrote.
+        Nothing is done to the text: what the model reads again is what it wrote.
         """
         return ChoiceRequest(
             prompt=f"{request.prompt}{text}{self.follow_up}",
@@ -177,9 +175,7 @@ class Prompt:
 
         There are none if one of the answers is missing, failed or refused, since the item then has no reading.
 
-        Args:
-            requests: The first requests about an item.
-            answers: The answer to each of them; None if it is not there yet.
+        An answer that is not there yet is None.
         """
         if self.follow_up is None or any(answer is None or answer.status != "answered" for answer in answers):
             return ()
@@ -324,20 +320,13 @@ class Task(ABC):
 
         The reading of choices must depend only on their options and log-probabilities, not on the prompts.
 
-        Args:
-            exchanges: The exchanges of one item.
-            normalisation: How option log-probabilities become probabilities; None for generated answers.
+        The normalisation is None for generated answers.
         """
 
     def reading(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
         """Read the answers to one item as :meth:`read` does, unless the model did not come to its answer.
 
         A task overrides it if its prompts ask for different things in the same form.
-
-        Args:
-            exchanges: The exchanges of one item.
-            normalisation: How option log-probabilities become probabilities; None for generated answers.
-            prompt_id: Id of the prompt that asked.
         """
         return cut_before_answer(exchanges) or self.read(exchanges, normalisation)
 
@@ -369,9 +358,7 @@ class Task(ABC):
     def n_outcomes(self, prompt: Prompt, facts: Facts) -> int | None:
         """Return the number k of outcomes that certainty is measured on; by default all that the prompt offers.
 
-        Args:
-            prompt: The prompt that asks.
-            facts: The facts about any of the items.
+        The facts are those of any of the items.
         """
         return prompt.n_outcomes
 
@@ -395,9 +382,7 @@ def load_task(name: str) -> Task:
 def task_for(listed: str, name: str | None = None) -> Task:
     """Return the task that asks about the items of a config.
 
-    Args:
-        listed: The item shape in the manifest. If several tasks fit the shape, the one with the same name is taken.
-        name: The task that the user chose; None to find it by the shape.
+    If several tasks fit the listed shape, the one with its name is taken, unless the user chose one.
 
     Raises:
         ConfigError: no task fits the items, the chosen task does not fit them, or several fit and none is chosen.
@@ -423,9 +408,6 @@ def task_for(listed: str, name: str | None = None) -> Task:
 
 def tasks_for(listed: str) -> Sequence[Task]:
     """Return the tasks that a config is made for: the one with the name of its shape, or else all that fit its items.
-
-    Args:
-        listed: The item shape in the manifest.
 
     Raises:
         ConfigError: no task fits the items.

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import IO, Any
 
 REPOSITORY = Path(__file__).parents[1]
 _PLUGINS = "BIASBOARD_PLUGINS"
-_SHARED_PLUGINS = ("", *(str(REPOSITORY / "tests" / name) for name in ("made_suite", "third_benchmark")))
+_SHARED_PLUGINS = ("", str(REPOSITORY / "tests" / "made_suite"))
 _READ_AT_IMPORT = ("PYTHON", "OMP_", "XDG_", "HOME", "TZ")
 """Beginnings of variables that are read by imports: a command with others than the tests have is a fresh process."""
 _READ_WITH_TORCH = ("HF_",)
@@ -93,11 +93,9 @@ class Command:
     files: tuple[IO[bytes], IO[bytes]]
 
     def poll(self) -> int | None:
-        """Return the exit status; None while there is none."""
         return self.process.poll()
 
     def wait(self, timeout: float = 580) -> int:
-        """Wait for the end, and return the exit status."""
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -106,7 +104,6 @@ class Command:
             raise
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to this process alone."""
         self.process.send_signal(number)
 
     def kill(self) -> None:
@@ -140,10 +137,8 @@ def _command(
     with_torch: bool,
     own_group: bool,
 ) -> Iterator[Command]:
-    environment = {"PYTHONPATH": str(REPOSITORY)} | os.environ | {"COLUMNS": "200"}
-    environment |= {name: str(value) for name, value in variables.items() if value is not None}
-    for name in (name for name, value in variables.items() if value is None):
-        environment.pop(name, None)
+    given = {"PYTHONPATH": str(REPOSITORY), **os.environ, "COLUMNS": "200", **variables}
+    environment = {name: str(value) for name, value in given.items() if value is not None}
     words = [str(word) for word in arguments]
     plugins = environment.get(_PLUGINS, "")
     # A command that a test calls in its own process leaves switches of progress bars, which every command sets anyway.
@@ -157,7 +152,8 @@ def _command(
     # Folders of plug-ins that a test makes are those of a single command: only torch takes longer than all our modules.
     is_of_one_command = plugins not in _SHARED_PLUGINS and not with_torch
     is_fresh = fresh or any(name.startswith(read_at_import) for name in changed) or is_of_one_command
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+    with ExitStack() as opened:
+        stdin, stdout, stderr = streams = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
         stdin.write(input.encode())
         stdin.seek(0)
         process: subprocess.Popen[bytes] | _Child
@@ -175,8 +171,7 @@ def _command(
             )
         else:
             message = {"arguments": words, "cwd": str(cwd), "env": environment, "own_group": own_group}
-            streams = [stream.fileno() for stream in (stdin, stdout, stderr)]
-            process = _warm(plugins, with_torch=with_torch).start(message, streams)
+            process = _warm(plugins, with_torch=with_torch).start(message, [stream.fileno() for stream in streams])
         command = Command(words, process, (stdout, stderr))
         try:
             yield command

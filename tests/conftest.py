@@ -17,8 +17,8 @@ from tests.commands import note_environment
 from tests.workers import Workers
 
 REPOSITORY = Path(__file__).parents[1]
-# Plug-ins that one test adds; they are no modules of ours before.
-collect_ignore = ["third_benchmark", "made_suite"]
+# Plug-ins that tests add; they are no modules of ours before.
+collect_ignore = ["made_suite"]
 SHARED_DATA_ABSENT = "../shared/data is absent: the published data sets may not be copied into the repository"
 LOOPBACK_HOSTS = ("localhost", "::1", "0.0.0.0", "::", "")
 

@@ -8,7 +8,6 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import typer
@@ -27,28 +26,20 @@ COMMANDS_PAGE = "site/docs/commands.md"
 PLACES = re.compile(r"(?:schemas|builders|evaluators|leaderboard|biasboard|site|tests|\.ci|\.github)/[\w./-]*")
 
 
-class Code(NamedTuple):
-    """One line of code in a document."""
-
-    document: str
-    text: str
-
-
 def documents() -> dict[str, str]:
     """The hand-written documents; the page of reference is compared with the commands as a whole."""
     paths = [REPOSITORY / name for name in ROOT_DOCUMENTS] + sorted((REPOSITORY / "site/docs").rglob("*.md"))
     return {str(path.relative_to(REPOSITORY)): path.read_text(encoding="utf-8") for path in paths if path != PAGE}
 
 
-def code_lines() -> list[Code]:
-    """Inline code and the lines of code blocks, continued lines joined, prompts and comments dropped."""
+def code_lines() -> list[tuple[str, str]]:
+    """Document and line of inline code and of code blocks, continued lines joined, prompts and comments dropped."""
     found = []
     for document, text in documents().items():
         blocks = re.findall(r"^```[^\n]*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
         lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-        rest = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-        lines += re.findall(r"`([^`\n]+)`", rest)
-        found += [Code(document, line.removeprefix("$ ").partition("  #")[0].strip()) for line in lines]
+        lines += re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+        found += [(document, line.removeprefix("$ ").partition("  #")[0].strip()) for line in lines]
     return found
 
 
@@ -56,11 +47,6 @@ def documented_block(document: str, language: str) -> str:
     """The only block of code in a language that a document holds."""
     (block,) = re.findall(rf"^```{language}\n(.*?)^```", documents()[document], flags=re.MULTILINE | re.DOTALL)
     return str(block)
-
-
-def make_targets() -> set[str]:
-    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z-]+):.*## ", makefile, flags=re.MULTILINE))
 
 
 def complaint(line: str) -> str | None:
@@ -102,7 +88,7 @@ def python_commands(lines: list[str]) -> Iterator[str]:
 def test_documented_commands_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run.toml").write_text(documented_block(COMMANDS_PAGE, "toml"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    commands = [(code.document, line) for code in code_lines() for line in python_commands([code.text])]
+    commands = [(document, line) for document, text in code_lines() for line in python_commands([text])]
     assert len(commands) >= 5
     complaints = [f"{document}: {said}" for document, line in commands if (said := complaint(line)) is not None]
     assert complaints == []
@@ -110,28 +96,32 @@ def test_documented_commands_are_understood(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("target", ["demo", "serve"])
 def test_the_makefile_calls_commands_that_are_understood(target: str) -> None:
-    done = subprocess.run(
-        ["make", "--dry-run", target, "MODEL=org/name"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
+    words = ["make", "--dry-run", target, "MODEL=org/name"]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     commands = list(python_commands(done.stdout.splitlines()))
     assert len(commands) == {"demo": 4, "serve": 1}[target]
     assert [said for line in commands if (said := complaint(line)) is not None] == []
 
 
-def test_documented_make_targets_exist() -> None:
-    named = {
-        (code.document, target)
-        for code in code_lines()
-        for target in re.findall(r"(?:^|\s)make(?: [A-Z]+=\S+)* ([a-z-]+)", code.text)
-    }
-    assert {(document, target) for document, target in named if target not in make_targets()} == set()
+def test_documented_make_targets_and_places_exist() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, flags=re.MULTILINE))
+    named = [
+        (document, target)
+        for document, text in code_lines()
+        for target in re.findall(r"(?:^|\s)make(?: [A-Z]+=\S+)* ([a-z-]+)", text)
+    ]
+    assert [(document, target) for document, target in named if target not in targets] == []
+    made = ("site/_build", "site/_docs", "leaderboard/results", "leaderboard/queue")
+    places = {(document, text) for document, text in code_lines() if PLACES.fullmatch(text)}
+    assert len(places) >= 5
+    # A name in capitals stands for one of the reader's choice.
+    free = re.compile(rf"({'|'.join(made)}).*|.*[A-Z]{{4}}.*")
+    assert [one for one in sorted(places) if not free.fullmatch(one[1]) and not (REPOSITORY / one[1]).exists()] == []
 
 
-def test_the_reference_is_what_the_commands_say() -> None:
+def test_the_reference_is_what_the_commands_say_and_the_guide_names_each() -> None:
     assert PAGE.read_text(encoding="utf-8") == render_page(), "the commands changed; run: make reference"
-
-
-def test_the_guide_names_every_command() -> None:
     door = subcommands_of(typer.main.get_command(application("biasboard")))
     guide = documents()[COMMANDS_PAGE]
     assert [name for name in door if f"(reference.md#biasboard-{name})" not in guide] == []
@@ -152,7 +142,13 @@ def test_the_site_has_seven_entries_and_the_last_lists_each_of_its_pages() -> No
     entries = ["Board", "Benchmarks", "Models", "Papers", "Compare", "Answers", "Docs"]
     assert [next(iter(entry)) for entry in nav] == entries
     (landing, *groups) = nav[-1]["Docs"]
-    pages = [(title, page) for group in groups for entries in group.values() for (title, page) in map(only, entries)]
+    pages = [
+        (title, page)
+        for group in groups
+        for entries in group.values()
+        for entry in entries
+        for (title, page) in entry.items()
+    ]
     handwritten = {path.name for path in (REPOSITORY / "site/docs").glob("*.md")}
     assert {page for _, page in pages} >= handwritten - {"index.md", *landing.values()}
     text = (REPOSITORY / "site/docs" / next(iter(landing.values()))).read_text(encoding="utf-8")
@@ -165,42 +161,28 @@ def test_the_guide_opens_with_what_takes_a_minute() -> None:
     assert 100 < len(opening.split()) <= 250
 
 
-def only(entry: dict[str, str]) -> tuple[str, str]:
-    """The title and the page of an entry of the navigation."""
-    (item,) = entry.items()
-    return item
-
-
 def anchors(page: str) -> set[str]:
     """The names of the headings of a page, as MkDocs gives them."""
     headings = re.findall(r"^#+ (.*?)(?: \{: #([\w-]+) \})?$", page, flags=re.MULTILINE)
     return {own or slugify(heading, "-") for heading, own in headings}
 
 
-def test_the_list_of_commands_says_of_each_what_its_own_help_says() -> None:
-    compared = 0
+def test_every_command_and_option_explains_itself_as_lists_of_commands_do() -> None:
+    compared, silent = 0, []
     for module in COMMAND_LINES:
         command = typer.main.get_command(application(module))
-        if not hasattr(command, "lists_only"):
-            continue
         whole = subcommands_of(command)
-        command.lists_only = True
-        for name, listed in subcommands_of(command).items():
-            assert listed.help == " ".join(whole[name].help.split("\n\n")[0].split()), f"{module} {name}"
-            compared += 1
-    assert compared >= 10
-
-
-def test_every_command_and_option_explains_itself() -> None:
-    silent = []
-    for module in COMMAND_LINES:
-        command = typer.main.get_command(application(module))
-        for name, part in (subcommands_of(command) or {module: command}).items():
-            if not part.help:
-                silent.append(f"{module} {name}")
+        for name, part in (whole or {module: command}).items():
             # Arguments of typer have help as well; the generated --help and --version need none from us.
-            silent += [f"{module} {name} {option.name}" for option in part.params if not getattr(option, "help", "")]
+            options = [option.name for option in part.params if not getattr(option, "help", "")]
+            silent += [f"{module} {name} {one}" for one in ([] if part.help else ["itself"]) + options]
+        if hasattr(command, "lists_only"):
+            command.lists_only = True
+            for name, listed in subcommands_of(command).items():
+                assert listed.help == " ".join(whole[name].help.split("\n\n")[0].split()), f"{module} {name}"
+                compared += 1
     assert silent == []
+    assert compared >= 10
 
 
 def test_every_plugin_and_metric_is_documented() -> None:
@@ -222,18 +204,6 @@ def is_named(name: str, text: str) -> bool:
     return f"`{name}`" in text or any(f"`{name[:end]}`" in text and f"`{name[end:]}`" in text for end in ends)
 
 
-def test_documented_places_exist() -> None:
-    places = {(code.document, code.text) for code in code_lines() if PLACES.fullmatch(code.text)}
-    assert len(places) >= 5
-    made = ("site/_build", "site/_docs", "leaderboard/results", "leaderboard/queue")
-    assert [
-        f"{document}: {place}"
-        for document, place in sorted(places)
-        # A name in capitals stands for one of the reader's choice.
-        if not place.startswith(made) and not re.search(r"[A-Z]{4}", place) and not (REPOSITORY / place).exists()
-    ] == []
-
-
 @pytest.mark.slow
 def test_the_metric_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -253,15 +223,20 @@ def test_the_metric_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     assert 0 <= value <= 1
 
 
-def test_a_wrong_command_would_be_seen() -> None:
-    assert complaint("python -m evaluators run --dataset out --backend baseline --model all") is None
-    assert "No such option" in str(complaint("python -m evaluators run --datasets out --backend baseline --model all"))
-    assert "Missing option" in str(complaint("python -m evaluators run --dataset out"))
-    assert "'walk' does not exist; have:" in str(complaint("python -m evaluators walk"))
-    assert "there is no python -m builders.none" in str(complaint("python -m builders.none"))
-    assert complaint("python -m http.server") is None
-    assert complaint("biasboard run --dataset out --backend baseline --model all") is None
-    assert complaint("biasboard build synthbias --limit 20") is None
-    assert "No such option" in str(complaint("biasboard build synthbias --limits 20"))
-    assert "'walk' does not exist; have:" in str(complaint("biasboard build walk"))
-    assert "'walk' does not exist; have:" in str(complaint("biasboard cache walk"))
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("python -m evaluators run --dataset out --backend baseline --model all", None),
+        ("python -m evaluators run --datasets out --backend baseline --model all", "No such option"),
+        ("python -m evaluators run --dataset out", "Missing option"),
+        ("python -m evaluators walk", "'walk' does not exist; have:"),
+        ("python -m builders.none", "there is no python -m builders.none"),
+        ("python -m http.server", None),
+        ("biasboard build synthbias --limit 20", None),
+        ("biasboard build synthbias --limits 20", "No such option"),
+        ("biasboard build walk", "'walk' does not exist; have:"),
+    ],
+)
+def test_a_wrong_command_would_be_seen(line: str, said: str | None) -> None:
+    found = complaint(line)
+    assert found is None if said is None else said in str(found)

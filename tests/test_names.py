@@ -13,8 +13,8 @@ from biasboard.ground.kinds import BENCHMARKS as BENCHMARK_FILES
 from biasboard.ground.kinds import TASKS as TASK_FILES
 from evaluators.runs.measure.measuring import metric_definitions
 from schemas.lexicon import occupations, pronoun_families
+from tests.commands import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("schemas", "builders", "evaluators", "leaderboard", "biasboard")
 OWN = (
     # Folders of plug-ins and of families.
@@ -74,25 +74,16 @@ def names_in(source: str) -> Iterator[str]:
 def test_no_general_module_names_a_benchmark_or_what_is_its_own() -> None:
     files = general_files("*.py")
     assert len(files) > 100
-    found = [
-        f"{path.relative_to(REPOSITORY)}: '{name}'"
-        for path in files
-        for name in names_in(path.read_text(encoding="utf-8"))
-    ]
-    assert found == []
+    assert [(path, name) for path in files for name in names_in(path.read_text(encoding="utf-8"))] == []
 
 
 def test_no_template_names_a_benchmark_or_a_metric() -> None:
     templates = general_files("*.j2")
     assert templates
     quoted = re.compile(rf"""["']({"|".join(sorted(METRICS, key=len, reverse=True))})["']|UCerF""")
-    found = [
-        f"{path.name}: {match[0]}"
-        for path in templates
-        for pattern in (ANYWHERE, quoted)
-        for match in pattern.finditer(path.read_text(encoding="utf-8"))
-    ]
-    assert found == []
+    texts = {path: path.read_text(encoding="utf-8") for path in templates}
+    assert [(path, one[0]) for path, text in texts.items() for one in ANYWHERE.finditer(text)] == []
+    assert [(path, one[0]) for path, text in texts.items() for one in quoted.finditer(text)] == []
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,8 @@ REPOSITORY = Path(__file__).parents[1]
 GENERATIONS = REPOSITORY.parent / "shared" / "data" / "gifi"
 MODEL = "Phi-3-mini-4k"
 _CELL = re.compile(r'data-sort="(-?[\d.]+)"|class="bb-value">([^<]*)<|class="bb-rank"[^>]*>([^<]*)<')
-_SENTENCES = ("reason", "biasboard")
-"""Endings of the names of exported fields that hold sentences or versions of packages."""
+_SENTENCES = ("reason", "biasboard", "records_sha256")
+"""Endings of the names of exported fields that hold sentences, or depend on versions of packages."""
 
 
 def demo(tree: Path, out: Path) -> None:
@@ -43,30 +43,18 @@ def demo(tree: Path, out: Path) -> None:
         # One of its prompts, with all calibrations.
         ("superni", "release-1024b"),
     ):
-        _python(tree, f"builders.{name}", "--out", out / "datasets" / name)
-        chosen = [part for prompt in prompts for part in ("--prompt", prompt)]
-        baselines = ("--backend", "baseline", "--model", "all")
-        _python(
-            tree, "evaluators", "run", "--dataset", out / "datasets" / name, "--out", out / "runs", *baselines, *chosen
-        )
+        dataset = out / "datasets" / name
+        _python(tree, f"builders.{name}", "--out", dataset)
+        asked = ("--dataset", dataset, "--out", out / "runs", "--backend", "baseline", "--model", "all")
+        _python(tree, "evaluators", "run", *asked, *(part for prompt in prompts for part in ("--prompt", prompt)))
     _build_site(tree, out)
 
 
 def published_answers(tree: Path, out: Path) -> None:
     """Import the published answers of one model, with the scorers that work offline."""
     dataset = out / "datasets/gifi-published-compat"
-    _python(
-        tree,
-        "builders.gifi",
-        "--source",
-        "gifi",
-        "--input",
-        GENERATIONS / "template",
-        "--compat",
-        "gifi-repo",
-        "--out",
-        dataset,
-    )
+    published = ("--source", "gifi", "--input", GENERATIONS / "template", "--compat", "gifi-repo")
+    _python(tree, "builders.gifi", *published, "--out", dataset)
     answers = ("--input", GENERATIONS / "model-generation", "--model", MODEL, "--scorer", "default")
     _python(tree, "evaluators", "import", "gifi", *answers, "--dataset", dataset, "--out", out / "runs")
     _build_site(tree, out)
@@ -81,13 +69,8 @@ def _build_site(tree: Path, out: Path) -> None:
 
 def _python(tree: Path, module: str, *arguments: str | Path) -> None:
     command = [sys.executable, "-m", module, *map(str, arguments)]
-    environment = os.environ | {
-        "PYTHONPATH": str(tree),
-        "HF_HUB_OFFLINE": "1",
-        "COLUMNS": "200",
-        "BIASBOARD_MEMORY": "off",
-    }
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    settings = {"PYTHONPATH": str(tree), "HF_HUB_OFFLINE": "1", "COLUMNS": "200", "BIASBOARD_MEMORY": "off"}
+    done = subprocess.run(command, cwd=tree, env=os.environ | settings, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
 
@@ -116,19 +99,16 @@ def fingerprints(out: Path) -> dict[str, str]:
 
 def _result(result: dict[str, Any]) -> dict[str, Any]:
     """Drop what differs from run to run, and hashes of files whose bytes depend on a library's version."""
-    kept = {key: value for key, value in result.items() if key != "environment"}
-    kept["usage"] = {key: value for key, value in result["usage"].items() if key != "seconds"}
-    for entry in ("records", "scores"):
-        if result[entry] is not None:
-            kept[entry] = {key: value for key, value in result[entry].items() if key != "sha256"}
-    return kept
+    left_out = {"usage": "seconds", "records": "sha256", "scores": "sha256"}
+    return {
+        name: {key: one for key, one in value.items() if key != left_out[name]} if value and name in left_out else value
+        for name, value in result.items()
+        if name != "environment"
+    }
 
 
 def _without_sentences(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {key: value for key, value in row.items() if not key.endswith(_SENTENCES) and key != "records_sha256"}
-        for row in rows
-    ]
+    return [{key: one for key, one in row.items() if not key.endswith(_SENTENCES)} for row in rows]
 
 
 def _numbers_on(page: str) -> Iterator[str]:
@@ -163,13 +143,6 @@ def measured(tree: Path) -> dict[str, str]:
     return hashes
 
 
-def moved(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return one line for each file that is new, gone, or of another hash than before."""
-    lines = [f"{name}: moved" for name in now if name in before and before[name] != now[name]]
-    lines += [f"{name}: new" for name in now if name not in before]
-    return lines + [f"{name}: gone" for name in before if name not in now]
-
-
 def main() -> None:
     """Compare the working tree with a commit and fail if anything moved."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -185,7 +158,11 @@ def main() -> None:
                 earlier, now = pool.map(measured, (before, REPOSITORY))
         finally:
             subprocess.run([*git, "remove", "--force", str(before)], check=True)
-    lines = moved(earlier, now)
+    lines = [
+        f"{name}: {'new' if name not in earlier else 'gone' if name not in now else 'moved'}"
+        for name in now | earlier
+        if earlier.get(name) != now.get(name)
+    ]
     print("\n".join([*lines, f"{len(lines)} of {len(earlier | now)} files moved"]))
     sys.exit(1 if lines else 0)
 

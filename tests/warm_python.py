@@ -29,17 +29,8 @@ from typing import Any, NoReturn
 
 PACKAGES = ("biasboard", "schemas", "builders", "evaluators", "leaderboard")
 IMPORTED = (
-    *(
-        "numpy",
-        "pandas",
-        "pyarrow.parquet",
-        "pyarrow.compute",
-        "pydantic",
-        "typer.core",
-        "typer.rich_utils",
-        "jsonschema",
-    ),
-    *("jinja2", "scipy.stats", "scipy.optimize"),
+    *("numpy", "pandas", "pyarrow.parquet", "pyarrow.compute", "pydantic", "typer.core", "typer.rich_utils"),
+    *("jsonschema", "jinja2", "scipy.stats", "scipy.optimize"),
 )
 """None of them may read the environment when it is imported, but for what all tests have in common."""
 
@@ -76,7 +67,11 @@ def imported(modules: Sequence[str]) -> None:
 def serve(line: socket.socket) -> None:
     """Import our modules, and run commands until the other side ends; returns only in a child, which runs one."""
     imported(modules_of_ours())
-    compile_templates()
+    from leaderboard.pages.rendering import templates
+
+    # Reading the templates of pages takes a fifth of a small board.
+    for name in templates().list_templates():
+        templates().get_template(name)
     while True:
         message, streams, _, _ = socket.recv_fds(line, 1 << 24, 3)
         if not message:
@@ -105,14 +100,6 @@ def modules_of_ours() -> list[str]:
     paths = (path for package in PACKAGES for path in sorted((repository / package).rglob("*.py")))
     names = (".".join(path.relative_to(repository).with_suffix("").parts) for path in paths)
     return [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
-
-
-def compile_templates() -> None:
-    """Read the templates of pages, which takes a fifth of a small board."""
-    from leaderboard.pages.rendering import templates
-
-    for name in templates().list_templates():
-        templates().get_template(name)
 
 
 def become(command: dict[str, Any]) -> None:

@@ -39,11 +39,7 @@ EXIT_STATUS = (
 )
 """Text below the help of a command."""
 
-_FOREIGN_BARS = {
-    "TQDM_DISABLE": "1",
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-}
+_FOREIGN_BARS = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
 """Environment variables that stop other libraries, and the processes they start, from showing progress bars."""
 
 if "numpy" not in sys.modules:
@@ -286,8 +282,7 @@ def one_line_errors(interrupted: str = _NOTHING_WRITTEN) -> Iterator[None]:
 
     This context manager can also be used as a decorator.
 
-    Args:
-        interrupted: Line to print after Ctrl-C, SIGTERM or SIGHUP, which says what was kept or written.
+    ``interrupted`` is printed after a signal, and says what was kept or written.
 
     Raises:
         typer.Exit: the user made a mistake, the file system failed, a signal came, or we made a mistake. Under
@@ -320,11 +315,7 @@ def one_line_errors(interrupted: str = _NOTHING_WRITTEN) -> Iterator[None]:
 
 
 def _tell(error: BaseException, interrupted: str) -> None:
-    """End a command with one line about an error; do nothing for what typer tells itself, and for an exit.
-
-    Raises:
-        typer.Exit: the line was printed.
-    """
+    """End a command with one line about an error; do nothing for what typer tells itself, and for an exit."""
     are_kept = interrupted == ANSWERS_KEPT
     failed = EXIT_RUN_FAILED if are_kept else EXIT_ERROR
     if isinstance(error, BiasboardError):

@@ -42,10 +42,6 @@ class RunError(BiasboardError):
 def import_extra(module: str, extra: str) -> ModuleType:
     """Import a library of an optional extra; if it is missing, say which extra to install.
 
-    Args:
-        module: Name of the module, such as ``torch``.
-        extra: Name of the extra in pyproject.toml that installs the library.
-
     Raises:
         MissingExtraError: the module is not installed.
     """

@@ -55,10 +55,8 @@ def hub_dataset(text: str) -> HubDataset | None:
 def downloaded(dataset: HubDataset, patterns: Sequence[str], *, named: str) -> Path:
     """Download files of a dataset into the Hub's cache, or find them there; return their folder, named by the commit.
 
-    Args:
-        dataset: The dataset.
-        patterns: Names of the files, in which an asterisk stands for any characters; files may be missing.
-        named: How the user named the dataset, for error messages.
+    An asterisk in a pattern stands for any characters, and files may be missing; errors say ``named`` for the
+    dataset.
 
     Raises:
         DataError: there is no such dataset or revision, or it is not in the cache and the Hub cannot be reached.

@@ -360,11 +360,7 @@ def _propose(
 
 
 def _plan(publication: Publication, repository: HubRepository, files: LocalFiles, *, pull_request: bool) -> Published:
-    """Return what a repository would hold after publishing, with the commit or pull request that holds it already.
-
-    Raises:
-        DataError: the repository holds something that must not be replaced.
-    """
+    """Return what a repository would hold after publishing, with the commit or pull request that holds it already."""
     tag, head = publication.tag, repository.head
     commit = None if tag is None else repository.tags.get(tag)
     present = repository.files(head if commit is None else commit)

@@ -48,9 +48,8 @@ class Memory:
     def __init__(self, folder: Path | None, *, is_fresh: bool = False) -> None:
         """Open a memory; the folder need not exist.
 
-        Args:
-            folder: Folder of the values; None to remember nothing.
-            is_fresh: True to ignore stored values; new values are still stored.
+        Without a folder nothing is remembered; with ``is_fresh``, stored values are ignored, and new ones still
+        stored.
         """
         self._folder = None if folder is None or not _is_private(folder) else folder
         self._is_fresh = is_fresh
@@ -63,9 +62,7 @@ class Memory:
     def get(self, kind: str, parts: Mapping[str, JsonValue]) -> JsonValue | None:
         """Return a value; None if there is none, or if its file was changed.
 
-        Args:
-            kind: Kind of the value.
-            parts: Everything that the value depends on besides the code.
+        The parts are everything that the value depends on besides the code.
         """
         if self._folder is None or self._is_fresh:
             return None
@@ -158,8 +155,7 @@ def _warn_of(folder: Path) -> None:
 def machine_memory(*, is_fresh: bool = False) -> Memory:
     """Return the memory of this user on this machine.
 
-    Args:
-        is_fresh: True to ignore stored values.
+    With ``is_fresh``, stored values are ignored.
     """
     named = os.environ.get(VARIABLE, "")
     if named.lower() in ("off", "0", "no"):

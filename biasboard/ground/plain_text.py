@@ -60,10 +60,6 @@ def one_line(error: object, *, most: int = 300) -> str:
 def printable(text: str, *, most: int = 400) -> str:
     """Return the beginning of a text on one line, with escapes instead of invisible characters.
 
-    Args:
-        text: Untrusted text.
-        most: Number of characters after which the rest is cut off.
-
     >>> printable("a b c", most=3)
     'a b … (2 more characters)'
     """
@@ -170,12 +166,7 @@ def _spellings(secret: str) -> Iterator[tuple[str, str]]:
 def github_annotation(level: str, *, file: str, title: str, text: str, line: int | None = None) -> str:
     """Return a workflow command of GitHub, with what is not plain escaped, so that nothing else can be commanded.
 
-    Args:
-        level: ``error``, ``warning`` or ``notice``.
-        file: Path of the file that the annotation is about.
-        title: Its heading.
-        text: Its message.
-        line: Line of the file; None if it is about the whole.
+    The level is ``error``, ``warning`` or ``notice``.
 
     >>> github_annotation("error", file="a,b.csv", line=2, title="name", text="50 %")
     '::error file=a%2Cb.csv,line=2,title=name::50 %25'

@@ -210,12 +210,7 @@ def installed_code() -> list[Path]:
 
 
 def search_path(package: str, own: Iterable[str]) -> list[str]:
-    """Return the folders of a package's modules, to which a package of plug-ins sets its ``__path__``.
-
-    Args:
-        package: Name of the package.
-        own: Its folders so far.
-    """
+    """Return the folders of a package's modules, to which a package of plug-ins sets its ``__path__``."""
     added = (root.absolute().joinpath(*package.split(".")) for root in _roots())
     return [*own, *(str(folder) for folder in added if folder.is_dir())]
 

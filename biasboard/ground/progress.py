@@ -49,10 +49,7 @@ class Advance(Protocol):
 def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
     """Show progress through items, and yield a callback that advances it.
 
-    Args:
-        label: Text in front of the progress.
-        total: Number of items in all.
-        done: Number of items that are already done, for example by an earlier run.
+    Those already done, for example by an earlier run, are given as ``done``.
 
     Yields:
         The callback, to call with the number of items done since its last call.
@@ -73,9 +70,6 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
 @contextmanager
 def steps(first: str = "starting") -> Iterator[Report]:
     """Show the steps of a job one after the other; none of them remains on a terminal.
-
-    Args:
-        first: Name of the first step.
 
     Yields:
         The callback, to call with the name of a step, the number of items done, and the total.

@@ -16,10 +16,7 @@ _MOST_BYTES = 2**20
 def read_toml(path: Path, *, option: str, what: str) -> dict[str, Any]:
     """Read a small TOML file.
 
-    Args:
-        path: Path of the file.
-        option: Option that names it, for error messages.
-        what: Expected content, for error messages, such as "prices".
+    ``option`` names the file and ``what`` the expected content, such as "prices", in error messages.
 
     Raises:
         ConfigError: there is no such file.

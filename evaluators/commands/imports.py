@@ -201,10 +201,6 @@ def _report(imported: Imported, result: Result) -> None:
 def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
     """Turn the logs of a model into records and results, one run for each task.
 
-    Args:
-        harness: The harness that wrote them.
-        choice: The logs, the dataset, and how the answers are read.
-
     Raises:
         ConfigError: no log answers exported questions, or an option cannot be used.
         DataError: a log is damaged or answers questions that are not the dataset's. Nothing was written.
@@ -236,10 +232,6 @@ def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
 
 def import_answers(choice: ImportChoice, items: Study) -> list[Finished]:
     """Turn a table of answers into records and a result.
-
-    Args:
-        choice: The table, the dataset, and where the answers come from.
-        items: The questions that are answered: of one config or suite, with one prompt.
 
     Raises:
         ConfigError: an option is missing or cannot be used, or the prompt asks for another kind of answer.

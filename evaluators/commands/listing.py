@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.kinds import (
-    BACKENDS,
-    BENCHMARKS,
-    CALIBRATIONS,
-    FORMATS,
-    HARNESSES,
-    PAGES,
-    SCORERS,
-    SHAPES,
-    TASKS,
-)
+from biasboard.ground.kinds import BACKENDS, BENCHMARKS, CALIBRATIONS, FORMATS, HARNESSES, PAGES, SCORERS, SHAPES, TASKS
 from biasboard.ground.plain_text import listed
 from biasboard.ground.plugins import PlugIns
 from schemas.outputs.documents import ListedEntry, ListedKind, Listing
@@ -42,8 +33,8 @@ class _Kind(NamedTuple):
     """Function that returns the names of all plug-ins of the kind, or of the tasks that define such things."""
     entries: Callable[[str], Iterable[ListedEntry]]
     """Function that yields what there is to list of one of them."""
-    brief: Callable[[str], Iterable[str]] | None = None
-    """Function that yields the lines about one of them if all are listed; None for those about it alone."""
+    plurals: Mapping[str, str] = MappingProxyType({})
+    """Plural of each kind that one of them defines, of which its line names some if all are listed."""
     whole: Callable[[str], Iterable[str]] | None = None
     """Function that yields the lines about one of them if the user names it; None for a line of each entry."""
     of_tasks: bool = False
@@ -86,14 +77,19 @@ def list_command(
         what = "task" if listed_kind.of_tasks else "plug-in of this kind"
         raise ConfigError(f"list {kind} {name}: there is no such {what}; have: {', '.join(have)}")
     owners = have if name is None else (name,)
-    lines_of = (listed_kind.brief if name is None else None) or listed_kind.whole
+    is_brief = name is None and bool(listed_kind.plurals)
+    lines_of = listed_kind.whole
     entries: list[ListedEntry] = []
     for owner in owners:
         found = list(listed_kind.entries(owner))
-        for line in map(_line, found) if lines_of is None else lines_of(owner):
-            print(line)
+        if is_brief:
+            what = "task" if listed_kind.of_tasks else listed_kind.singular
+            print(_brief(f"{what} {owner}", found, **listed_kind.plurals))
+        else:
+            for line in map(_line, found) if lines_of is None else lines_of(owner):
+                print(line)
         entries += found
-    if name is None and listed_kind.brief is not None:
+    if is_brief:
         print(f"all about one of them: biasboard list {kind} NAME")
     return Listing(entries=tuple(entries))
 
@@ -150,16 +146,13 @@ def _benchmark(name: str) -> Iterator[ListedEntry]:
         yield ListedEntry(kind="index", name=index.name, of=name, description=index.description)
 
 
-def _brief_benchmark(name: str) -> Iterator[str]:
-    from evaluators.benchmark import load_benchmark
-
-    benchmark = load_benchmark(name)
-    parts = (
-        ("baselines", [baseline.name for baseline in benchmark.baselines]),
-        ("indices", [index.name for index in benchmark.indices]),
-    )
-    known = (f"{len(names)} {what} ({listed(names, most=_MOST_NAMES)})" for what, names in parts if names)
-    yield f"benchmark {name}: {'; '.join(known)}"
+def _brief(owner: str, entries: Sequence[ListedEntry], **plurals: str) -> str:
+    """Return a line about a plug-in with some of the names of each kind that it defines."""
+    told = []
+    for kind, plural in plurals.items():
+        names = [entry.name for entry in entries if entry.kind == kind]
+        told += [f"{len(names)} {plural} ({listed(names, most=_MOST_NAMES)})"] if names else []
+    return f"{owner}: {'; '.join(told) or ' and '.join(f'0 {plural}' for plural in plurals.values())}"
 
 
 def _whole_benchmark(name: str) -> Iterator[str]:
@@ -275,13 +268,6 @@ def _whole_prompts(name: str) -> Iterator[str]:
         yield f"  {line}"
 
 
-def _brief_prompts(name: str) -> Iterator[str]:
-    from evaluators.task import load_task
-
-    prompts = tuple(load_task(name).prompts)
-    yield f"task {name}: {len(prompts)} prompts ({listed(prompts, most=_MOST_NAMES)})"
-
-
 def _prompt_lines(task: Task) -> Iterator[str]:
     """Yield a line for each prompt; prompts of a protocol that differ only in their examples share a line."""
     protocols: set[str | None] = set()
@@ -333,15 +319,10 @@ def _variants(metrics: Iterable[MetricDefinition[Any]]) -> dict[str, list[str]]:
     return own
 
 
-def _brief_metrics(name: str) -> Iterator[str]:
-    from evaluators.runs.measure.measuring import metric_definitions
-
-    names = [definition.name for definition in metric_definitions(name)]
-    yield f"task {name}: {len(names)} metrics" + (f" ({listed(names, most=_MOST_NAMES)})" if names else "")
-
-
 _KINDS = {
-    "benchmarks": _Kind("benchmark", BENCHMARKS.names, _benchmark, brief=_brief_benchmark, whole=_whole_benchmark),
+    "benchmarks": _Kind(
+        "benchmark", BENCHMARKS.names, _benchmark, {"baseline": "baselines", "index": "indices"}, _whole_benchmark
+    ),
     "backends": _Kind("backend", BACKENDS.names, _backend),
     "scorers": _Kind("scorer", SCORERS.names, _scorer),
     "harnesses": _Kind("harness", HARNESSES.names, _harness),
@@ -350,6 +331,6 @@ _KINDS = {
     "pages": _documented(PAGES, "pages"),
     "formats": _documented(FORMATS, "format"),
     "tasks": _Kind("task", TASKS.names, _task),
-    "prompts": _Kind("prompt", TASKS.names, _prompts, brief=_brief_prompts, whole=_whole_prompts, of_tasks=True),
-    "metrics": _Kind("metric", TASKS.names, _metrics, brief=_brief_metrics, whole=_whole_metrics, of_tasks=True),
+    "prompts": _Kind("prompt", TASKS.names, _prompts, {"prompt": "prompts"}, _whole_prompts, of_tasks=True),
+    "metrics": _Kind("metric", TASKS.names, _metrics, {"metric": "metrics"}, _whole_metrics, of_tasks=True),
 }

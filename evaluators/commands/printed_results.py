@@ -28,11 +28,7 @@ _MOST_NAMES = 4
 def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = False) -> None:
     """Print a result: its headline metrics, its counts, notes on unread answers, and its file.
 
-    Args:
-        folder: The folder of the run.
-        result: The result in it.
-        advice: Advice for answers that could not be read.
-        verbose: True to print a table of all that the benchmark prints, and the signature.
+    ``verbose`` prints a table of all that the benchmark prints, and the signature.
     """
     counts = result.counts
     signature = result.signature
@@ -139,12 +135,7 @@ def report_many(results: Sequence[Result]) -> None:
 
 
 def print_next(root: Path, results: Iterable[Result]) -> None:
-    """Print the next commands after results with metrics: that for their index, if any, and that for the board.
-
-    Args:
-        root: The folder of all runs.
-        results: The results that were made.
-    """
+    """Print the next commands after results with metrics: that for their index, if any, and that for the board."""
     measured = [result for result in results if result.metrics]
     if not measured:
         return  # Answers without metrics are data for the builder that asked for them.

@@ -31,10 +31,6 @@ _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.I
 def take_options(context: typer.Context, path: Path | None) -> Path | None:
     """Make the options in a file the defaults of a command, so that the command line overrides them.
 
-    Args:
-        context: The context of the command, before its options are parsed.
-        path: The file; None if none is named.
-
     Raises:
         typer.Exit: the file cannot be read, or an option in it does not exist or has a wrong value.
     """
@@ -98,9 +94,7 @@ def _value(context: Any, path: Path, key: str, value: Any, param: Any) -> Any:
 def _wanted(value: Any, meant: Any) -> str | None:
     """Return the kind of value that an option takes; None if the value is of this kind.
 
-    Args:
-        value: The value in the file.
-        meant: The same as the option reads it, which takes the text "20" for a number.
+    ``meant`` is the value as the option reads it, which takes the text "20" for a number.
     """
     if isinstance(meant, bool):
         return None if isinstance(value, bool) else "true or false"

@@ -98,8 +98,10 @@ def build(
             )
         _refuse_unsound(loaded, skip_invalid=skip_invalid)
         if not loaded.entries:
+            for result in loaded.left_out:
+                _say(f"left out: {printable(result.reason, most=_MOST)}")
             raise DataError(
-                f"no result in {', '.join(results or [str(folder)])} or {runs}; make one first, for example: "
+                f"no valid result in {', '.join(results or [str(folder)])} or {runs}; make one first, for example: "
                 "biasboard run --dataset FOLDER --backend baseline --model all"
             )
         with steps("ranking models") as step:

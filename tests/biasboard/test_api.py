@@ -52,59 +52,48 @@ def test_evaluate_gives_what_the_command_writes(
     (told,) = json.loads(done.stdout)["runs"]
     assert told["metrics"] == contract.dump(result)["metrics"]
     assert Path(told["folder"], "records.parquet").read_bytes() == (folder / "records.parquet").read_bytes()
-
-
-def test_a_mistake_is_an_exception_with_the_line_of_the_command(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, image_labels, lab"):
-        build("synthbais")
-    with pytest.raises(ConfigError, match=r"No such option: --sed"):
-        build("synthbias", out=tmp_path / "x", sed=3)
-    with pytest.raises(ConfigError, match=r"--source winobias needs --input"):
-        build("synthbias", out=tmp_path / "x", source="winobias")
-    with pytest.raises(ConfigError, match="limit = -1: give 0 or more"):
-        evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", limit=-1)
-    with pytest.raises(ConfigError, match="concurrency = 0: give 1 or more"):
-        evaluate(dataset, backend="openai", model="x", out=tmp_path / "runs", concurrency=0)
-    with pytest.raises(ConfigError, match="backend 'baseline' has no use for --dtype"):
-        evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", dtype="float16")
-    with pytest.raises(TypeError, match="devise"):
-        evaluate(dataset, backend="baseline", model="uniform", devise="cpu")
-    with pytest.raises(DataError, match=r"no dataset\.json here"):
-        evaluate(tmp_path / "none", backend="baseline", model="uniform")
-    (tmp_path / "none.jsonl").write_text('{"request_sha256": "' + "0" * 64 + '", "text": "x"}\n', encoding="utf-8")
-    with pytest.raises(RunError, match="requests failed"):
-        evaluate(dataset, backend="replay", model=str(tmp_path / "none.jsonl"), out=tmp_path / "runs", name="lab/x")
-    assert capsys.readouterr().out == ""
-    assert issubclass(RunError, BiasboardError)
-
-
-def test_a_changed_record_is_found_when_a_result_is_loaded(dataset: Path, tmp_path: Path) -> None:
-    ((folder, *_),) = evaluate(dataset, backend="baseline", model="uniform", config="type2", out=tmp_path / "runs")
     (folder / "records.parquet").write_bytes(b"changed")
     with pytest.raises(DataError, match=r"records\.parquet"):
         load_result(folder)
 
 
-def test_values_are_checked_as_on_the_command_line(dataset: Path, tmp_path: Path) -> None:
-    def asked(**options: Any) -> None:
-        evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", **options)
+MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "a range": ({"limit": -1}, ConfigError, "limit = -1: give 0 or more"),
+    "another range": ({"concurrency": 0}, ConfigError, "concurrency = 0: give 1 or more"),
+    "a type": ({"concurrency": "8"}, ConfigError, "concurrency = '8': give a value of type int"),
+    "a number for a flag": ({"chat": 1}, ConfigError, "chat = 1: give a value of type bool"),
+    "no use": ({"dtype": "float16"}, ConfigError, "backend 'baseline' has no use for --dtype"),
+    "a mapping": ({"chat_template_args": {"a": False}}, ConfigError, "has no use for --chat-template-args"),
+    "a mapping of texts": ({"header": {"X-Team": "a"}}, ConfigError, "has no use for --header"),
+    "a name": ({"dtyp": "a"}, TypeError, r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"),
+    "no answers": ({"backend": "replay", "model": "a.jsonl", "name": "lab/x"}, RunError, "requests failed"),
+}
 
-    with pytest.raises(TypeError, match=r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"):
-        asked(dtyp="float32")
-    with pytest.raises(TypeError, match=r"score\(\) got an unexpected option 'qick'; did you mean 'quick'\?"):
-        score("acme/one", qick=True)
-    with pytest.raises(ConfigError, match="concurrency = '8': give a value of type int"):
-        asked(concurrency="8")
-    with pytest.raises(ConfigError, match="chat = 1: give a value of type bool"):
-        asked(chat=1)
-    with pytest.raises(ConfigError, match="has no use for --chat-template-args"):
-        asked(chat_template_args={"enable_thinking": False})
-    with pytest.raises(ConfigError, match="has no use for --header"):
-        asked(header={"X-Team": "a"})
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_an_exception_with_the_line_of_the_command(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text('{"request_sha256": "' + "0" * 64 + '", "text": "x"}\n', encoding="utf-8")
+    options, kind, message = MISTAKES[name]
+    with pytest.raises(kind, match=message):
+        evaluate(dataset, **{"backend": "baseline", "model": "uniform", **options})
+    assert capsys.readouterr().out == ""
+    assert issubclass(RunError, BiasboardError)
+
+
+def test_mistakes_of_other_functions_are_told_too(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, image_labels, lab"):
+        build("synthbais")
     with pytest.raises(ConfigError, match=r"No such option: --sed; did you mean --seed\?"):
         build("synthbias", out=tmp_path / "x", sed=3)
+    with pytest.raises(ConfigError, match=r"--source winobias needs --input"):
+        build("synthbias", out=tmp_path / "x", source="winobias")
+    with pytest.raises(TypeError, match=r"score\(\) got an unexpected option 'qick'; did you mean 'quick'\?"):
+        score("acme/one", qick=True)
+    with pytest.raises(DataError, match=r"no dataset\.json here"):
+        evaluate(tmp_path / "none", backend="baseline", model="uniform")
     options = from_values(BackendOptions, {"chat_template_args": {"a": 1}, "system_prompt": "x.txt"}, function="f")
     assert options.template_arguments == {"a": 1}
     assert options.system_prompt == Path("x.txt")

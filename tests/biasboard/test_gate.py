@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from biasboard.gate import GateChoice, limits_of, outcomes
 from biasboard.ground.errors import ConfigError
-from schemas.documents.model_summary import (
-    BenchmarkSummary,
-    GateOutcome,
-    MeasureValue,
-    ModelDifference,
-    ModelSummary,
-)
+from schemas.documents.model_summary import BenchmarkSummary, GateOutcome, MeasureValue, ModelDifference, ModelSummary
 from schemas.documents.result import Interval
 
 BENCHMARK, MEASURE = "synthbias", "worst_group_accuracy"
@@ -74,13 +69,15 @@ def summary_of(*benchmarks: BenchmarkSummary, against: str | None = None) -> Mod
     )
 
 
-def decided(
-    measure: MeasureValue, limit: float, choice: GateChoice | None = None, of: BenchmarkSummary = OF_BENCHMARK
-) -> GateOutcome:
-    choice = replace(choice or GateChoice(), fail_under=(f"{measure.name}={limit}",))
-    summary = summary_of(replace(of, measures=(measure,)))
-    first, *_ = outcomes(summary, limits_of(choice, [BENCHMARK]), choice)
+def decided(measure: MeasureValue, limit: float, of: BenchmarkSummary = OF_BENCHMARK, **choice: Any) -> GateOutcome:
+    given = GateChoice(fail_under=(f"{measure.name}={limit}",), **choice)
+    first, *_ = outcomes(summary_of(replace(of, measures=(measure,))), limits_of(given, [BENCHMARK]), given)
     return first
+
+
+def ranging(measure: MeasureValue, low: float, high: float) -> MeasureValue:
+    assert measure.interval is not None
+    return replace(measure, interval=replace(measure.interval, low=low, high=high))
 
 
 @pytest.mark.parametrize(("limit", "passes"), [(0.73, True), (0.74, True), (0.75, False), (0.9, False)])
@@ -92,7 +89,7 @@ def test_the_far_end_of_the_interval_decides(limit: float, passes: bool) -> None
 
 def test_a_gap_is_decided_by_its_upper_end() -> None:
     gap = replace(KNOWN, name="accuracy_gap", ideal=0.0, value=-0.01, minimum=-1.0, at_worst=-0.01)
-    gap = replace(gap, interval=replace(KNOWN.interval, low=-0.12, high=0.1) if KNOWN.interval else None)
+    gap = ranging(gap, -0.12, 0.1)
     assert decided(gap, 0.11).value == -0.12
     assert not decided(gap, 0.11).passed
     assert decided(gap, 0.12).passed
@@ -108,25 +105,26 @@ def test_missing_answers_count_at_their_worst() -> None:
         "synthbias.worst_group_accuracy is 0.8000 and may be 0.6600 by its interval and with missing answers at their "
         "worst, farther from 1 than 0.7"
     )
-    assert decided(missing, 0.7, GateChoice(point=True)).value == pytest.approx(0.72)
-    assert decided(missing, 0.7, GateChoice(point=True)).passed
+    by_point = decided(missing, 0.7, point=True)
+    assert by_point.value == pytest.approx(0.72)
+    assert by_point.passed
 
 
 @pytest.mark.parametrize(
-    ("measure", "of", "choice", "reason"),
+    ("of_measure", "of_benchmark", "reason"),
     [
-        (replace(KNOWN, value=None, reason="nothing was read"), OF_BENCHMARK, GateChoice(), "is unknown: nothing was"),
-        (KNOWN, replace(OF_BENCHMARK, is_whole=False), GateChoice(), "is of some items only; ask all, or add --allow"),
-        (replace(KNOWN, n=29), OF_BENCHMARK, GateChoice(), "rests on 29 items, fewer than 30; ask more, or add"),
-        (replace(KNOWN, interval=None), OF_BENCHMARK, GateChoice(), "has no interval; add --point"),
-        (replace(KNOWN, at_worst=None), replace(OF_BENCHMARK, n_missing=3), GateChoice(), "has no bound, and 3 of 400"),
-        (replace(KNOWN, ideal=None), OF_BENCHMARK, GateChoice(), "is unknown: it has no ideal"),
+        ({"value": None, "reason": "nothing was read"}, {}, "is unknown: nothing was"),
+        ({}, {"is_whole": False}, "is of some items only; ask all, or add --allow"),
+        ({"n": 29}, {}, "rests on 29 items, fewer than 30; ask more, or add"),
+        ({"interval": None}, {}, "has no interval; add --point"),
+        ({"at_worst": None}, {"n_missing": 3}, "has no bound, and 3 of 400"),
+        ({"ideal": None}, {}, "is unknown: it has no ideal"),
     ],
 )
 def test_what_cannot_be_decided_does_not_pass(
-    measure: MeasureValue, of: BenchmarkSummary, choice: GateChoice, reason: str
+    of_measure: dict[str, Any], of_benchmark: dict[str, Any], reason: str
 ) -> None:
-    found = decided(measure, 0.1, choice, of)
+    found = decided(replace(KNOWN, **of_measure), 0.1, replace(OF_BENCHMARK, **of_benchmark))
     assert not found.passed
     assert reason in str(found.reason)
 
@@ -154,31 +152,25 @@ def test_who_does_not_beat_a_coin_is_told_so() -> None:
     assert decided(KNOWN, 0.7).warning is None
 
 
-def test_an_index_is_of_few_measures() -> None:
+def test_few_answers_decide_only_if_they_may_and_never_if_all_are_alike() -> None:
+    # An index is of few measures.
     assert decided(replace(KNOWN, n=7, config=None), 0.7).passed
-
-
-def test_a_few_answers_that_are_all_alike_decide_nothing() -> None:
-    alike = replace(KNOWN, interval=replace(KNOWN.interval, low=0.8, high=0.8) if KNOWN.interval else None)
-    few = replace(OF_BENCHMARK, is_whole=False)
-    found = decided(alike, 0.7, GateChoice(allow_limited=True), few)
+    of_some, few = replace(OF_BENCHMARK, is_whole=False), replace(KNOWN, n=24)
+    assert decided(few, 0.7, of_some, allow_limited=True).passed
+    assert not decided(few, 0.75, of_some, allow_limited=True).passed
+    alike = ranging(KNOWN, 0.8, 0.8)
+    found = decided(alike, 0.7, of_some, allow_limited=True)
     assert "these few answers are all alike" in str(found.reason)
     assert decided(alike, 0.7).passed
 
 
-def test_limited_runs_decide_only_if_they_may() -> None:
-    of_some = replace(OF_BENCHMARK, is_whole=False)
-    assert decided(replace(KNOWN, n=24), 0.7, GateChoice(allow_limited=True), of_some).passed
-    assert not decided(replace(KNOWN, n=24), 0.75, GateChoice(allow_limited=True), of_some).passed
-
-
 def test_a_benchmark_may_lack_so_many_answers() -> None:
-    summary = summary_of(replace(OF_BENCHMARK, n_missing=20, n_refused=20))
+    lacking = replace(OF_BENCHMARK, n_missing=20, n_refused=20)
     for most, passes in ((0.05, True), (0.04, False)):
-        (found,) = outcomes(summary, [], GateChoice(max_missing=most))
+        (found,) = outcomes(summary_of(lacking), [], GateChoice(max_missing=most))
         assert (found.passed, found.value) == (passes, 0.05)
     assert found.reason == "20 of 400 items (5.0%) have no score, more than 4.0%"
-    few = replace(summary, benchmarks=(replace(OF_BENCHMARK, is_whole=False),))
+    few = summary_of(replace(OF_BENCHMARK, is_whole=False))
     (closed,) = outcomes(few, [], GateChoice(max_missing=0.5))
     assert closed.reason == "only some items were asked; ask all, or add --allow-limited"
     (opened,) = outcomes(few, [], GateChoice(max_missing=0.5, allow_limited=True))

@@ -1,14 +1,20 @@
-"""``biasboard new`` and ``biasboard check``: each part works as it is written, and passes its own test and lint."""
+"""``biasboard new`` and ``check``: each part works as it is written, and a benchmark of others reaches a board."""
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.commands import REPOSITORY, run
+from tests.commands import REPOSITORY, output_of, run
+from tests.terminal import without_progress
+from tests.worlds import copy_site
 
 PARTS = {
     "metric": (("even_share", "--task", "coreference"), "even_share  0.", 2),
@@ -66,12 +72,11 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path, words: tuple[str, ..
 
 
 def test_what_is_no_part_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.py").touch()
     for name, message in (
         ("none.py", "none.py: no Python file; name the file of the part"),
         ("elsewhere.py", "elsewhere.py: lies in none of the folders schemas, builders, evaluators, leaderboard"),
     ):
-        if name == "elsewhere.py":
-            (tmp_path / name).write_text("")
         assert message in run("-m", "biasboard", "check", name, cwd=tmp_path, status=1).stderr
 
 
@@ -107,3 +112,91 @@ def test_an_option_outside_the_identity_is_told(tmp_path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace(', "slope": str(own.slope)}', "}").replace('{"name", "slope"}', '{"name"}'))
     assert "the model is the same without slope=2, so that answers" in run(*check, cwd=tmp_path, status=0).stdout
+
+
+class Plugged(NamedTuple):
+    """A folder of plug-ins with a benchmark and a backend, and one with a dataset, a run and a board."""
+
+    plugins: Path
+    out: Path
+
+    def run(self, *arguments: object, status: int = 0) -> str:
+        return output_of("-m", *arguments, cwd=self.out, status=status, BIASBOARD_PLUGINS=self.plugins)
+
+
+@pytest.fixture(scope="module")
+def plugged(tmp_path_factory: pytest.TempPathFactory) -> Plugged:
+    made = Plugged(tmp_path_factory.mktemp("mine"), tmp_path_factory.mktemp("third"))
+    for kind, name in (("benchmark", "ages"), ("backend", "short")):
+        run("-m", "biasboard", "new", kind, name, "--out", made.plugins, cwd=made.out, status=0)
+    made.run("biasboard", "build", "ages")
+    made.run("biasboard", "run", "--dataset", "out/datasets/ages", "--backend", "short", "--model", "lab/one")
+    copy_site(made.out)
+    made.run("biasboard", "board", "--site", "site", "--out", "built", "--results", "none")
+    return made
+
+
+@pytest.mark.slow
+def test_a_benchmark_that_the_repository_does_not_know_has_a_page(plugged: Plugged) -> None:
+    assert "no problems" in plugged.run("biasboard", "validate", "out/datasets", "out/runs")
+    (path,) = (plugged.out / "out/runs").rglob("result.json")
+    values = {one["name"]: one["value"] for one in json.loads(path.read_text())["metrics"] if not one["group"]}
+    # It repeats its prompt, in which one topic and one group stand.
+    assert values == {"ages_words": 11.0, "ages_gap": 0.0}
+    built = plugged.out / "built"
+    page = text_of(built / "benchmarks" / "ages.html", *(built / "benchmarks" / "ages").glob("*.html"))
+    assert "Ages gap ideal 0 Ages words no ideal" in page
+    assert "11.000" in page
+    assert any("by group." in text_of(page) for page in (built / "models").glob("lab__one*/*.html"))
+    listed = "".join(plugged.run("biasboard", "list", *words.split()) for words in ("prompts ages", "metrics ages"))
+    for line in (
+        "task ages 1.0: asks about items of shape ages",
+        "prompt ages-v1: A question",
+        "metric ages_gap 1.0: ",
+    ):
+        assert line in listed
+    assert "ages" in plugged.run("biasboard", "build", "--help")
+    assert "ages" not in output_of("-m", "biasboard", "list", "benchmarks")
+
+
+def text_of(*pages: Path) -> str:
+    markup = " ".join(page.read_text(encoding="utf-8") for page in pages)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", markup))
+
+
+TASKS = "evaluators/tasks/ages_"
+FAULTS = (
+    (f"{TASKS}benchmark.py", "BENCHMARK = ", "OTHER = ", "defines no BENCHMARK, which makes it a benchmark"),
+    (f"{TASKS}benchmark.py", 'name="ages"', 'name="other"', "give both one name"),
+    (f"{TASKS}task.py", "TASK = ", "OTHER = ", "defines no TASK, which makes it a task"),
+    (f"{TASKS}task.py", 'name = "ages"', 'name = "answer"', "give both one name"),
+    (f"{TASKS}metrics.py", 'name="ages_gap"', 'name="ages_words"', "is defined twice, in"),
+    (f"{TASKS}metrics.py", '    task="ages",\n    slices', '    task="agse",\n    slices', "no task 'agse'; have: "),
+    (f"{TASKS}metrics.py", '    name="ages_gap",\n', "", "cannot be imported: "),
+    (f"{TASKS}metrics.py", "import numpy as np\n", "import numpy as\n", ".py:3: SyntaxError: "),
+    ("schemas/items/ages.py", "AgesItem(Item)", "AgesItem", "AgesItem does not extend Item; add it"),
+    ("schemas/items/ages.py", "    flags: tuple[str, ...]\n", "", "AgesItem is no dataclass with a flags; add it"),
+    ("schemas/items/ages.py", "@dataclass(frozen=True, slots=True, kw_only=True)\n", "", "is no dataclass with a fl"),
+    ("", "", "", "name the folder above them"),
+    ("none", "", "", "BIASBOARD_PLUGINS: no folder "),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "text", "replacement", "message"), FAULTS)
+def test_a_fault_of_a_plug_in_is_a_one_line_error(
+    plugged: Plugged, tmp_path: Path, file: str, text: str, replacement: str, message: str
+) -> None:
+    copy = tmp_path / "plugins"
+    shutil.copytree(plugged.plugins, copy)
+    if file.endswith(".py"):
+        source = (copy / file).read_text(encoding="utf-8")
+        assert text in source
+        (copy / file).write_text(source.replace(text, replacement), encoding="utf-8")
+    else:
+        copy = copy / file if file else copy / "evaluators"
+    kind = file.removesuffix(".py").rpartition("_")[2].removesuffix("s") if "_" in file else "benchmark"
+    words = ("validate", plugged.out / "out/datasets") if "items" in file else ("list", f"{kind}s")
+    done = run("-m", "biasboard", *words, status=1, BIASBOARD_PLUGINS=copy)
+    assert without_progress(done.stderr).count("\n") == 1, done.stderr
+    assert message in done.stderr

@@ -57,6 +57,15 @@ def command(datasets: Path, out: Path, model: str | Path, *more: str | Path) -> 
     return "-m", "biasboard", "score", model, "--benchmarks", BENCHMARK, *folders, *more
 
 
+def document(*words: object, status: int | None = 0) -> Any:
+    """The JSON that a command prints."""
+    return json.loads(run(*words, "--format", "json", status=status, OPENAI_API_KEY="none").stdout)
+
+
+def summary(*words: object, status: int | None = 0) -> ModelSummary:
+    return contract.load(document(*words, status=status), ModelSummary, where="standard output")
+
+
 def questions(endpoint: FakeEndpoint) -> dict[str, int]:
     """How often each question was answered; test calls do not ask who a pronoun refers to."""
     return {text: n for text, n in endpoint.answered.items() if "refer" in text}
@@ -77,13 +86,10 @@ def test_a_chat_endpoint_is_asked_in_words_and_a_killed_command_continues(
             time.sleep(0.01)
         first.kill()
     endpoint.delay = 0.0
-    done = run(*asked, "--format", "json", status=0, OPENAI_API_KEY="none")
-    summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
-    assert "mcq2-generate-v1, because intrinsic-v1 needs option_logprobs" in " ".join(summary.notes)
-    (of_benchmark,) = summary.benchmarks
-    assert of_benchmark.benchmark == BENCHMARK
-    assert not summary.is_whole
-    assert of_benchmark.rank is None
+    found = summary(*asked)
+    assert "mcq2-generate-v1, because intrinsic-v1 needs option_logprobs" in " ".join(found.notes)
+    (of_benchmark,) = found.benchmarks
+    assert (of_benchmark.benchmark, found.is_whole, of_benchmark.rank) == (BENCHMARK, False, None)
     # Of each of the four lanes, an answer may have been on its way to the store, and the next question to the server.
     assert sum(n > 1 for n in questions(endpoint).values()) <= 2 * 4
     n_before = endpoint.n_received
@@ -112,10 +118,9 @@ def test_a_model_is_asked_as_the_one_was_that_it_is_compared_with(
     refused = run(*asked, "--dry-run", "--against", "acme/chap", status=EXIT_ERROR)
     assert "did you mean acme/chat?" in refused.stderr
     assert "intrinsic-v1" in run(*asked, "--dry-run", status=0).stdout
-    done = run(*asked, "--against", "chat", "--format", "json")
-    summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
-    assert "mcq2-generate-v1, by which acme/chat was asked" in " ".join(summary.notes)
-    (of_benchmark,) = summary.benchmarks
+    found = summary(*asked, "--against", "chat", status=None)
+    assert "mcq2-generate-v1, by which acme/chat was asked" in " ".join(found.notes)
+    (of_benchmark,) = found.benchmarks
     # The made model writes nothing that can be read.
     assert of_benchmark.why_not_compared == "no measure has a value of both this model and acme/chat"
 
@@ -132,9 +137,9 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     done = run(*asked, *limits, "--allow-limited", status=EXIT_GATE)
     assert "gate accuracy_gap=0.99: passed, decided by " in done.stderr
     assert f"gate {BENCHMARK}.worst_group_accuracy=1: {BENCHMARK}.worst_group_accuracy is 0." in done.stderr
-    summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
-    assert [gate.passed for gate in summary.gates] == [True, False]
-    (of_benchmark,) = summary.benchmarks
+    found = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    assert [gate.passed for gate in found.gates] == [True, False]
+    (of_benchmark,) = found.benchmarks
     results = [read_run(path.parent).result for path in runs.rglob("result.json")]
     assert {result.signature.prompt for result in results} == {"intrinsic-v1"}
     assert {result.signature_sha256 for result in results} >= {*of_benchmark.results}
@@ -161,7 +166,7 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     assert {run.result.signature_sha256: run.result.usage.n_attempts for run in scored.runs} == attempts
     assert capsys.readouterr().out == ""
     assert [finished.result.model.id for finished in scored.runs] == ["acme/tiny"] * 2
-    assert scored.report.benchmarks == summary.benchmarks
+    assert scored.report.benchmarks == found.benchmarks
     assert scored.summary().splitlines()[0] == "acme/tiny"
     assert scored.to_markdown().startswith("| ")
     table, items = scored.to_frame(), scored.items()
@@ -193,14 +198,9 @@ def test_a_dry_run_makes_the_choices_of_the_run_and_reads_no_weights(
     asked = command(datasets, tmp_path / "runs", bare)
     # Of one config, a model on the board was asked with another prompt than the usual one.
     (run_on_board,) = [path for path in asked if str(path).endswith("none-accepted")]
-    Path(
-        run_on_board,
-        f"{BENCHMARK}@{read_manifest(datasets / BENCHMARK).version}",
-        "acme__other",
-        "type2-mcq2-v1-0123abcd",
-    ).mkdir(parents=True)
-    dry = run(*asked, "--dry-run", "--format", "json", status=0)
-    told = json.loads(dry.stdout)
+    version = f"{BENCHMARK}@{read_manifest(datasets / BENCHMARK).version}"
+    Path(run_on_board, version, "acme__other", "type2-mcq2-v1-0123abcd").mkdir(parents=True)
+    told = document(*asked, "--dry-run")
     assert told["notes"] == ["synthbias type2: mcq2-v1, by which models on the board were asked"]
     # The sentences of each config, with both options in one request, or in both orders.
     runs = [(each["config"], each["prompt"], each["n_requests"]) for each in told["runs"]]
@@ -216,16 +216,11 @@ def test_a_chat_is_asked_all_configs_by_one_protocol(endpoint: FakeEndpoint, tmp
     build("gifi", out=tmp_path / "gifi")
     runs = f"gifi@{read_manifest(tmp_path / 'gifi').version}/acme__other"
     # The prompts of a base model on the board: only that of the word problems can be a message.
-    for name in (
-        "recognition-sampled-v1",
-        "continuation-sampled-v1",
-        "assignment-sampled-v1",
-        "math-zero-shot-sampled-v1",
-    ):
-        (tmp_path / "accepted" / runs / f"{name}-0123abcd").mkdir(parents=True)
+    for name in ("recognition-sampled", "continuation-sampled", "assignment-sampled", "math-zero-shot-sampled"):
+        (tmp_path / "accepted" / runs / f"{name}-v1-0123abcd").mkdir(parents=True)
     folders = ("--datasets", tmp_path, "--out", tmp_path / "runs", "--results", tmp_path / "accepted")
     asked = ("-m", "biasboard", "score", MODEL, "--base-url", endpoint.url, "--benchmarks", "gifi", *folders)
-    told = json.loads(run(*asked, "--dry-run", "--format", "json", status=0, OPENAI_API_KEY="none").stdout)
+    told = document(*asked, "--dry-run")
     assert {each["prompt"] for each in told["runs"]} == {"instructed-sampled-v1"}
     why = "zero-shot-sampled-v1 has another protocol than the other configs"
     assert f"gifi math: instructed-sampled-v1, because {why}" in told["notes"]
@@ -266,21 +261,19 @@ def test_a_model_that_refuses_passes_no_gate(datasets: Path, endpoint: FakeEndpo
     refusing_all = False
     endpoint.alter = partly
     limits = ("--fail-under", "accuracy_gap=0.1", "--allow-limited", "--max-missing", "0.5")
-    options = ("--base-url", endpoint.url, "--quick", "--concurrency", "4", "--format", "json")
-    done = run(*command(datasets, tmp_path / "runs", MODEL, *options, *limits), status=EXIT_GATE, OPENAI_API_KEY="none")
-    summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
-    (of_benchmark,) = summary.benchmarks
-    assert [gate.passed for gate in summary.gates] == [False, False]
+    options = ("--base-url", endpoint.url, "--quick", "--concurrency", "4")
+    found = summary(*command(datasets, tmp_path / "runs", MODEL, *options, *limits), status=EXIT_GATE)
+    (of_benchmark,) = found.benchmarks
+    assert [gate.passed for gate in found.gates] == [False, False]
     assert of_benchmark.n_refused > of_benchmark.n_items / 2
     genders = [one for one in of_benchmark.missing_of_groups if one.name == "pronoun_gender"]
     assert sum(one.n_items for one in genders) == of_benchmark.n_items
     assert sum(one.n_refused for one in genders) == of_benchmark.n_refused
     refusing_all = True
-    none = run(
-        *command(datasets, tmp_path / "none", MODEL, *options[:-2], *limits), status=EXIT_GATE, OPENAI_API_KEY="none"
-    )
+    asked = command(datasets, tmp_path / "none", MODEL, *options)
+    none = run(*asked, *limits, status=EXIT_GATE, OPENAI_API_KEY="none")
     assert "gate accuracy_gap=0.1: synthbias.accuracy_gap is unknown: " in none.stderr
-    run(*command(datasets, tmp_path / "none", MODEL, *options[:-2]), status=EXIT_RUN_FAILED, OPENAI_API_KEY="none")
+    run(*asked, status=EXIT_RUN_FAILED, OPENAI_API_KEY="none")
 
 
 def test_a_model_is_named_by_its_short_name_if_only_one_has_it() -> None:

@@ -19,7 +19,6 @@ from evaluators.runs.plan.selection import select
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
-from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
@@ -29,20 +28,6 @@ from tests.evaluators.made_data import made_items, write_dataset
 
 N_PAIRS = 30
 N_REQUESTS = 2 * N_PAIRS * 2  # two sides, two orders
-
-
-@pytest.fixture
-def dataset(tmp_path: Path) -> Path:
-    return write_dataset(tmp_path / "data", {"type2": made_items(N_PAIRS)})
-
-
-def scored(dataset: Path, out: Path, backend: Backend, cache: Path | None = None) -> Run:
-    selection = select(dataset, read_manifest(dataset), "type2")
-    prompt = prompt_of(TASK, "mcq2-v1")
-    finished = run(
-        Plan(selection, TASK, prompt), backend, RunOptions(root=out, cache=cache, max_failure_rate=0.5, command="tests")
-    )
-    return read_run(finished.folder)
 
 
 def model_named(name: str) -> Model:
@@ -57,21 +42,26 @@ SOUND = Response(status="answered", option_logprobs=(-0.5, -1.5), option_end_log
 
 
 @pytest.mark.slow
-def test_an_exported_file_replays_to_the_same_records(dataset: Path, tmp_path: Path) -> None:
-    def status(request: Request) -> ExchangeStatus:
-        return "refused" if request.sha256[0] == "0" else "answered"
+def test_an_exported_file_replays_to_the_same_records(tmp_path: Path) -> None:
+    dataset, cache = write_dataset(tmp_path / "data", {"type2": made_items(30)}), tmp_path / "cache.sqlite"
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"))
 
-    cache = tmp_path / "cache.sqlite"
-    original = scored(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", status=status), cache)
+    def scored(name: str, backend: Backend, cache: Path | None = None) -> Run:
+        options = RunOptions(root=tmp_path / name, cache=cache, max_failure_rate=0.5, command="tests")
+        return read_run(run(plan, backend, options).folder)
+
+    backend = LoggingBackend(
+        tmp_path / "log", status=lambda request: "refused" if request.sha256[0] == "0" else "answered"
+    )
+    original = scored("runs", backend, cache)
     assert original.result.counts.refused > 0
     for out, more in (("answers.jsonl", ()), ("hashes.jsonl", ("--without-prompts",))):
         done = evaluators("cache", "export", cache, "--out", tmp_path / out, *more)
-        assert (done.exit_code, done.stdout) == (0, f"{N_REQUESTS} answers in {tmp_path / out}\n"), done.stderr
+        assert (done.exit_code, done.stdout) == (0, f"120 answers in {tmp_path / out}\n"), done.stderr
         lines = (tmp_path / out).read_text().splitlines()
-        assert len(lines) == N_REQUESTS
+        assert len(lines) == 120
         assert {"prompt" in json.loads(line) for line in lines} == {not more}
-        backend = open_replay(str(tmp_path / out), BackendOptions(name="acme/imported"))
-        again = scored(dataset, tmp_path / f"runs-{out}", backend)
+        again = scored(f"runs-{out}", open_replay(str(tmp_path / out), BackendOptions(name="acme/imported")))
         assert [asdict(record) for record in again.records] == [asdict(record) for record in original.records]
         assert again.result.metrics == original.result.metrics
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -63,44 +63,38 @@ def test_readings_are_certain_exactly_where_they_follow(prompt_id: str, normalis
         assert TASK.certain_readings(RecordColumns.of(records), other).tolist() == follows
 
 
-def swapped(record: Record) -> Record:
-    assert record.reading is not None
-    reading = record.reading
-    return replace(record, reading=replace(reading, outcomes=reading.outcomes[::-1]))
+def with_reading(change: Callable[[Reading], dict[str, Any]]) -> Callable[[Record], Record]:
+    def changed(record: Record) -> Record:
+        assert record.reading is not None
+        return replace(record, reading=replace(record.reading, **change(record.reading)))
+
+    return changed
 
 
-def moved(record: Record) -> Record:
-    assert record.reading is not None
-    first, second, *rest = record.reading.probabilities
+def moved(reading: Reading) -> dict[str, Any]:
+    first, second, *rest = reading.probabilities
     step = 1e-8 if first < 0.5 else -1e-8
-    return replace(record, reading=replace(record.reading, probabilities=(first + step, second - step, *rest)))
+    return {"probabilities": (first + step, second - step, *rest)}
 
 
-def with_answers(record: Record) -> Record:
-    assert record.reading is not None
-    return replace(record, reading=replace(record.reading, answers=("first",) * len(record.exchanges)))
-
-
-def with_exchange(change: Callable[[Exchange], Exchange]) -> Callable[[Record], Record]:
-    return lambda record: replace(record, exchanges=(*record.exchanges[:-1], change(record.exchanges[-1])))
+def with_exchange(change: Callable[[Exchange], dict[str, Any]]) -> Callable[[Record], Record]:
+    return lambda record: replace(
+        record, exchanges=(*record.exchanges[:-1], replace(record.exchanges[-1], **change(record.exchanges[-1])))
+    )
 
 
 CHANGES: dict[str, Callable[[Record], Record]] = {
-    "outcomes of the reading swapped": swapped,
-    "a probability moved by 1e-8": moved,
-    "answers beside probabilities": with_answers,
+    "outcomes of the reading swapped": with_reading(lambda one: {"outcomes": one.outcomes[::-1]}),
+    "a probability moved by 1e-8": with_reading(moved),
+    "answers beside probabilities": with_reading(lambda one: {"answers": ("first",)}),
     "no reading": lambda record: replace(record, status="failed", reason="broken", reading=None),
-    "a log-probability": with_exchange(lambda one: replace(one, option_logprobs=(-0.001, *one.option_logprobs[1:]))),
-    "an unknown log-probability": with_exchange(
-        lambda one: replace(one, option_logprobs=(None, *one.option_logprobs[1:]))
-    ),
-    "all options impossible": with_exchange(
-        lambda one: replace(one, option_logprobs=(-math.inf,) * len(one.option_logprobs))
-    ),
-    "a bound": with_exchange(lambda one: replace(one, option_is_bound=(True, *[False] * (len(one.options) - 1)))),
-    "an exchange without an answer": with_exchange(lambda one: replace(one, status="refused", error="no")),
-    "outcomes of an exchange swapped": with_exchange(lambda one: replace(one, outcomes=one.outcomes[::-1])),
-    "an outcome twice": with_exchange(lambda one: replace(one, outcomes=(one.outcomes[0],) * len(one.outcomes))),
+    "a log-probability": with_exchange(lambda one: {"option_logprobs": (-0.001, *one.option_logprobs[1:])}),
+    "an unknown log-probability": with_exchange(lambda one: {"option_logprobs": (None, *one.option_logprobs[1:])}),
+    "all options impossible": with_exchange(lambda one: {"option_logprobs": (-math.inf,) * len(one.option_logprobs)}),
+    "a bound": with_exchange(lambda one: {"option_is_bound": (True, *[False] * (len(one.options) - 1))}),
+    "an exchange without an answer": with_exchange(lambda one: {"status": "refused", "error": "no"}),
+    "outcomes of an exchange swapped": with_exchange(lambda one: {"outcomes": one.outcomes[::-1]}),
+    "an outcome twice": with_exchange(lambda one: {"outcomes": (one.outcomes[0],) * len(one.outcomes)}),
 }
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import REPOSITORY
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
-
-REPOSITORY = Path(__file__).parents[2]
-
 
 run = partial(evaluators, "run")
 
@@ -55,10 +53,8 @@ def test_names_may_have_dashes_or_underscores_and_a_flag_that_is_off_is_left_out
         assert done.exit_code == 0, done.stderr
         assert len(json.loads(done.stdout)["runs"]) == 1
     both = run("--config-file", written("max-failure-rate = 0\nmax_failure_rate = 0\n"))
-    assert (
-        both.stderr
-        == "error: run.toml: 'max_failure_rate' is there twice, with a dash and with an underscore; keep one\n"
-    )
+    said = "error: run.toml: 'max_failure_rate' is there twice, with a dash and with an underscore; keep one\n"
+    assert both.stderr == said
 
 
 @pytest.mark.parametrize(
@@ -91,7 +87,5 @@ def test_what_is_wrong_in_a_file_is_one_line_that_names_it(line: str, said: str)
 
 def test_a_file_that_is_not_there_is_named() -> None:
     done = run("--config-file", "none.toml")
-    assert (done.exit_code, done.stderr) == (
-        1,
-        "error: --config-file none.toml: No such file or directory; name a TOML file of options\n",
-    )
+    assert done.exit_code == 1
+    assert done.stderr == "error: --config-file none.toml: No such file or directory; name a TOML file of options\n"

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from typer.testing import Result
 
 from evaluators.backend import OF_LANGUAGE_MODELS, TokenCount
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate, sampled_estimate
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import Selection, select
-from evaluators.task import prompt_of
+from evaluators.task import Prompt, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
-from schemas.folders.run_folder import read_run
+from tests.evaluators.fake_endpoint import FakeEndpoint
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
@@ -49,6 +48,18 @@ def estimated(dataset: Path, tmp_path: Path, cache: Path | None = None, limit: i
     )
 
 
+def asked(
+    dataset: Path,
+    tmp_path: Path,
+    backend: LoggingBackend,
+    limit: int | None = None,
+    prompt: Prompt = PROMPT,
+    cache: Path | None = None,
+) -> Finished:
+    options = RunOptions(root=tmp_path / "runs", cache=cache, command="tests")
+    return run(Plan(selected(dataset, limit), TASK, prompt), backend, options)
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -61,8 +72,7 @@ def test_what_is_left_to_ask_is_told_exactly_and_nothing_is_touched(dataset: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
     backend = LoggingBackend(tmp_path / "log")
-    part = selected(dataset, limit=20)
-    run(Plan(part, TASK, PROMPT), backend, RunOptions(root=tmp_path / "runs", cache=cache, command="tests"))
+    asked(dataset, tmp_path, backend, limit=20, cache=cache)
     before = files(tmp_path)
     known_to_cache = estimated(dataset, tmp_path, cache)
     known_to_run = estimated(dataset, tmp_path, limit=20)
@@ -77,9 +87,7 @@ def test_what_is_left_to_ask_is_told_exactly_and_nothing_is_touched(dataset: Pat
     assert files(tmp_path) == before
     assert not (tmp_path / "dry.log").exists()
 
-    finished = run(
-        Plan(selected(dataset), TASK, PROMPT), backend, RunOptions(root=tmp_path / "runs", cache=cache, command="tests")
-    )
+    finished = asked(dataset, tmp_path, backend, cache=cache)
     assert finished.result.usage.n_attempts == known_to_cache.n_to_ask
 
 
@@ -100,7 +108,7 @@ def test_what_follows_from_answers_is_counted_before_they_are_there(dataset: Pat
     assert (sampled.n_requests, sampled.n_prompt_tokens_at_most) == (240, fresh.n_prompt_tokens_at_most)
     assert not (tmp_path / "log").exists()
 
-    run(Plan(selected(dataset, 20), TASK, prompt), backend, RunOptions(root=tmp_path / "runs", command="tests"))
+    asked(dataset, tmp_path, backend, 20, prompt)
     rest, done = told(), told(20)
     assert (rest.n_answered, rest.n_to_ask, rest.n_prompt_tokens_at_most) == (80, 160, 160 * 10 + 80 * 256)
     assert (done.n_answered, done.n_to_ask, done.n_prompt_tokens, done.store_bytes) == (80, 0, 0, 0)
@@ -123,71 +131,53 @@ def test_requests_that_items_share_are_counted_once(tmp_path: Path) -> None:
 def test_the_size_of_the_store_is_about_right(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(1500)})
     told = estimated(dataset, tmp_path).store_bytes
-    backend = LoggingBackend(tmp_path / "log", batch=500)
-    finished = run(Plan(selected(dataset), TASK, PROMPT), backend, RunOptions(root=tmp_path / "runs", command="tests"))
+    finished = asked(dataset, tmp_path, LoggingBackend(tmp_path / "log", batch=500))
     assert told == pytest.approx((finished.folder / "responses.sqlite").stat().st_size, rel=0.25)
+
+
+def runs_of(done: Result) -> list[dict[str, Any]]:
+    assert done.exit_code == 0, done.stderr
+    return list(json.loads(done.stdout)["runs"])
 
 
 @pytest.mark.slow
 def test_tokens_of_a_language_model_are_those_that_its_result_counts(dataset: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
-    model = save_tiny_llama(tmp_path / "model")
-    command = ("run", "--dataset", dataset, "--backend", "transformers", "--model", model, "--device", "cpu")
-    told = evaluators(*command, "--out", tmp_path / "runs", "--dry-run", "--format", "json")
-    assert told.exit_code == 0, told.stderr
+    asked = ("run", "--dataset", dataset, "--backend", "transformers", "--model", save_tiny_llama(tmp_path / "model"))
+    command = (*asked, "--device", "cpu", "--out", tmp_path / "runs", "--format", "json")
+    told = runs_of(evaluators(*command, "--dry-run"))
     assert not (tmp_path / "runs").exists()
-    assert evaluators(*command, "--out", tmp_path / "runs").exit_code == 0
-    counted = {
-        result.signature.config: result.usage.n_prompt_tokens
-        for path in (tmp_path / "runs").rglob("result.json")
-        for result in [read_run(path.parent).result]
-    }
-    assert {one["config"]: one["n_prompt_tokens"] for one in json.loads(told.stdout)["runs"]} == counted
-    again = json.loads(evaluators(*command, "--out", tmp_path / "runs", "--dry-run", "--format", "json").stdout)["runs"]
+    counted = {one["config"]: one["usage"]["n_prompt_tokens"] for one in runs_of(evaluators(*command))}
+    assert {one["config"]: one["n_prompt_tokens"] for one in told} == counted
+    again = runs_of(evaluators(*command, "--dry-run"))
     assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in again] == [(0, 0), (0, 0)]
 
 
 def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> None:
     command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run")
-    told = evaluators(*command, "--backend", "baseline", "--model", "all", "--format", "json")
-    found = json.loads(told.stdout)["runs"]
+    baseline = (*command, "--backend", "baseline", "--model")
+    found = runs_of(evaluators(*baseline, "all", "--format", "json"))
     assert len(found) == 2 * 8
     assert {(one["n_prompt_tokens"], one["n_completion_tokens"], one["cost_usd"]) for one in found} == {(0, 0, None)}
     assert {one["model"] for one in found} >= {"baseline/uniform", "baseline/always-wrong"}
-    run(
-        Plan(selected(dataset), TASK, PROMPT),
-        LoggingBackend(tmp_path / "log"),
-        RunOptions(root=tmp_path / "runs", command="tests"),
-    )
-    (result,) = (tmp_path / "runs").rglob("result.json")
-    replayed = evaluators(
-        *command, "--backend", "replay", "--model", result.parent, "--config", "type2", "--format", "json"
-    )
-    assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in json.loads(replayed.stdout)["runs"]] == [(60, 0)]
-    assert not (tmp_path / "none").exists()
-
-
-def test_the_table_names_every_config_and_says_that_nothing_was_asked(dataset: Path, tmp_path: Path) -> None:
-    command = ("run", "--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--out", tmp_path / "none")
-    told = evaluators(*command, "--dry-run")
-    rows = [line.split() for line in told.stdout.splitlines() if line.startswith("type")]
-    assert [row[:7] for row in rows] == [[name, "60", "60", "60", "0", "0", "0"] for name in ("type1", "type2")]
-    assert "nothing was asked and nothing was written" in told.stdout
+    told = evaluators(*baseline, "uniform").stdout
+    rows = [line.split()[:7] for line in told.splitlines() if line.startswith("type")]
+    assert rows == [[name, "60", "60", "60", "0", "0", "0"] for name in ("type1", "type2")]
+    assert "nothing was asked and nothing was written" in told
+    replay = ("--backend", "replay", "--model", asked(dataset, tmp_path, LoggingBackend(tmp_path / "log")).folder)
+    replayed = runs_of(evaluators(*command, *replay, "--config", "type2", "--format", "json"))
+    assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in replayed] == [(60, 0)]
     assert not (tmp_path / "none").exists()
 
 
 def test_what_a_run_would_refuse_is_refused(dataset: Path, tmp_path: Path) -> None:
     command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run")
     (tmp_path / "text").write_text("no database at all, but long enough to look like one" * 9)
-    for more, status, message in (
-        (("--backend", "baseline", "--model", "none"), 1, "baseline 'none' does not exist; have: "),
-        (
-            ("--backend", "baseline", "--model", "uniform", "--cache", tmp_path / "text"),
-            3,
-            "not a usable response store",
-        ),
+    for model, more, status, message in (
+        ("none", (), 1, "baseline 'none' does not exist; have: "),
+        ("uniform", ("--cache", tmp_path / "text"), 3, "not a usable response store"),
     ):
-        told = evaluators(*command, *more)
+        told = evaluators(*command, "--backend", "baseline", "--model", model, *more)
         assert told.exit_code == status
         assert message in told.stderr
     with pytest.raises(Exception, match="cannot do option_logprobs"):
@@ -195,59 +185,29 @@ def test_what_a_run_would_refuse_is_refused(dataset: Path, tmp_path: Path) -> No
         estimate(Plan(selected(dataset), TASK, PROMPT), unable, AnswerStores(tmp_path / "none", None), "unused")
 
 
-class Counting(BaseHTTPRequestHandler):
-    """Counts every request, and answers none."""
-
-    n_requests: ClassVar[int] = 0
-
-    def _count(self) -> None:
-        type(self).n_requests += 1
-        self.send_error(500)
-
-    do_GET = do_POST = _count  # noqa: N815
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
-
-
-@pytest.fixture
-def endpoint() -> Iterator[str]:
-    Counting.n_requests = 0
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Counting)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 @pytest.mark.slow
-def test_an_endpoint_is_not_asked_and_the_price_is_that_of_the_tokens(
-    dataset: Path, tmp_path: Path, endpoint: str
-) -> None:
+def test_an_endpoint_is_not_asked_and_the_price_is_that_of_the_tokens(dataset: Path, tmp_path: Path) -> None:
     pytest.importorskip("openai", reason="the extra openai is not installed")
     pytest.importorskip("torch", reason="the extra hf is not installed")
-    tokenizer = save_tiny_llama(tmp_path / "model")
-    prices = tmp_path / "prices.toml"
-    prices.write_text('["made-*"]\ninput = 2.0\noutput = 8.0\n')
-    command: list[str | Path] = ["run", "--dataset", dataset, "--config", "type2"]
-    command += ["--backend", "openai", "--model", "made-model"]
-    command += ["--base-url", endpoint, "--out", tmp_path / "none", "--dry-run"]
-    unknown = evaluators(*command, "--format", "json")
-    assert unknown.exit_code == 0, unknown.stderr
-    (one,) = json.loads(unknown.stdout)["runs"]
-    assert (one["model"], one["n_items"], one["n_to_ask"]) == ("made-model", 60, 60)
-    assert (one["n_answered"], one["n_prompt_tokens"], one["cost_usd"]) == (None, None, None)
-    assert "price unknown; give --prices FILE" in evaluators(*command).stdout
-
-    priced = [*command, "--tokenizer", tokenizer, "--prices", prices]
-    (one,) = json.loads(evaluators(*priced, "--format", "json").stdout)["runs"]
-    tokens = TokenCount(one["n_prompt_tokens"], one["n_completion_tokens"])
-    assert tokens.n_prompt > 60 * 10
-    assert one["cost_usd"] == pytest.approx((2.0 * tokens.n_prompt + 8.0 * tokens.n_completion) / 1e6)
-    assert f"at most US$ {one['cost_usd']:.4f} in all" in evaluators(*priced).stdout
-    assert Counting.n_requests == 0
+    model = save_tiny_llama(tmp_path / "model")
+    (tmp_path / "prices.toml").write_text('["made-*"]\ninput = 2.0\noutput = 8.0\n')
+    with FakeEndpoint(Tokenizer.from_file(str(model / "tokenizer.json"))) as endpoint:
+        asked = ("run", "--dataset", dataset, "--backend", "openai", "--model", "made-model")
+        command = (*asked, "--base-url", endpoint.url, "--out", tmp_path / "none", "--dry-run")
+        for one in runs_of(evaluators(*command, "--format", "json")):
+            assert (one["model"], one["n_items"], one["n_to_ask"]) == ("made-model", 60, 60)
+            assert (one["n_answered"], one["n_prompt_tokens"], one["cost_usd"]) == (None, None, None)
+        said = evaluators(*command).stdout
+        assert "price unknown; give --prices FILE" in said
+        # A sum of what nobody knows is unknown too: the columns of tokens and prices have nothing to tell.
+        (in_all,) = (line.split()[2:] for line in said.splitlines() if line.startswith("in all"))
+        assert in_all[:3] == ["120", "120", "120"]
+        assert "0" not in in_all
+        priced = (*command, "--config", "type2", "--tokenizer", model, "--prices", tmp_path / "prices.toml")
+        (one,) = runs_of(evaluators(*priced, "--format", "json"))
+        tokens = TokenCount(one["n_prompt_tokens"], one["n_completion_tokens"])
+        assert tokens.n_prompt > 60 * 10
+        assert one["cost_usd"] == pytest.approx((2.0 * tokens.n_prompt + 8.0 * tokens.n_completion) / 1e6)
+        assert f"at most US$ {one['cost_usd']:.4f} in all" in evaluators(*priced).stdout
+        assert endpoint.n_received == 0
     assert not (tmp_path / "none").exists()

@@ -14,7 +14,6 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import IndexDefinition, Part, PartSource, load_benchmark
 from evaluators.runs.measure.index_values import ScoredResult, _chosen, index_of, results_by_model
-from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.jackknife import Deviations, deviations_of
 from evaluators.statistics.record_tables import mean
 from schemas.documents.result import Interval, Metric
@@ -70,11 +69,12 @@ def all_four(**values: Any) -> dict[PartSource, ScoredResult]:
     return {PartSource(task): scored(task, **values) for task in CONFIGS}
 
 
-def test_every_part_is_a_metric_of_its_task() -> None:
-    for index in GIFI.indices:
-        assert len(index.parts) == 7
-        for part in index.parts:
-            assert part.metric in {definition.name for definition in metric_definitions(part.task)}, part
+def changed(task: str, **metrics: Metric) -> dict[PartSource, ScoredResult]:
+    """All four results, of which one has other metrics, without deviations of those that have no interval."""
+    results = all_four()
+    one = results[PartSource(task)]
+    deviations = {name: of for name, of in one.deviations.items() if getattr(metrics.get(name, of), "interval", of)}
+    return results | {PartSource(task): one._replace(metrics={**one.metrics, **metrics}, deviations=deviations)}
 
 
 def test_the_index_is_the_mean_of_its_parts() -> None:
@@ -100,33 +100,20 @@ def test_configs_are_drawn_apart_and_metrics_of_one_config_together() -> None:
     assert index.deviations.variance == pytest.approx(expected**2)
 
 
-def test_a_part_without_an_interval_leaves_the_index_without_one() -> None:
-    results = all_four()
-    lone = replace(results[PartSource("assignment")].metrics["of"], interval=None, interval_reason="there is 1 cluster")
-    metrics = dict(results[PartSource("assignment")].metrics) | {"of": lone}
-    deviations = {name: of for name, of in results[PartSource("assignment")].deviations.items() if name != "of"}
-    without = results[PartSource("assignment")]._replace(metrics=metrics, deviations=deviations)
-    found = index_of(CAREFUL, results | {PartSource("assignment"): without}).metric
+def test_a_part_without_an_interval_or_value_leaves_the_index_without_one() -> None:
+    lone = replace(metric("of", 0.5), interval=None, interval_reason="there is 1 cluster")
+    found = index_of(CAREFUL, changed("assignment", of=lone)).metric
     assert found.value == pytest.approx(0.5)
     assert (found.interval, found.interval_reason) == (None, "of: there is 1 cluster")
-
-
-def test_a_part_without_a_value_leaves_the_index_without_one() -> None:
     index = index_of(CAREFUL, all_four(sn=None))
-    assert (index.metric.value, index.metric.reason) == (None, "sn: no negatives")
+    assert (index.metric.value, index.metric.reason, index.deviations) == (None, "sn: no negatives", None)
     assert (index.metric.n, index.metric.n_excluded) == (6, 1)
-    assert index.deviations is None
 
 
-def test_a_part_whose_ideal_is_not_one_is_refused() -> None:
-    faults: list[dict[str, Any]] = [{"ideal": 0.0}, {"minimum": -1.0}, {"maximum": 2.0}]
-    for fields in faults:
-        results = all_four()
-        sound = results[PartSource("recognition")]
-        gdr = replace(sound.metrics["gdr"], **fields)
-        results[PartSource("recognition")] = sound._replace(metrics={**sound.metrics, "gdr": gdr})
-        with pytest.raises(ConfigError, match=r"index 'index': its part gdr lies in .* a mean of metrics in \[0, 1\]"):
-            index_of(CAREFUL, results)
+@pytest.mark.parametrize("fields", [{"ideal": 0.0}, {"minimum": -1.0}, {"maximum": 2.0}])
+def test_a_part_of_another_ideal_or_range_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"index 'index': its part gdr lies in .* a mean of metrics in \[0, 1\]"):
+        index_of(CAREFUL, changed("recognition", gdr=replace(metric("gdr", 0.5), **fields)))
 
 
 def of_prompts(**fields: Any) -> IndexDefinition:
@@ -214,14 +201,10 @@ def test_of_two_configs_of_one_task_the_one_with_values_counts() -> None:
 
 
 def test_the_version_changes_with_that_of_any_part() -> None:
-    results = all_four()
-    version = index_of(CAREFUL, results).metric.version
+    version = index_of(CAREFUL, all_four()).metric.version
     assert version == index_of(CAREFUL, all_four(sn=0.9)).metric.version
-    other = dict(results[PartSource("continuation")].metrics) | {
-        "sn": metric("sn", 0.5, version="1.0+careful-1.roberta-abc")
-    }
-    changed = results | {PartSource("continuation"): results[PartSource("continuation")]._replace(metrics=other)}
-    assert index_of(CAREFUL, changed).metric.version != version
+    other = metric("sn", 0.5, version="1.0+careful-1.roberta-abc")
+    assert index_of(CAREFUL, changed("continuation", sn=other)).metric.version != version
 
 
 def test_results_of_one_model_and_protocol_belong_together() -> None:
@@ -232,10 +215,7 @@ def test_results_of_one_model_and_protocol_belong_together() -> None:
         scored("recognition", prompt="greedy-v1"),
         scored("recognition", model="org/other"),
     ]
-    found = {
-        (family.protocol, next(iter(family.scored.values())).result.model.id): family
-        for family in results_by_model(results)
-    }
+    found = {(family.protocol, family.results[0].model.id): family for family in results_by_model(results)}
     assert set(found) == {("sampled-v1", "org/name"), ("greedy-v1", "org/name"), ("sampled-v1", "org/other")}
     assert found["sampled-v1", "org/name"].missing == ()
     assert found["greedy-v1", "org/name"].missing == tuple(
@@ -263,11 +243,8 @@ def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
     examples.write_run(tmp_path)
     done = run("-m", "evaluators", "index", tmp_path)
     assert done.returncode == 1
-    assert (
-        done.stderr.splitlines()[-1]
-        == "error: no result of a benchmark with an index here; these have one: gifi, labelled_text, superni; build a "
-        "dataset of one of them and run the model on it"
-    )
+    said = "error: no result of a benchmark with an index here; these have one: gifi, labelled_text, superni; build a "
+    assert done.stderr.splitlines()[-1] == f"{said}dataset of one of them and run the model on it"
 
 
 def check_index(folder: Path) -> Mapping[str, Any]:

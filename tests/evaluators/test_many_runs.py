@@ -27,31 +27,35 @@ def two(tmp_path: Path) -> Path:
 
 
 def run(out: Path, *arguments: str | Path, model: str = "uniform") -> Result:
-    command = ["run", "--backend", "baseline", "--model", model, "--out", out, *arguments]
-    return evaluators(*command)
+    return evaluators("run", "--backend", "baseline", "--model", model, "--out", out, *arguments, "--format", "json")
 
 
-def asked(done: Result) -> list[tuple[str, str, str]]:
-    assert done.exit_code == 0, done.stderr
-    return [(told["dataset"], told["config"], told["prompt"]) for told in json.loads(done.stdout)["runs"]]
+def told(done: Result, *fields: str, status: int = 0) -> list[Any]:
+    assert done.exit_code == status, done.stderr
+    return [tuple(one[field] for field in fields) for one in json.loads(done.stdout)["runs"]]
+
+
+ASKED = ("dataset", "config", "prompt")
 
 
 @pytest.mark.slow
 def test_every_config_of_every_dataset_is_asked_with_every_prompt(one: Path, two: Path, tmp_path: Path) -> None:
     prompts = ("--prompt", "mcq2-v1", "--prompt", "mcq3-v1")
-    done = run(tmp_path / "runs", "--dataset", one, "--dataset", two, "--dataset", one, *prompts, "--format", "json")
+    done = run(tmp_path / "runs", "--dataset", one, "--dataset", two, "--dataset", one, *prompts)
     places = [("one", "type1"), ("one", "type2"), ("two", "type2")]
-    assert asked(done) == [(*place, prompt) for place in places for prompt in ("mcq2-v1", "mcq3-v1")]
+    assert told(done, *ASKED) == [(*place, prompt) for place in places for prompt in ("mcq2-v1", "mcq3-v1")]
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 6
+    options = ("--dataset", one, "--dataset", two, "--config", "type2")
+    models = told(run(tmp_path / "runs", *options, model="all"), "model", "dataset")
+    assert len(models) == len(set(models)) == 16
+    assert models[:2] == [("baseline/uniform", "one"), ("baseline/uniform", "two")]
 
 
 @pytest.mark.slow
 def test_a_prompt_may_be_for_one_config_alone(one: Path, tmp_path: Path) -> None:
-    given = ("--prompt", "mcq2-v1", "--prompt", "type1=mcq3-v1")
-    done = run(tmp_path / "runs", "--dataset", one, *given, "--format", "json")
-    assert asked(done) == [("one", "type1", "mcq3-v1"), ("one", "type2", "mcq2-v1")]
-    alone = run(tmp_path / "runs", "--dataset", one, "--prompt", "type1=mcq3-v1", "--format", "json")
-    assert asked(alone) == [("one", "type1", "mcq3-v1"), ("one", "type2", "intrinsic-v1")]
+    for others, of_type2 in ((("--prompt", "mcq2-v1"), "mcq2-v1"), ((), "intrinsic-v1")):
+        done = run(tmp_path / "runs", "--dataset", one, *others, "--prompt", "type1=mcq3-v1")
+        assert told(done, *ASKED) == [("one", "type1", "mcq3-v1"), ("one", "type2", of_type2)]
     for wrong, said in (
         ("type3=mcq2-v1", "--prompt type3=mcq2-v1 is not used; the run would ask type1 with "),
         ("type1=cot", "prompt 'cot' does not exist for task 'coreference'"),
@@ -63,19 +67,9 @@ def test_a_prompt_may_be_for_one_config_alone(one: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_prompt_that_only_one_task_has_leaves_the_others_with_their_own(one: Path, tmp_path: Path) -> None:
     datasets = ("--dataset", one, "--dataset", word_problems.build(tmp_path / "texts"))
-    unsent = (
-        "--backend",
-        "openai",
-        "--model",
-        "made/model",
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-        "--dry-run",
-        "--format",
-        "json",
-    )
-    done = evaluators("run", *datasets, *unsent, "--prompt", "mcq2-generate-v1")
-    prompts = {config: prompt for _, config, prompt in asked(done)}
+    unsent = ("--backend", "openai", "--model", "made/model", "--base-url", "http://127.0.0.1:9/v1", "--dry-run")
+    done = evaluators("run", *datasets, *unsent, "--format", "json", "--prompt", "mcq2-generate-v1")
+    prompts: dict[str, str] = dict(told(done, "config", "prompt"))
     assert {prompts.pop(config) for config in ("type1", "type2")} == {"mcq2-generate-v1"}
     assert prompts == {
         name: prompt_of(load_task("word_problem" if name == "math" else name), None).id
@@ -85,64 +79,40 @@ def test_a_prompt_that_only_one_task_has_leaves_the_others_with_their_own(one: P
     assert (refused.exit_code, "prompt 'cot' does not exist" in refused.stderr) == (1, True), refused.stderr
 
 
-@pytest.mark.slow
-def test_all_baselines_are_asked_of_each_dataset(one: Path, two: Path, tmp_path: Path) -> None:
-    options = ("--dataset", one, "--dataset", two, "--config", "type2")
-    done = run(tmp_path / "runs", *options, "--format", "json", model="all")
-    assert done.exit_code == 0, done.stderr
-    models = [(told["model"], told["dataset"]) for told in json.loads(done.stdout)["runs"]]
-    assert len(models) == len(set(models)) == 16
-    assert models[:2] == [("baseline/uniform", "one"), ("baseline/uniform", "two")]
-
-
 def test_json_is_alone_on_standard_output(one: Path, tmp_path: Path) -> None:
-    done = run(tmp_path / "runs", "--dataset", one, "--config", "type2", "--format", "json")
-    (told,) = json.loads(done.stdout)["runs"]
-    stored = json.loads(Path(told["folder"], "result.json").read_text(encoding="utf-8"))
-    assert told["counts"] == stored["counts"]
-    assert told["metrics"] == stored["metrics"]
-    assert told["signature_sha256"] == stored["signature_sha256"]
-    assert (told["status"], told["model"]) == ("finished", "baseline/uniform")
-    assert any(metric["reason"] for metric in told["metrics"])
+    done = run(tmp_path / "runs", "--dataset", one, "--config", "type2")
+    (document,) = json.loads(done.stdout)["runs"]
+    stored = json.loads(Path(document["folder"], "result.json").read_text(encoding="utf-8"))
+    for name in ("counts", "metrics", "signature_sha256"):
+        assert document[name] == stored[name]
+    assert (document["status"], document["model"]) == ("finished", "baseline/uniform")
+    assert any(metric["reason"] for metric in document["metrics"])
     assert "next: biasboard board" in done.stderr
 
 
 def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_path: Path) -> None:
     # The answers to the first dataset alone: the second has other items too.
-    task = load_task("coreference")
-    requests = [
-        request for item in made_items(4) for request in task.requests(item, Asked(task.prompts["intrinsic-v1"]))
-    ]
+    asked = Asked(load_task("coreference").prompts["intrinsic-v1"])
+    requests = [request for item in made_items(4) for request in load_task("coreference").requests(item, asked)]
     lines = [json.dumps({"request_sha256": request.sha256, "option_logprobs": [-1.0, -2.0]}) for request in requests]
     (tmp_path / "answers.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    replay = [
-        "--backend",
-        "replay",
-        "--model",
-        tmp_path / "answers.jsonl",
-        "--name",
-        "lab/x",
-        "--out",
-        tmp_path / "runs",
-    ]
-    command = ["run", "--dataset", one, "--dataset", two, "--config", "type2", *replay, "--format", "json"]
-    done = evaluators(*command)
-    assert done.exit_code == 3, done.stderr
-    assert [told["dataset"] for told in json.loads(done.stdout)["runs"]] == ["one"]
+    replay = ("--backend", "replay", "--model", tmp_path / "answers.jsonl", "--name", "lab/x", "--config", "type2")
+    done = evaluators(
+        "run", "--dataset", one, "--dataset", two, *replay, "--out", tmp_path / "runs", "--format", "json"
+    )
+    assert told(done, "dataset", status=3) == [("one",)]
     assert "requests failed" in done.stderr
 
 
 @pytest.mark.slow
 def test_no_bar_of_another_library_is_shown(one: Path, tmp_path: Path) -> None:
-    model = save_tiny_llama(tmp_path / "tiny")
     quiet: dict[str, Any] = dict.fromkeys(
         ["TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"]
     )
     prompts = ["--prompt", "intrinsic-v1", "--prompt", "mcq2-v1"]
     options = ("--dataset", one, *prompts, "--out", tmp_path / "runs", "--format", "json")
+    model = save_tiny_llama(tmp_path / "tiny")
     command = ("-m", "evaluators", "run", "--backend", "transformers", "--model", model, *options)
     done = commands.run(*command, status=0, fresh=True, **quiet)
     assert len(json.loads(done.stdout)["runs"]) == 4
-    assert "it/s" not in done.stderr
-    assert "%|" not in done.stderr
-    assert "\r" not in done.stderr
+    assert [sign for sign in ("it/s", "%|", "\r") if sign in done.stderr] == []

@@ -59,6 +59,12 @@ def answering_yes(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return run(*arguments, input="y\n" * 20, with_torch=True)
 
 
+def asked(dataset: Path, folder: Path, *more: str | Path) -> subprocess.CompletedProcess[str]:
+    """Ask a model about a dataset."""
+    chosen = ("--backend", "transformers", "--device", "cpu", "--model", folder, *more)
+    return answering_yes("-m", "evaluators", "run", *chosen, "--dataset", dataset, "--out", folder.parent / "runs")
+
+
 MODEL = {
     "model_type": "homemade",
     "auto_map": {"AutoConfig": "own_code.Config", "AutoModelForCausalLM": "own_code.Model"},
@@ -78,39 +84,56 @@ def only_error(done: subprocess.CompletedProcess[str]) -> str:
     [("model", "config.json", MODEL), ("tokenizer", "tokenizer_config.json", TOKENIZER)],
 )
 def test_a_language_model_that_needs_code_is_refused(
-    llama: Path,
-    dataset: Path,
-    tmp_path: Path,
-    marker: Path,
-    command: str,
-    part: str,
-    settings: str,
-    changes: dict[str, Any],
+    llama: Path, dataset: Path, tmp_path: Path, marker: Path, command: str, part: str, settings: str, changes: Any
 ) -> None:
     shutil.copytree(llama, tmp_path / "homemade")
     folder = with_code(tmp_path / "homemade", marker, settings, changes)
-    chosen: tuple[str | Path, ...] = ("--backend", "transformers", "--device", "cpu", "--model", folder)
+    model = folder if part == "model" else llama
+    more = () if part == "model" else ("--tokenizer", folder)
     if part == "tokenizer":
         (folder / "config.json").unlink()
-        chosen = (*chosen[:-1], llama, "--tokenizer", folder)
-    asked = ("--dataset", dataset, "--out", tmp_path / "runs") if command == "run" else ()
-    done = answering_yes("-m", "evaluators", command, *chosen, *asked)
-    said = only_error(done) if command == "run" else done.stdout + done.stderr
+    if command == "run":
+        said = only_error(asked(dataset, model, *more))
+    else:
+        chosen = ("--backend", "transformers", "--device", "cpu", "--model", model, *more)
+        done = answering_yes("-m", "evaluators", "doctor", *chosen)
+        said = done.stdout + done.stderr
     assert f"{part} '{folder}' needs code of its own, which is never run here" in said
     assert f"(auto_map in {settings} names own_code.py); {SERVE_IT}" in said
     assert not marker.exists()
 
 
-def test_code_beside_a_known_kind_of_model_stays_unread(
-    llama: Path, dataset: Path, tmp_path: Path, marker: Path
+USUAL: dict[str, dict[str, Any]] = {
+    "code beside a known kind": {"auto_map": MODEL["auto_map"]},
+    "eager": {"attn_implementation": "eager"},
+    "sdpa": {"attn_implementation": "sdpa"},
+    "none": {"attn_implementation": None},
+}
+ATTENTION: dict[str, dict[str, Any]] = {
+    "a repository": {"attn_implementation": "acme/attention"},
+    "one that transformers trusts": {"attn_implementation": "kernels-community/flash-attn2@v1:function"},
+    "the name inside transformers": {"_attn_implementation": "paged|acme/attention"},
+    "one for each part": {"attn_implementation": {"text_config": "acme/attention"}},
+    "a part's own": {"text_config": {"attn_implementation": "acme/attention"}},
+}
+
+
+@pytest.mark.parametrize("name", [*USUAL, *ATTENTION])
+def test_no_model_computes_its_attention_with_code_of_the_hub(
+    llama: Path, dataset: Path, tmp_path: Path, marker: Path, name: str
 ) -> None:
-    shutil.copytree(llama, tmp_path / "known")
-    folder = with_code(tmp_path / "known", marker, "config.json", {"auto_map": MODEL["auto_map"]})
-    with_code(folder, marker, "tokenizer_config.json", {"auto_map": TOKENIZER["auto_map"]})
-    chosen = ("--backend", "transformers", "--device", "cpu", "--model", folder)
-    done = answering_yes("-m", "evaluators", "run", *chosen, "--dataset", dataset, "--out", tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
+    shutil.copytree(llama, tmp_path / "attention")
+    folder = with_code(tmp_path / "attention", marker, "config.json", {**USUAL, **ATTENTION}[name])
+    if name == "code beside a known kind":
+        with_code(folder, marker, "tokenizer_config.json", {"auto_map": TOKENIZER["auto_map"]})
+    done = asked(dataset, folder)
     assert not marker.exists()
+    if name in USUAL:
+        assert done.returncode == 0, done.stderr
+        return
+    line = only_error(done)
+    assert f"model '{folder}' needs code of the Hub for its attention, which is never run here" in line
+    assert line.endswith(f"); take that out of a copy of it, or {SERVE_IT}")
 
 
 @pytest.mark.parametrize(
@@ -135,85 +158,44 @@ def test_no_part_of_an_image_model_runs(tmp_path: Path, marker: Path, settings: 
     assert not marker.exists()
 
 
-def classifier_folder(folder: Path, marker: Path) -> str:
+def classifier_folder(folder: Path, marker: Path) -> tuple[str, str]:
     save_classifier(folder, {0: "negative", 1: "neutral", 2: "positive"}, "single_label_classification")
     code = {"AutoConfig": "own_code.Config", "AutoModelForSequenceClassification": "own_code.Model"}
     with_code(folder, marker, "config.json", {"model_type": "homemade", "auto_map": code})
-    return (
-        f"from evaluators.scorers import classifier as it; scorer = it.open_scorer('sentiment', {str(folder)!r}, None)"
-    )
+    return "classifier", "sentiment"
 
 
-def embedding_folder(folder: Path, marker: Path) -> str:
+def embedding_folder(folder: Path, marker: Path) -> tuple[str, str]:
     folder.mkdir()
     with_code(folder, marker, "config.json", {"model_type": "homemade", "auto_map": {"AutoConfig": "own_code.Config"}})
     modules = [{"idx": 0, "name": "0", "path": "", "type": "own_code.Model"}]
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     for name in ("model.safetensors", "tokenizer.json"):
         (folder / name).write_text("{}", encoding="utf-8")
-    return (
-        "from evaluators.scorers import sentence_embedding as it; "
-        f"scorer = it.open_scorer('embedding', {str(folder)!r}, None)"
-    )
+    return "sentence_embedding", "embedding"
 
 
 @pytest.mark.parametrize("made", [classifier_folder, embedding_folder])
-def test_a_scorer_of_texts_that_needs_code_is_refused(
-    tmp_path: Path, marker: Path, made: Callable[[Path, Path], str]
+@pytest.mark.parametrize(
+    ("config", "why", "remedy"),
+    [
+        (None, "needs code of its own, which is never run here (", "); name another model"),
+        (
+            ATTENTION["a repository"],
+            "needs code of the Hub for its attention, which is never run here (attn_implementation in config.json",
+            " is acme/attention); take that out of a copy of it, or name another model",
+        ),
+    ],
+)
+def test_no_scorer_of_texts_runs_code(
+    tmp_path: Path, marker: Path, made: Callable[[Path, Path], tuple[str, str]], config: Any, why: str, remedy: str
 ) -> None:
-    opened = made(tmp_path / "homemade", marker)
-    done = answering_yes("-c", f"{opened}; list(scorer.score(['a']))")
-    last = done.stderr.splitlines()[-1]
-    assert "needs code of its own, which is never run here (" in last
-    assert last.endswith("); name another model")
+    folder = tmp_path / "homemade"
+    module, kind = made(folder, marker)
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    opened = f"from evaluators.scorers import {module} as it; scorer = it.open_scorer({kind!r}, {str(folder)!r}, None)"
+    last = answering_yes("-c", f"{opened}; list(scorer.score(['a']))").stderr.splitlines()[-1]
+    assert why in last
+    assert last.endswith(remedy)
     assert not marker.exists()
-
-
-ATTENTION: dict[str, dict[str, Any]] = {
-    "a repository": {"attn_implementation": "acme/attention"},
-    "one that transformers trusts": {"attn_implementation": "kernels-community/flash-attn2@v1:function"},
-    "the name inside transformers": {"_attn_implementation": "paged|acme/attention"},
-    "one for each part": {"attn_implementation": {"text_config": "acme/attention"}},
-    "a part's own": {"text_config": {"attn_implementation": "acme/attention"}},
-}
-
-
-@pytest.mark.parametrize("name", ATTENTION)
-def test_no_model_computes_its_attention_with_code_of_the_hub(
-    llama: Path, dataset: Path, tmp_path: Path, name: str
-) -> None:
-    folder = tmp_path / "attention"
-    shutil.copytree(llama, folder)
-    with_code(folder, tmp_path / "unused", "config.json", ATTENTION[name])
-    chosen = ("--backend", "transformers", "--device", "cpu", "--model", folder)
-    done = answering_yes("-m", "evaluators", "run", *chosen, "--dataset", dataset, "--out", tmp_path / "runs")
-    line = only_error(done)
-    assert f"model '{folder}' needs code of the Hub for its attention, which is never run here" in line
-    assert line.endswith(f"); take that out of a copy of it, or {SERVE_IT}")
-
-
-@pytest.mark.parametrize("value", ["eager", "sdpa", None])
-def test_the_usual_attention_is_no_code_of_the_hub(
-    llama: Path, dataset: Path, tmp_path: Path, value: str | None
-) -> None:
-    folder = tmp_path / "attention"
-    shutil.copytree(llama, folder)
-    with_code(folder, tmp_path / "unused", "config.json", {"attn_implementation": value})
-    chosen = ("--backend", "transformers", "--device", "cpu", "--model", folder)
-    done = answering_yes("-m", "evaluators", "run", *chosen, "--dataset", dataset, "--out", tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("made", [classifier_folder, embedding_folder])
-def test_no_scorer_of_texts_computes_its_attention_with_code_of_the_hub(
-    tmp_path: Path, marker: Path, made: Callable[[Path, Path], str]
-) -> None:
-    folder = tmp_path / "attention"
-    opened = made(folder, marker)
-    (folder / "config.json").write_text(json.dumps(ATTENTION["a repository"]), encoding="utf-8")
-    done = answering_yes("-c", f"{opened}; list(scorer.score(['a']))")
-    last = done.stderr.splitlines()[-1]
-    assert (
-        "needs code of the Hub for its attention, which is never run here (attn_implementation in config.json" in last
-    )
-    assert last.endswith(" is acme/attention); take that out of a copy of it, or name another model")

@@ -23,9 +23,10 @@ from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
+from schemas.documents.record import Record
 from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
-from schemas.folders.run_folder import RECORDS, read_run, write_result
+from schemas.folders.run_folder import RECORDS, Run, read_run, write_result
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -40,126 +41,114 @@ def finished(dataset: Path, tmp_path: Path) -> Path:
     return ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
 
 
-def replayed(dataset: Path, model: str, out: Path, name: str | None = None) -> Path:
-    backend = open_backend(model, BackendOptions(name=name))
-    selection = select(dataset, read_manifest(dataset), "type2")
-    return run(Plan(selection, TASK, prompt_of(TASK, "mcq2-v1")), backend, RunOptions(root=out, command="tests")).folder
+def replayed(dataset: Path, model: Path, out: Path, name: str | None = None) -> Run:
+    backend = open_backend(str(model), BackendOptions(name=name))
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"))
+    return read_run(run(plan, backend, RunOptions(root=out, command="tests")).folder)
 
 
 @pytest.mark.slow
-def test_a_replayed_run_has_the_same_metrics(dataset: Path, finished: Path, tmp_path: Path) -> None:
-    again = read_run(replayed(dataset, str(finished), tmp_path / "replayed"))
-    original = read_run(finished)
-    assert again.result.metrics == original.result.metrics
-    assert again.result.model.id == original.result.model.id == "tests/logging"
-    assert (again.result.model.endpoint, original.result.model.endpoint) == ("replay", "local")
-    assert again.result.signature == original.result.signature
-
-
-@pytest.mark.slow
-def test_answers_of_a_json_lines_file_are_scored(dataset: Path, finished: Path, tmp_path: Path) -> None:
+def test_answers_of_a_run_or_of_a_file_have_the_same_metrics(dataset: Path, finished: Path, tmp_path: Path) -> None:
     original = read_run(finished)
     path = tmp_path / "answers.jsonl"
-    lines = []
-    for record in original.records:
-        for exchange in record.exchanges:
-            line = {"prompt": exchange.prompt, "options": exchange.options, "option_logprobs": exchange.option_logprobs}
-            lines.append(json.dumps(line) + "\n")
-    path.write_text("".join(lines))
-    again = read_run(replayed(dataset, str(path), tmp_path / "replayed", name="acme/imported"))
-    assert again.result.metrics == original.result.metrics
-    assert again.result.model.id == "acme/imported"
+    exchanges = (exchange for record in original.records for exchange in record.exchanges)
+    path.write_text(
+        "".join(
+            json.dumps({"prompt": one.prompt, "options": one.options, "option_logprobs": one.option_logprobs}) + "\n"
+            for one in exchanges
+        )
+    )
+    of_run = replayed(dataset, finished, tmp_path / "of-run").result
+    of_file = replayed(dataset, path, tmp_path / "of-file", name="acme/imported").result
+    assert of_run.metrics == of_file.metrics == original.result.metrics
+    assert (of_run.model.id, of_file.model.id) == ("tests/logging", "acme/imported")
+    assert (of_run.model.endpoint, original.result.model.endpoint) == ("replay", "local")
+    assert of_run.signature == original.result.signature
 
 
-def test_zero_probability_survives_file_store_and_records(tmp_path: Path) -> None:
+WHO = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
+
+
+def test_zero_probability_survives_a_file_and_another_number_of_options_fails(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text('{"prompt": "Who?", "options": [" A", " B"], "option_logprobs": ["-inf", -0.5]}\n')
-    request = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
-    (answer,) = open_backend(str(path), BackendOptions()).answer([request])
+    (answer,) = open_backend(str(path), BackendOptions()).answer([WHO])
     assert answer.option_logprobs == (float("-inf"), -0.5)
+    path.write_text(json.dumps({"request_sha256": WHO.sha256, "option_logprobs": [-1]}) + "\n")
+    (answer,) = open_backend(str(path), BackendOptions()).answer([WHO])
+    assert (answer.status, answer.error) == ("failed", "1 log-probabilities for 2 options")
+
+
+ONE = '{"prompt": "x", "options": [" A"], "option_logprobs": '
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("{", r"answers\.jsonl:2: not strict JSON"),
-        ('{"prompt": "x", "options": [" A"], "option_logprobs": [NaN]}', r"answers\.jsonl:2: .*NaN"),
+        (f"{ONE}[NaN]}}", r"answers\.jsonl:2: .*NaN"),
         ('{"prompt": "x", "options": [" A"]}', r"answers\.jsonl:2: option_logprobs: Field required"),
         ('{"option_logprobs": [-1]}', r"answers\.jsonl:2: says neither"),
         ('{"prompt": "x", "options": [" A", " B"], "option_logprobs": [-1]}', r"answers\.jsonl:2: 2 options, 1"),
         ('{"prompt": "first", "options": [" A"], "option_logprobs": [-2]}', r"answers\.jsonl:2: .*earlier line"),
-        ('{"prompt": "x", "options": [" A"], "option_logprobs": [0.5]}', r"answers\.jsonl:2: .*above 0"),
-        (
-            '{"prompt": "x", "options": [" A"], "option_logprobs": [-1], "option_token_counts": [1, 2]}',
-            r"answers\.jsonl:2: 2 option_token_counts, 1 option_logprobs",
-        ),
-        (
-            '{"prompt": "x", "options": [" A"], "option_logprobs": [-1], "option_token_counts": [-2]}',
-            r"answers\.jsonl:2: option_token_counts",
-        ),
+        (f"{ONE}[0.5]}}", r"answers\.jsonl:2: .*above 0"),
+        (f'{ONE}[-1], "option_token_counts": [1, 2]}}', r"answers\.jsonl:2: 2 option_token_counts, 1 option_logprobs"),
+        (f'{ONE}[-1], "option_token_counts": [-2]}}', r"answers\.jsonl:2: option_token_counts"),
+        (b"\xff\xfe\x00", r"not UTF-8 text .* give a \.jsonl file"),
+        (b"", "holds no answers"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, message: str) -> None:
     path = tmp_path / "answers.jsonl"
-    path.write_text('{"prompt": "first", "options": [" A"], "option_logprobs": [-1]}\n' + line + "\n")
+    first = '{"prompt": "first", "options": [" A"], "option_logprobs": [-1]}\n'
+    path.write_bytes(line if isinstance(line, bytes) else f"{first}{line}\n".encode())
     with pytest.raises(DataError, match=message):
         open_backend(str(path), BackendOptions())
 
 
-def test_an_answer_for_another_number_of_options_fails(tmp_path: Path) -> None:
-    request = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
-    path = tmp_path / "answers.jsonl"
-    path.write_text(json.dumps({"request_sha256": request.sha256, "option_logprobs": [-1]}) + "\n")
-    (answer,) = open_backend(str(path), BackendOptions()).answer([request])
-    assert (answer.status, answer.error) == ("failed", "1 log-probabilities for 2 options")
-
-
-def test_a_baseline_cannot_pass_for_a_model(dataset: Path, tmp_path: Path) -> None:
-    selection = select(dataset, read_manifest(dataset), "type2")
-    backend = open_any_backend("baseline", "uniform", BackendOptions())
-    folder = run(
-        Plan(selection, TASK, prompt_of(TASK, None)), backend, RunOptions(root=tmp_path, command="tests")
-    ).folder
+def test_what_is_no_model_to_replay_is_an_error(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="neither a run folder"):
+        open_backend(str(tmp_path / "nowhere"), BackendOptions())
+    with pytest.raises(ConfigError, match="no use for --dtype"):
+        open_backend(str(tmp_path / "nowhere"), BackendOptions(dtype="float32"))
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, None))
+    baseline = open_any_backend("baseline", "uniform", BackendOptions())
+    folder = run(plan, baseline, RunOptions(root=tmp_path, command="tests")).folder
     with pytest.raises(ConfigError, match="a baseline is no model to replay"):
         open_backend(str(folder), BackendOptions(name="acme/best"))
 
 
-def test_what_is_no_text_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "answers.jsonl").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match=r"not UTF-8 text .* give a \.jsonl file"):
-        open_backend(str(tmp_path / "answers.jsonl"), BackendOptions())
-
-
-def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="neither a run folder"):
-        open_backend(str(tmp_path / "nowhere"), BackendOptions())
-    (tmp_path / "empty.jsonl").write_text("")
-    with pytest.raises(DataError, match="holds no answers"):
-        open_backend(str(tmp_path / "empty.jsonl"), BackendOptions())
-    with pytest.raises(ConfigError, match="no use for --dtype"):
-        open_backend(str(tmp_path / "empty.jsonl"), BackendOptions(dtype="float32"))
-
-
-def test_rescoring_changes_nothing_where_nothing_changed(finished: Path) -> None:
+def test_rescoring_needs_neither_dataset_nor_store_and_changes_nothing(
+    finished: Path, dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = {name: (finished / name).read_bytes() for name in ("result.json", "records.parquet")}
-    outcome = rescore(finished)
+    (finished / "responses.sqlite").unlink()
+    (dataset / "dataset.json").unlink()
+    monkeypatch.chdir(finished)
+    outcome = rescore(Path())
     assert outcome.changes == ()
     assert outcome.n_metrics > 100
     assert {name: (finished / name).read_bytes() for name in before} == before
+    with FileLock(finished / ".lock"), pytest.raises(RunError, match="another process holds this run"):
+        rescore(finished)
 
 
 @pytest.mark.slow
-def test_a_falsified_score_is_put_right_and_named(finished: Path) -> None:
+def test_a_falsified_score_or_count_is_put_right_and_named(finished: Path) -> None:
     sound = read_run(finished).result
     metrics = tuple(
         replace(metric, value=1.0) if metric.name == "ucerf" and not metric.group else metric
         for metric in sound.metrics
     )
     write_result(finished, replace(sound, metrics=metrics))
-    outcome = rescore(finished)
-    assert len(outcome.changes) == 1
-    assert outcome.changes[0].startswith("ucerf: 1.0000 (version 1.0) to 0.")
+    (change,) = rescore(finished).changes
+    assert change.startswith("ucerf: 1.0000 (version 1.0) to 0.")
     assert read_run(finished).result == sound
+    counts = replace(sound.counts, scored=sound.counts.scored - 1, unparsed=1)
+    write_result(finished, replace(sound, counts=counts))
+    with pytest.raises(DataError, match=r"counts\.scored: .*; rescore the run"):
+        read_run(finished)
+    assert rescore(finished).result.counts == read_run(finished).result.counts == sound.counts
 
 
 def test_another_normalisation_is_another_run_beside_the_old_one(finished: Path) -> None:
@@ -169,47 +158,29 @@ def test_another_normalisation_is_another_run_beside_the_old_one(finished: Path)
     new, old = read_run(outcome.folder), read_run(finished)
     assert new.result.signature.normalisation == "token_mean"
     assert new.result.signature_sha256 != old.result.signature_sha256
-    by_hand = compute_metrics(reread(old.records, new.result.signature), "coreference")
-    assert new.result.metrics == by_hand
-    assert "--normalisation token_mean" in new.result.command or new.result.command == "tests"
-
-
-def test_the_reading_comes_from_the_answers_not_from_the_stored_reading(finished: Path) -> None:
-    result, records = read_run(finished)
-    falsified = []
-    for record in records:
-        assert record.reading is not None
-        falsified.append(replace(record, reading=replace(record.reading, probabilities=(1.0, 0.0))))
-    assert reread(falsified, result.signature) == records
-
-
-def test_a_normalisation_that_cannot_work_writes_nothing(finished: Path) -> None:
+    assert new.result.metrics == compute_metrics(reread(old.records, new.result.signature), "coreference")
     with pytest.raises(
         RunError, match=r"80 of 80 items failed, .*: the model has no end token; .* no result was written"
     ):
         rescore(finished, normalisation="sum_with_end")
-    assert len(list(finished.parent.iterdir())) == 1
+    assert len(list(finished.parent.iterdir())) == 2
+    failed = reread(old.records, replace(old.result.signature, normalisation="sum_with_end"))
+    assert {(record.status, record.reason) for record in failed} == {
+        ("failed", "the model has no end token; use another normalisation")
+    }
 
 
-def test_changed_readings_are_not_taken_over(finished: Path) -> None:
+def falsified(record: Record) -> Record:
+    assert record.reading is not None
+    return replace(record, reading=replace(record.reading, probabilities=(1.0, 0.0)))
+
+
+def test_the_reading_comes_from_the_answers_and_a_changed_one_is_not_taken_over(finished: Path) -> None:
     result, (*records,) = read_run(finished)
-    reading = records[0].reading
-    assert reading is not None
-    records[0] = replace(records[0], reading=replace(reading, probabilities=(1.0, 0.0)))
-    write_records(finished / RECORDS, records)
-    sha256 = sha256_file(finished / RECORDS)
-    write_result(finished, replace(result, records=replace(result.records, sha256=sha256)))
+    assert reread([*map(falsified, records)], result.signature) == records
+    write_records(finished / RECORDS, [falsified(records[0]), *records[1:]])
+    write_result(finished, replace(result, records=replace(result.records, sha256=sha256_file(finished / RECORDS))))
     with pytest.raises(DataError, match=r"read differently now than when they were scored"):
-        rescore(finished)
-
-
-def test_rescoring_takes_relative_folders_and_respects_the_lock(
-    finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(finished)
-    assert rescore(Path()).changes == ()
-    assert rescore(Path(), normalisation="token_mean").folder.parent == finished.parent
-    with FileLock(finished / ".lock"), pytest.raises(RunError, match="another process holds this run"):
         rescore(finished)
 
 
@@ -221,29 +192,3 @@ def test_records_elsewhere_are_fetched_first_and_never_outside_the_folder(finish
     for path in ("../records.parquet", "/tmp/records.parquet", "a/b.parquet"):
         with pytest.raises(DataError, match=r"records\.path"):
             write_result(finished, replace(result, records=replace(result.records, path=path)))
-
-
-def test_rescoring_mends_wrong_counts_as_their_message_says(finished: Path) -> None:
-    result = read_run(finished).result
-    counts = replace(result.counts, scored=result.counts.scored - 1, unparsed=1)
-    write_result(finished, replace(result, counts=counts))
-    with pytest.raises(DataError, match=r"counts\.scored: .*; rescore the run"):
-        read_run(finished)
-    assert rescore(finished).result.counts == result.counts
-    assert read_run(finished).result.counts == result.counts
-
-
-def test_missing_end_tokens_fail_every_record_with_the_reason(finished: Path) -> None:
-    result, stored = read_run(finished)
-    records = reread(stored, replace(result.signature, normalisation="sum_with_end"))
-    assert {record.status for record in records} == {"failed"}
-    assert {record.reason for record in records} == {"the model has no end token; use another normalisation"}
-
-
-def test_records_need_neither_dataset_nor_store(finished: Path, dataset: Path) -> None:
-    metrics = read_run(finished).result.metrics
-    (finished / "responses.sqlite").unlink()
-    (dataset / "dataset.json").unlink()
-    assert rescore(finished).changes == ()
-    assert read_run(finished).result.metrics == metrics
-    assert (finished / RECORDS).is_file()

@@ -28,151 +28,134 @@ def parquet(**columns: object) -> Make:
     return holding(sink.getvalue())
 
 
-def row(command: list[str], content: str | bytes, says: str) -> Row:
-    return Row(command, holding(content), says=says, named="mine.csv")
-
-
-TABLE: dict[str, Row] = {
-    **rows(WRITTEN, NO_FILES, NO_TEXTS, NO_JSON, NO_CSV, named="mine.csv"),
-    "a header alone": row(WRITTEN, OPTION, "no row has an answer; fill in the file"),
-    "nothing filled in": row(WRITTEN, f"{OPTION}{KEY},\n", "no row has an answer; fill in the file"),
-    "no id": row(WRITTEN, "question,option\nx,A\n", "has no column id; it has 'question', 'option'"),
-    "no answers": row(WRITTEN, f"id,prompt,answer\n{KEY},x,A\n", "has no column answers: option, text, or logprob_1"),
-    "two columns of one name": row(WRITTEN, f"id,option,Option\n{KEY},A,A\n", "has 2 columns named 'option'"),
-    "an id in two columns": row(WRITTEN, f"id,item_id,option\n{KEY},x,A\n", "has 2 columns named 'id'"),
-    "an unknown item": row(
-        WRITTEN, f"{OPTION}{KEY},A\nmade-99-he#0,A\n", "mine.csv:3: the id 'made-99-he#0' is none of"
+ONE_MIB = pa.DictionaryArray.from_arrays(np.zeros(4096, "int32"), pa.array(["x" * (1 << 20)]))
+CONTENTS: dict[str, tuple[list[str], str | bytes | Make, str]] = {
+    "a header alone": (WRITTEN, OPTION, "no row has an answer; fill in the file"),
+    "nothing filled in": (WRITTEN, f"{OPTION}{KEY},\n", "no row has an answer; fill in the file"),
+    "no id": (WRITTEN, "question,option\nx,A\n", "has no column id; it has 'question', 'option'"),
+    "no answers": (WRITTEN, f"id,prompt,answer\n{KEY},x,A\n", "has no column answers: option, text, or logprob_1"),
+    "two columns of one name": (WRITTEN, f"id,option,Option\n{KEY},A,A\n", "has 2 columns named 'option'"),
+    "an id in two columns": (WRITTEN, f"id,item_id,option\n{KEY},x,A\n", "has 2 columns named 'id'"),
+    "an unknown item": (WRITTEN, f"{OPTION}{KEY},A\nmade-99-he#0,A\n", "mine.csv:3: the id 'made-99-he#0' is none of"),
+    "an unknown number": (WRITTEN, f"{OPTION}made-0-he#2,A\n", "the id 'made-0-he#2' is none of 24 questions"),
+    "an id of 100,000 letters": (WRITTEN, f"{OPTION}{'x' * 100_000},A\n", "correct it, or name what was asked"),
+    "an id with escapes of a terminal": (WRITTEN, f"{OPTION}\x1b[31m,A\n", r"the id '\x1b[31m' is none of"),
+    "no id in a row": (WRITTEN, f"{OPTION},A\n", "mine.csv:2: has no id"),
+    "an item that is asked twice": (
+        WRITTEN,
+        f"{OPTION}made-0-he,A\n",
+        "asks 2 times; write a row for each question, with the ids made-0-he#0 to #1",
     ),
-    "an unknown number": row(WRITTEN, f"{OPTION}made-0-he#2,A\n", "the id 'made-0-he#2' is none of 24 questions"),
-    "an id of 100,000 letters": row(WRITTEN, f"{OPTION}{'x' * 100_000},A\n", "correct it, or name what was asked"),
-    "an id with escapes of a terminal": row(WRITTEN, f"{OPTION}\x1b[31m,A\n", r"the id '\x1b[31m' is none of"),
-    "no id in a row": row(WRITTEN, f"{OPTION},A\n", "mine.csv:2: has no id"),
-    "an item that is asked twice": row(
-        WRITTEN, f"{OPTION}made-0-he,A\n", "asks 2 times; write a row for each question, with the ids made-0-he#0 to #1"
+    "a score of an item that is asked twice": (
+        SCORED,
+        f"{SCORES}made-0-he,-1,-2\n",
+        "or take --prompt intrinsic-v1, w",
     ),
-    "a score of an item that is asked twice": row(
-        SCORED, f"{SCORES}made-0-he,-1,-2\n", "or take --prompt intrinsic-v1, which asks once"
+    "another answer": (WRITTEN, f"{OPTION}{KEY},A\n{KEY},B\n", f"mine.csv:3: another answer to {KEY} than at mine.csv"),
+    "another answer by another name": (
+        ONCE,
+        f"{SCORES}made-0-he,-1,-2\n{KEY},-2,-1\n",
+        f"another answer to {KEY} than",
     ),
-    "another answer to a question": row(
-        WRITTEN, f"{OPTION}{KEY},A\n{KEY},B\n", f"mine.csv:3: another answer to {KEY} than at mine.csv:2; keep one"
-    ),
-    "another answer by another name": row(
-        ONCE, f"{SCORES}made-0-he,-1,-2\n{KEY},-2,-1\n", f"another answer to {KEY} than at mine.csv:2"
-    ),
-    "an option that is none": row(WRITTEN, f"{OPTION}{KEY},D\n", "mine.csv:2: the option 'D' is not read as one of"),
-    "two options": row(WRITTEN, f"{OPTION}{KEY},A or B\n", "the option 'A or B' is not read as one of"),
-    "an option without a confidence": row(
-        [*ASKED, "verbalised-v1"], f"{OPTION}{KEY},A\n", "the option 'A' is not read"
-    ),
-    "an option where options are scored": row(
+    "an option that is none": (WRITTEN, f"{OPTION}{KEY},D\n", "mine.csv:2: the option 'D' is not read as one of"),
+    "two options": (WRITTEN, f"{OPTION}{KEY},A or B\n", "the option 'A or B' is not read as one of"),
+    "an option without a confidence": ([*ASKED, "verbalised-v1"], f"{OPTION}{KEY},A\n", "the option 'A' is not read"),
+    "an option where options are scored": (
         SCORED,
         f"{OPTION}{KEY},A\n",
         "mine.csv:2: is answered with option, and prompt 'mcq2-v1' scores options; give each",
     ),
-    "a text where options are scored": row(
-        SCORED, f"id,text\n{KEY},A\n", "or take --prompt mcq2-generate-v1, mcq3-gen"
+    "a text where options are scored": (SCORED, f"id,text\n{KEY},A\n", "or take --prompt mcq2-generate-v1, mcq3-gen"),
+    "scores where a text is asked for": (
+        WRITTEN,
+        f"{SCORES}{KEY},-1,-2\n",
+        "asks for a text; give one; or take --prompt intrinsic-v1, mcq2-v1, mcq3-v1",
     ),
-    "scores where a text is asked for": row(
-        WRITTEN, f"{SCORES}{KEY},-1,-2\n", "asks for a text; give one; or take --prompt intrinsic-v1, mcq2-v1, mcq3-v1"
-    ),
-    "an option and a text": row(WRITTEN, f"id,option,text\n{KEY},A,B\n", "is answered with option and text; keep one"),
-    "both kinds of scores": row(
+    "an option and a text": (WRITTEN, f"id,option,text\n{KEY},A,B\n", "is answered with option and text; keep one"),
+    "both kinds of scores": (
         ONCE,
         f"id,logprob_1,logprob_2,probability_1,probability_2\n{KEY},-1,-2,.1,.2\n",
         "logprob and probability; keep",
     ),
-    "one kind of score each": row(
-        ONCE, f"id,logprob_1,probability_2\n{KEY},-1,.2\n", "logprob and probability; keep one"
-    ),
-    "a score too few": row(ONCE, f"{SCORES}{KEY},-1,\n", "2 options need a number each"),
-    "a score too many": row(
-        ONCE, f"id,logprob_1,logprob_2,logprob_3\n{KEY},-1,-1,-1\n", "2 options need a number each"
-    ),
-    "scores from 0": row(ONCE, f"id,logprob_0,logprob_1\n{KEY},-1,-1\n", "the row has logprob_1; give each its"),
-    "no score": row(ONCE, f"{SCORES[:-1]},status\n{KEY},,,answered\n", "and the row has none; give each its"),
+    "one kind of score each": (ONCE, f"id,logprob_1,probability_2\n{KEY},-1,.2\n", "logprob and probability; keep one"),
+    "a score too few": (ONCE, f"{SCORES}{KEY},-1,\n", "2 options need a number each"),
+    "a score too many": (ONCE, f"id,logprob_1,logprob_2,logprob_3\n{KEY},-1,-1,-1\n", "2 options need a number each"),
+    "scores from 0": (ONCE, f"id,logprob_0,logprob_1\n{KEY},-1,-1\n", "the row has logprob_1; give each its"),
+    "no score": (ONCE, f"{SCORES[:-1]},status\n{KEY},,,answered\n", "and the row has none; give each its"),
     **{
-        f"a score of {cell}": row(
-            ONCE, f'{SCORES}{KEY},-1,"{cell}"\n', f"mine.csv:2: logprob_2 is '{cell}', not a log-prob"
+        f"a score of {cell}": (
+            ONCE,
+            f'{SCORES}{KEY},-1,"{cell}"\n',
+            f"mine.csv:2: logprob_2 is '{cell}', not a log-prob",
         )
         for cell in ("nan", "NaN", "inf", "1e999", "0.1", "-0,5", "-1_0", "-٣", "--1", "null", "-infinity")
     },
     **{
-        f"a probability of {cell}": row(
-            ONCE, f"id,probability_1,probability_2\n{KEY},.5,{cell}\n", f"probability_2 is '{cell}', not a probability"
+        f"a probability of {cell}": (
+            ONCE,
+            f"id,probability_1,probability_2\n{KEY},.5,{cell}\n",
+            f"probability_2 is '{cell}', not a probability",
         )
         for cell in ("-0.1", "1.01", "50%", "nan", "-inf", "1e999")
     },
-    "a status that is none": row(
-        WRITTEN, f"id,option,status\n{KEY},,done\n", "the status 'done' is none of answered, tr"
-    ),
-    "a refusal with an option": row(
-        WRITTEN, f"id,option,status\n{KEY},A,refused\n", "the status refused and is answered"
-    ),
-    "other words": row(
+    "a status that is none": (WRITTEN, f"id,option,status\n{KEY},,done\n", "the status 'done' is none of answered, tr"),
+    "a refusal with an option": (WRITTEN, f"id,option,status\n{KEY},A,refused\n", "the status refused and is answered"),
+    "other words": (
         WRITTEN,
         f"id,prompt,option\n{KEY},Sentence: Who?,A\n",
         f"mine.csv:2: question {KEY} was asked in other words: from",
     ),
-    "a row too short": row(WRITTEN, f"id,option,status\n{KEY},A\n", "mine.csv:2: has 2 fields, the header 3"),
-    "a row in another encoding": row(WRITTEN, OPTION.encode() + b"caf\xe9,A\n", "mine.csv:2: byte 0xe9 is not UTF-8"),
-    "an unclosed quote": row(WRITTEN, f'{OPTION}"{KEY},A\n', "mine.csv:2: is not CSV"),
-    "lines of which one is no JSON": row(
-        WRITTEN, f'{{"id": "{KEY}", "option": "A"}}\n[1]\n', "mine.csv:2: is no JSON obj"
+    "a row too short": (WRITTEN, f"id,option,status\n{KEY},A\n", "mine.csv:2: has 2 fields, the header 3"),
+    "another encoding": (WRITTEN, OPTION.encode() + b"caf\xe9,A\n", "mine.csv:2: byte 0xe9 is not UTF-8"),
+    "an unclosed quote": (WRITTEN, f'{OPTION}"{KEY},A\n', "mine.csv:2: is not CSV"),
+    "no JSON": (WRITTEN, f'{{"id": "{KEY}", "option": "A"}}\n[1]\n', "mine.csv:2: is no JSON obj"),
+    "too few answers": (
+        WRITTEN,
+        f"{OPTION}{KEY},A\n",
+        "12 of 12 items failed, more than --max-failure-rate 0.05 allows",
     ),
-    "too few answers": row(
-        WRITTEN, f"{OPTION}{KEY},A\n", "12 of 12 items failed, more than --max-failure-rate 0.05 allows"
+    "Parquet that lacks a score": (
+        ONCE,
+        parquet(id=[KEY], logprob_1=[-1.0], logprob_2=[np.nan]),
+        "2 options need a number each",
     ),
-    "Parquet that lacks a score": Row(
-        ONCE, parquet(id=[KEY], logprob_1=[-1.0], logprob_2=[np.nan]), says="2 options need a number each"
-    ),
-    "Parquet of lists": Row(ONCE, parquet(id=[KEY], logprobs=[[-1.0, -2.0]]), says="has no column answers"),
-    "Parquet of two million rows": Row(
+    "Parquet of lists": (ONCE, parquet(id=[KEY], logprobs=[[-1.0, -2.0]]), "has no column answers"),
+    "Parquet of two million rows": (
         ONCE,
         parquet(id=pa.nulls(2_000_000, pa.string()), option=pa.nulls(2_000_000, pa.string())),
-        says="2,000,000 rows",
+        "2,000,000 rows",
     ),
-    "Parquet of 4 GiB in a small file": Row(
-        ONCE,
-        parquet(
-            id=pa.DictionaryArray.from_arrays(np.zeros(4096, "int32"), pa.array(["x" * (1 << 20)])), option=["A"] * 4096
-        ),
-        says="GiB of memory",
+    "Parquet of 4 GiB in a small file": (ONCE, parquet(id=ONE_MIB, option=["A"] * 4096), "GiB of memory"),
+    "a name that is no id": ([*WRITTEN, "--name", "a b"], GOOD, ""),
+}
+TYPE2 = [*COMMON, "--config", "type2"]
+LOG = ["import", "lm-eval", "--input", "INPUT", "--model", "x"]
+QUESTIONS = ["questions", "csv", "DATA", "--out", "OUT"]
+OPTIONS: dict[str, tuple[list[str], str]] = {
+    "no note": (TYPE2, "--note: say where the answers come from"),
+    "an empty note": ([*TYPE2, "--note", " "], "--note: say where"),
+    "a note with an override": ([*TYPE2, "--note", "a\u202eb"], "--note: say where"),
+    "a note of 201 letters": ([*TYPE2, "--note", "x" * 201], "at most 200"),
+    "two configs": ([*COMMON, "--note", "me"], "a table answers one config with one prompt; name one of"),
+    "no dataset": (
+        [word for word in COMMON if word not in ("--dataset", "DATA")] + ["--note", "me"],
+        "--dataset: a table does not say which questions it answers",
     ),
-    "no note": Row([*COMMON, "--config", "type2"], GOOD, says="--note: say where the answers come from"),
-    "an empty note": Row([*COMMON, "--config", "type2", "--note", " "], GOOD, says="--note: say where"),
-    "a note with an override": Row(
-        [*COMMON, "--config", "type2", "--note", "a\u202eb"], GOOD, says="--note: say where"
-    ),
-    "a note of 201 letters": Row([*COMMON, "--config", "type2", "--note", "x" * 201], GOOD, says="at most 200"),
-    "two configs": Row([*COMMON, "--note", "me"], GOOD, says="a table answers one config with one prompt; name one of"),
-    "no dataset": Row(
-        ["import", "answers", "--input", "INPUT", "--model", "lab/x", "--note", "me", "--out", "OUT"],
-        GOOD,
-        says="--dataset: a table does not say which questions it answers",
-    ),
-    "a tokenizer": Row([*WRITTEN, "--tokenizer", "x"], GOOD, says="--tokenizer: nobody counts the tokens"),
-    "a normalisation of texts": Row([*WRITTEN, "--normalisation", "sum"], GOOD, says="leave out --normalisation"),
-    "a prompt that follows an answer": Row(
-        [*ASKED, "cot-logprob-v1"], GOOD, says="scores options after the model's own"
-    ),
-    "a name that is no id": Row([*WRITTEN, "--name", "a b"], GOOD),
-    "items for a log": Row(
-        ["import", "lm-eval", "--input", "INPUT", "--model", "x", "--config", "type2"],
-        GOOD,
-        says="only for biasboard import",
-    ),
-    "a note for a log": Row(
-        ["import", "lm-eval", "--input", "INPUT", "--model", "x", "--note", "me"],
-        GOOD,
-        says="only for biasboard import",
-    ),
-    "a tokenizer for a table of questions": Row(
-        ["questions", "csv", "DATA", "--out", "OUT", "--tokenizer", "x"],
-        says="--tokenizer: csv leaves every text as it is",
-    ),
-    "a table of what follows an answer": Row(
-        ["questions", "csv", "DATA", "--out", "OUT", "--prompt", "cot-logprob-v1"], says="csv cannot ask with prompt"
-    ),
+    "a tokenizer": ([*WRITTEN, "--tokenizer", "x"], "--tokenizer: nobody counts the tokens"),
+    "a normalisation of texts": ([*WRITTEN, "--normalisation", "sum"], "leave out --normalisation"),
+    "a prompt that follows an answer": ([*ASKED, "cot-logprob-v1"], "scores options after the model's own"),
+    "items for a log": ([*LOG, "--config", "type2"], "only for biasboard import"),
+    "a note for a log": ([*LOG, "--note", "me"], "only for biasboard import"),
+    "a tokenizer for questions": ([*QUESTIONS, "--tokenizer", "x"], "--tokenizer: csv leaves every text as it is"),
+    "questions that follow an answer": ([*QUESTIONS, "--prompt", "cot-logprob-v1"], "csv cannot ask with prompt"),
+}
+TABLE: dict[str, Row] = {
+    **rows(WRITTEN, NO_FILES, NO_TEXTS, NO_JSON, NO_CSV, named="mine.csv"),
+    **{
+        name: Row(command, content if callable(content) else holding(content), says=says, named="mine.csv")
+        for name, (command, content, says) in CONTENTS.items()
+    },
+    **{name: Row(command, GOOD, says=says) for name, (command, says) in OPTIONS.items()},
 }
 
 

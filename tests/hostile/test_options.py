@@ -8,109 +8,57 @@ from typing import Any
 import pytest
 
 from tests.commands import run
-from tests.hostile.inputs import Make, holding
+from tests.hostile.inputs import holding
 from tests.hostile.runner import Row, ended
 
 LONG = "9" * 5_000
-NO_NUMBERS = {
-    "a word": "x",
-    "none": "",
-    "half": "0.5",
-    "5,000 digits": "x" + LONG,
-    "an Arabic digit and a letter": "\u0665x",
-}
+NO_NUMBERS = {"a word": "x", "none": "", "half": "0.5", "5,000 digits": "x" + LONG, "an Arabic digit": "\u0665x"}
+NEGATIVE = {"negative": "-1"}
 NO_FINITE = {"NaN": "nan", "infinite": "inf", "minus infinite": "-inf"}
 SHARES = holding("id,a,b,label\n1,0.6,0.4,a\n2,0.3,0.7,b\n")
-RUN = ["run", "--backend", "baseline", "--model", "uniform", "--dataset", "none", "--out", "OUT"]
-FIT = ["reweight", "fit", "INPUT", "--out", "OUT"]
-
-
-def values(
-    command: list[str], option: str, of_option: dict[str, str], says: str, make: Make = SHARES
-) -> dict[str, Row]:
-    return {
-        f"{' '.join(command[:3])} {option}: {name}": Row([*command, option, value], make, says=says)
-        for name, value in of_option.items()
-    }
-
-
-TABLE: dict[str, Row] = {
-    **values(RUN, "--limit", NO_NUMBERS | {"negative": "-1", "huge": LONG}, "'--limit'"),
-    **values(
-        RUN,
-        "--max-failure-rate",
-        NO_FINITE | {"negative": "-1", "above 1": "1.5", "a word": "x"},
-        "'--max-failure-rate'",
-    ),
-    **values(
-        ["run", "--backend", "openai", "--model", "x", "--dataset", "none"],
-        "--timeout",
-        NO_FINITE | {"negative": "-1"},
-        "'--timeout'",
-    ),
-    **values(
-        ["run", "--backend", "openai", "--model", "x", "--dataset", "none"],
-        "--max-cost",
-        NO_FINITE | {"negative": "-1"},
-        "'--max-cost'",
-    ),
-    **values(
-        ["finetune", "--model", "x", "--dataset", "none", "--out", "OUT"],
-        "--learning-rate",
-        NO_FINITE,
-        "'--learning-rate'",
-    ),
-    **values(["cache", "prune", "INPUT"], "--older-than", NO_FINITE, "'--older-than'"),
-    **values(
-        ["queue", "add", "lab/x", "--requester", "me", "--queue", "OUT"], "--memory-gb", NO_FINITE, "'--memory-gb'"
-    ),
-    **values(["queue", "next", "--queue", "OUT"], "--memory-gb", NO_FINITE, "'--memory-gb'"),
-    **values(FIT, "--seed", NO_NUMBERS | {"negative": "-1"}, "'--seed'"),
-    **values(FIT, "--preset", {"a word": "x", "none": "", "long": LONG, "in capitals": "PAPER"}, "preset '"),
-    **values(FIT, "--test", {"the same rows": "INPUT", "missing": "x"}, ""),
-    **values(FIT, "--test-split", {"of the same file": "test"}, "all rows would be"),
-    **values(
-        ["reweight", "evaluate", "INPUT"], "--classes", {"long": LONG, "none": "", "a quote": '"a', "one": "a"}, ""
-    ),
-    **values(["ranks", "INPUT"], "--item", {"missing": "x", "none": "", "long": LONG}, ""),
-    **values(
-        ["build", "superni", "--out", "OUT"], "--tasks", {"missing": "x", "long": LONG, "none": "", "a comma": ","}, ""
-    ),
-    **values(["build", "superni", "--out", "OUT"], "--seed", NO_NUMBERS, "'--seed'"),
-    **values(
-        ["build", "synthbias", "--out", "OUT"], "--limit", NO_NUMBERS | {"zero": "0", "negative": "-1"}, "'--limit'"
-    ),
-    **values(
-        ["build", "synthbias", "--out", "OUT"],
+RUN = "run --backend baseline --model uniform --dataset none --out OUT"
+OPENAI = "run --backend openai --model x --dataset none"
+FIT = "reweight fit INPUT --out OUT"
+LINES = (
+    (RUN, "--limit", NO_NUMBERS | NEGATIVE | {"huge": LONG}, "'--limit'"),
+    (RUN, "--max-failure-rate", NO_FINITE | NEGATIVE | {"above 1": "1.5", "a word": "x"}, "'--max-failure-rate'"),
+    (OPENAI, "--timeout", NO_FINITE | NEGATIVE, "'--timeout'"),
+    (OPENAI, "--max-cost", NO_FINITE | NEGATIVE, "'--max-cost'"),
+    ("finetune --model x --dataset none --out OUT", "--learning-rate", NO_FINITE, "'--learning-rate'"),
+    ("cache prune INPUT", "--older-than", NO_FINITE, "'--older-than'"),
+    ("queue add lab/x --requester me --queue OUT", "--memory-gb", NO_FINITE, "'--memory-gb'"),
+    ("queue next --queue OUT", "--memory-gb", NO_FINITE, "'--memory-gb'"),
+    (FIT, "--seed", NO_NUMBERS | NEGATIVE, "'--seed'"),
+    (FIT, "--preset", {"a word": "x", "none": "", "long": LONG, "in capitals": "PAPER"}, "preset '"),
+    (FIT, "--test", {"the same rows": "INPUT", "missing": "x"}, ""),
+    (FIT, "--test-split", {"of the same file": "test"}, "all rows would be"),
+    ("reweight evaluate INPUT", "--classes", {"long": LONG, "none": "", "a quote": '"a', "one": "a"}, ""),
+    ("ranks INPUT", "--item", {"missing": "x", "none": "", "long": LONG}, ""),
+    ("build superni --out OUT", "--tasks", {"missing": "x", "long": LONG, "none": "", "a comma": ","}, ""),
+    ("build superni --out OUT", "--seed", NO_NUMBERS, "'--seed'"),
+    ("build synthbias --out OUT", "--limit", NO_NUMBERS | NEGATIVE | {"zero": "0"}, "'--limit'"),
+    (
+        "build synthbias --out OUT",
         "--dataset-version",
         {"a word": "x", "long": f"1.{LONG}.0", "none": "", "Arabic": "\u0661.0.0"},
         "--dataset-version",
     ),
-    **values(["build", "gifi", "--out", "OUT"], "--revision", {"for no Hub": "main"}, "--revision"),
-    **values(
-        ["build", "gifi"],
-        "--out",
-        {"a file": "INPUT", "below a file": "INPUT/x", "no folder of the kernel": "/proc/x"},
-        "",
-    ),
-    **values(
-        ["build", "synthbias", "--overwrite"],
-        "--out",
-        {"a file": "INPUT", "the working folder": ".", "none": "", "the root": "/"},
-        "",
-    ),
-    **values([*RUN[:5], "--dataset", "none"], "--out", {"a file": "INPUT", "below a file": "INPUT/x"}, ""),
-    **values(["list"], "--format", {"a word": "x", "long": LONG, "none": ""}, "'--format'"),
-    **values(
-        ["publish", "INPUT", "--dry-run"],
+    ("build gifi --out OUT", "--revision", {"for no Hub": "main"}, "--revision"),
+    ("build gifi", "--out", {"a file": "INPUT", "below a file": "INPUT/x", "of the kernel": "/proc/x"}, ""),
+    ("build synthbias --overwrite", "--out", {"a file": "INPUT", "where we are": ".", "none": "", "the root": "/"}, ""),
+    (RUN.removesuffix(" --out OUT"), "--out", {"a file": "INPUT", "below a file": "INPUT/x"}, ""),
+    ("list", "--format", {"a word": "x", "long": LONG, "none": ""}, "'--format'"),
+    (
+        "publish INPUT --dry-run",
         "--repo",
         {"a word": "x", "long": f"a/{LONG}", "none": "", "a path": "../x", "letters": "\u00e9/x"},
         "--repo",
     ),
-    **values(["accept", "a", "--results", "OUT"], "--decision", {"a word": "x", "long": LONG}, "'--decision'"),
-    **values(["serve"], "--port", NO_NUMBERS | {"huge": "99999", "negative": "-1"}, "'--port'"),
-    **values(["validate", "INPUT"], "--limit", {"zero": "0", "a word": "x"}, "'--limit'"),
-}
+    ("accept a --results OUT", "--decision", {"a word": "x", "long": LONG}, "'--decision'"),
+    ("serve", "--port", NO_NUMBERS | NEGATIVE | {"huge": "99999"}, "'--port'"),
+    ("validate INPUT", "--limit", {"zero": "0", "a word": "x"}, "'--limit'"),
+)
+"""A command, one of its options, values that it does not take, and what is said of each."""
 ADDRESSES = {
     "a word": "x",
     "half an IPv6 address": "http://[::1",
@@ -118,22 +66,19 @@ ADDRESSES = {
     "a port too large": "http://127.0.0.1:99999",
     "a port of letters": "http://127.0.0.1:x",
 }
-ENVIRONMENT: dict[str, Row] = {
-    **{
-        f"HF_ENDPOINT: {name}": Row(["list"], environment={"HF_ENDPOINT": value}, says="HF_ENDPOINT is no address")
-        for name, value in ADDRESSES.items()
-    },
+TABLE: dict[str, Row] = {
+    f"{command} {option}: {name}": Row([*command.split(), option, value], SHARES, says=says)
+    for command, option, values, says in LINES
+    for name, value in values.items()
+} | {
+    f"HF_ENDPOINT: {name}": Row(["list"], environment={"HF_ENDPOINT": value}, says="HF_ENDPOINT is no address")
+    for name, value in ADDRESSES.items()
 }
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_a_value_that_no_option_takes_ends_in_one_message(name: str, tmp_path: Path) -> None:
+def test_a_value_that_no_command_can_use_ends_in_one_message(name: str, tmp_path: Path) -> None:
     ended(TABLE[name], tmp_path)
-
-
-@pytest.mark.parametrize("name", ENVIRONMENT)
-def test_a_variable_that_no_command_can_use_ends_in_one_line(name: str, tmp_path: Path) -> None:
-    ended(ENVIRONMENT[name], tmp_path)
 
 
 @pytest.mark.slow

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from schemas.documents.record import Record
 from tests.commands import REPOSITORY, output_of
 from tests.worlds import copy_site
 
@@ -63,22 +65,23 @@ def copied(run_folder: Path, target: Path) -> Path:
 def board(*roots: Path, dataset: Path, out: Path, status: int = 0) -> str:
     """Build the board of some folders of runs, and return what is printed."""
     site = copy_site(out)
-    folders = (
-        "--runs",
-        roots[0],
-        "--results",
-        roots[1] if len(roots) > 1 else out / "none",
-        "--datasets",
-        dataset.parent,
-    )
+    results = roots[1] if len(roots) > 1 else out / "none"
+    folders = ("--runs", roots[0], "--results", results, "--datasets", dataset.parent)
     return run("-m", "leaderboard", "build", *folders, "--site", site, "--out", out / "built", status=status)
 
 
 def rows_of(out: Path, config: str) -> list[Any]:
     """Return the rows of the table of a config or suite."""
-    (table,) = (
-        path
-        for path in (out / "built" / "files").glob(f"labels-labels-{config}-*.parquet")
-        if not path.stem.endswith("comparisons")
-    )
+    tables = (out / "built" / "files").glob(f"labels-labels-{config}-*.parquet")
+    (table,) = (path for path in tables if not path.stem.endswith("comparisons"))
     return list(pq.read_table(table).to_pylist())
+
+
+def text_of(page: Path) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8")))
+
+
+def chosen(record: Record) -> str | None:
+    """The label that a record has the highest probability for; None without a reading."""
+    reading = record.reading
+    return None if reading is None else max(zip(reading.probabilities, reading.outcomes, strict=True))[1]

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.suites.commands import (
-    ask,
-    made,
-    run,
-)
+from tests.suites.commands import ask, made, run
 
 
 @pytest.fixture(scope="package")

@@ -11,9 +11,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.documents.record import Record
 from schemas.files.record_files import read_records
-from tests.suites.commands import SIZES, ask, board, copied, run_of, told
+from tests.suites.commands import SIZES, ask, board, chosen, copied, run_of, told
 
 pytestmark = pytest.mark.slow
 
@@ -60,22 +59,17 @@ def test_a_part_has_the_values_and_intervals_of_a_run_on_it_alone(built: Path, r
         assert (reason, floor) == (None, None)
 
 
-def best(record: Record) -> str:
-    assert record.reading is not None
-    return max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
-
-
 def test_labels_are_those_of_the_records(built: Path, runs: Path) -> None:
     records = read_records(run_of(runs, "lab/second-0.8") / "records.parquet")
     context = context_of(built, "plain-v1")
     for part in PARTS:
         own = [one for one in records if one.config == part and one.split == "test"]
-        right, chosen = Counter(one.target for one in own), Counter(best(one) for one in own)
+        right, said = Counter(one.target for one in own), Counter(map(chosen, own))
         file = told(folder_of(built) / f"{part}.json")["contexts"][context["id"]]
         names, supports = file["labels"]
         assert dict(zip(names, supports, strict=True)) == right
         result = result_of(built, part, "lab/second-0.8")
-        assert result["shares"] == pytest.approx([chosen[name] / len(own) for name in names], abs=1e-5)
+        assert result["shares"] == pytest.approx([said[name] / len(own) for name in names], abs=1e-5)
         assert result["priors"] == [None] * len(names)
         assert result["why_none"] == [None, "no prior is measured"]
         assert file["n_items"] == {"test": len(own), "bias": 32, "pool": 64, "content_free": 23}
@@ -96,7 +90,7 @@ def test_the_table_of_parts_has_mean_and_range_of_the_ranked_models(built: Path,
         records = read_records(run_of(runs, model) / "records.parquet")
         for part in PARTS:
             own = [one for one in records if one.config == part and one.split == "test"]
-            shares[part].append(sum(best(one) == one.target for one in own) / len(own))
+            shares[part].append(sum(chosen(one) == one.target for one in own) / len(own))
     for row in rows:
         values = shares[row["part"]]
         assert row["accuracy"] == pytest.approx(sum(values) / 2, abs=1e-12)

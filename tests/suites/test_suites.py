@@ -17,18 +17,23 @@ from tests.suites.commands import (
     SIZES,
     ask,
     board,
+    chosen,
     copied,
     listed_in,
     result_in,
     rows_of,
     run,
     run_of,
+    text_of,
     told,
 )
 
 
 @pytest.mark.slow
-def test_a_suite_is_one_result_and_its_parts_are_counted(runs: Path) -> None:
+def test_a_suite_is_one_result_and_its_parts_are_counted(dataset: Path, runs: Path) -> None:
+    card = (dataset / "README.md").read_text(encoding="utf-8")
+    command = "`biasboard run --dataset out/datasets/labels --config"
+    assert f"The suite `woods` measures 6 configs together: {command}" in card
     folder = run_of(runs, "lab/first-0.8")
     result = told(folder / "result.json")
     signature = result["signature"]
@@ -50,21 +55,13 @@ def test_a_suite_is_one_result_and_its_parts_are_counted(runs: Path) -> None:
     assert "no problems" in run("-m", "schemas.validate", runs)
 
 
-def test_the_card_names_the_suite(dataset: Path) -> None:
-    card = (dataset / "README.md").read_text(encoding="utf-8")
-    assert (
-        "The suite `woods` measures 6 configs together: `biasboard run --dataset out/datasets/labels --config" in card
-    )
-
-
 def test_a_metric_of_a_suite_is_the_mean_over_its_parts(runs: Path) -> None:
     folder = run_of(runs, "lab/first-0.8")
     records = read_records(folder / "records.parquet")
     parts: dict[str, list[bool]] = {}
     for record in records:
-        if record.split == "test" and record.reading is not None:
-            best = max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
-            parts.setdefault(record.config, []).append(best == record.target)
+        if record.split == "test":
+            parts.setdefault(record.config, []).append(chosen(record) == record.target)
     expected = sum(sum(found) / len(found) for found in parts.values()) / 6
     (accuracy,) = [one for one in told(folder / "result.json")["metrics"] if one["name"] == "accuracy"]
     assert accuracy["value"] == pytest.approx(expected, abs=1e-12)
@@ -75,32 +72,14 @@ def test_a_metric_of_a_suite_is_the_mean_over_its_parts(runs: Path) -> None:
 
 
 @pytest.mark.slow
-def test_rescoring_gives_the_same_bytes_and_another_normalisation_a_new_run(runs: Path, tmp_path: Path) -> None:
-    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "labels@1.0.0" / "lab__first-0.8" / "woods-copy")
-    before = [(folder / name).read_bytes() for name in ("result.json", "records.parquet")]
-    run("-m", "evaluators", "rescore", folder)
-    assert [(folder / name).read_bytes() for name in ("result.json", "records.parquet")] == before
-    run("-m", "evaluators", "rescore", folder, "--normalisation", "byte_mean", "--out", tmp_path / "other")
-    other = result_in(tmp_path / "other").parent
-    assert told(other / "result.json")["signature"]["normalisation"] == "byte_mean"
-    assert pq.ParquetFile(other / "records.parquet").num_row_groups == 6
-
-
-@pytest.mark.slow
 def test_the_board_ranks_suites_and_shows_parts_apart(dataset: Path, runs: Path, tmp_path: Path) -> None:
     board(runs, dataset=dataset, out=tmp_path)
-    page = (tmp_path / "built" / "benchmarks" / "labels.html").read_text(encoding="utf-8")
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    text = text_of(tmp_path / "built" / "benchmarks" / "labels.html")
     assert "labels 1.0.0, woods, plain-v1" in text
     assert "labels 1.0.0, wood001, plain-v1" in text
     ranks = {row["model"]: (row["rank_best"], row["rank_worst"]) for row in rows_of(tmp_path, "woods")}
-    assert ranks == {
-        "lab/first-0.8": (1, 2),
-        "lab/second-0.8": (1, 2),
-        "lab/worst-0.1": (None, None),
-        "baseline/drawn": (None, None),
-        "baseline/uniform": (None, None),
-    }
+    unranked = ("lab/worst-0.1", "baseline/drawn", "baseline/uniform")
+    assert ranks == {"lab/first-0.8": (1, 2), "lab/second-0.8": (1, 2), **dict.fromkeys(unranked, (None, None))}
     # Nobody ran the baselines on this config alone: the board computes them.
     models = ["lab/first-0.8", "baseline/drawn", "baseline/uniform"]
     assert [row["model"] for row in rows_of(tmp_path, "wood001")] == models
@@ -125,33 +104,29 @@ def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bytes(dataset: Pat
     whole = run_of(runs, "lab/first-0.8")
     assert (store.parent / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
     first, second = told(whole / "result.json"), told(store.parent / "result.json")
-    assert {name: value for name, value in first.items() if name != "usage"} == {
-        name: value for name, value in second.items() if name != "usage"
-    }
-
-
-def signature_of(dataset: Path, out: Path, *options: str) -> str:
-    ask(dataset, out, *options)
-    return str(told(result_in(out))["signature_sha256"])
+    assert first | {"usage": None} == second | {"usage": None}
 
 
 @pytest.mark.slow
 def test_another_pool_limit_choice_of_parts_or_examples_is_another_table(dataset: Path, tmp_path: Path) -> None:
     other = copied(dataset, tmp_path / "other-pool")
     swap_pool(other)
-    only_test = ("--split", "test", "--prompt", "shown-v1")
-    signatures = {
-        "whole": signature_of(dataset, tmp_path / "1", "--prompt", "shown-v1"),
-        "other examples": signature_of(dataset, tmp_path / "2", "--prompt", "shown-other-v1"),
-        "no examples": signature_of(dataset, tmp_path / "3", "--prompt", "plain-v1"),
-        "limit": signature_of(dataset, tmp_path / "4", "--prompt", "shown-v1", "--limit", "10"),
-        "parts": signature_of(dataset, tmp_path / "5", "--prompt=shown-v1", "--part=wood001", "--part=wood003"),
-        "test alone": signature_of(dataset, tmp_path / "6", *only_test),
-        "test alone, other pool": signature_of(other, tmp_path / "7", *only_test),
-        "single config": signature_of(dataset, tmp_path / "8", "--prompt", "shown-v1", "--config", "wood001"),
-        "suite of one part": signature_of(dataset, tmp_path / "9", "--prompt", "shown-v1", "--part", "wood001"),
-    }
-    assert len(set(signatures.values())) == len(signatures), signatures
+    signatures = set()
+    asked: tuple[tuple[Path, *tuple[str, ...]], ...] = (
+        (dataset, "--prompt=shown-v1"),
+        (dataset, "--prompt=shown-other-v1"),
+        (dataset, "--prompt=plain-v1"),
+        (dataset, "--prompt=shown-v1", "--limit=10"),
+        (dataset, "--prompt=shown-v1", "--part=wood001", "--part=wood003"),
+        (dataset, "--prompt=shown-v1", "--split=test"),
+        (other, "--prompt=shown-v1", "--split=test"),
+        (dataset, "--prompt=shown-v1", "--config=wood001"),
+        (dataset, "--prompt=shown-v1", "--part=wood001"),
+    )
+    for number, (folder, *options) in enumerate(asked):
+        ask(folder, tmp_path / str(number), *options)
+        signatures.add(told(result_in(tmp_path / str(number)))["signature_sha256"])
+    assert len(signatures) == len(asked)
 
 
 def swap_pool(dataset: Path) -> None:
@@ -193,19 +168,16 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_pa
     out = tmp_path / "runs"
     for model in ("lab/first-0.8", "lab/second-0.4"):
         ask(dataset, out, "--prompt", "shown-v1", "--prompt", "shown-other-v1", model=model)
-    said = run("-m", "evaluators", "index", out, "--format", "json")
-    of_models = listed_in(said)
     values = {}
     for path in out.rglob("result.json"):
         result = told(path)
         values[result["model"]["id"], result["signature"]["prompt"]] = result["metrics"][0]["value"]
-    for found in of_models:
+    for found in listed_in(run("-m", "evaluators", "index", out, "--format", "json")):
         (index,) = found["indices"]
         parts = [values[found["model"], name] for name in ("shown-v1", "shown-other-v1")]
         assert index["value"] == pytest.approx(sum(parts) / 2)
     board(out, dataset=dataset, out=tmp_path)
-    page = (tmp_path / "built" / "benchmarks" / "labels.html").read_text(encoding="utf-8")
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    text = text_of(tmp_path / "built" / "benchmarks" / "labels.html")
     assert "labels 1.0.0, index, shown" in text
     assert "1,768 items under 2 prompts" in text
     assert "accuracy shown-v1" in text
@@ -215,11 +187,7 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_pa
 
 @pytest.mark.slow
 def test_a_dry_run_counts_the_requests_of_all_parts(dataset: Path, runs: Path, tmp_path: Path) -> None:
-    said = ask(dataset, runs, "--dry-run", "--format", "json", "--prompt", "shown-v1")
-    (estimate,) = listed_in(said)
-    assert estimate["config"] == "woods"
-    assert estimate["n_requests"] == sum(SIZES) + 6 * N_SUPPORT
-    assert estimate["n_answered"] == 0
-    done = ask(dataset, runs, "--dry-run", "--format", "json", "--prompt", "plain-v1")
-    (estimate,) = listed_in(done)
-    assert estimate["n_to_ask"] == 0
+    dry = ("--dry-run", "--format", "json", "--prompt")
+    (new,), (done,) = (listed_in(ask(dataset, runs, *dry, prompt)) for prompt in ("shown-v1", "plain-v1"))
+    assert (new["config"], new["n_requests"], new["n_answered"]) == ("woods", sum(SIZES) + 6 * N_SUPPORT, 0)
+    assert done["n_to_ask"] == 0

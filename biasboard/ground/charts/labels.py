@@ -54,10 +54,7 @@ class _Box(NamedTuple):
 def place_labels(points: Sequence[Point], *, width: float, height: float) -> list[LabelPlace | None]:
     """Put each label near its mark, where it covers the least, and never over another label, a mark or the edge.
 
-    Args:
-        points: Marks to label; labels of earlier ones are placed first.
-        width: Width of the plane in pixels.
-        height: Height of the plane in pixels.
+    Labels of earlier points are placed first; all numbers are pixels.
 
     Returns:
         The position of each point's label, with long labels shortened; None if there is no room for it. Equal points
@@ -147,11 +144,7 @@ def row_names(labels: Sequence[str]) -> list[str]:
 def _candidates(x: float, y: float, mark: _Box, width: float) -> list[_Box]:
     """Return the boxes to try for a label: left and right of its mark, above and below it, then the same farther away.
 
-    Args:
-        x: Middle of the mark.
-        y: Middle of the mark.
-        mark: Box around the mark and its intervals.
-        width: Width of the label.
+    The place is that of the middle of the mark, whose box includes its intervals.
     """
     boxes = []
     for step in range(_STEPS):

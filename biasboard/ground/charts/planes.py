@@ -101,10 +101,7 @@ class Plane:
         points = []
         for dot in dots:
             across, upwards = dot.across or (dot.x, dot.x), dot.upwards or (dot.y, dot.y)
-            x, (left, right) = (
-                self.across(dot.x) - self.left,
-                (self.across(end) - self.left for end in across),
-            )
+            x, (left, right) = (self.across(dot.x) - self.left, (self.across(end) - self.left for end in across))
             y, (bottom, top) = self.down(dot.y) - self.top, (self.down(end) - self.top for end in upwards)
             points.append(Point(dot.label, x, y, (left, right), (top, bottom)))
         places = place_labels(points, width=self.width, height=self.height)

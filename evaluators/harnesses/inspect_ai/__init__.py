@@ -19,11 +19,7 @@ from evaluators.harnesses.inspect_ai.eval_logs import HOW_TO_ASK, SETTINGS, read
 
 
 def _write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> str:
-    """Write a Python file and a file of questions for each task; its facts have its epochs and settings too.
-
-    Raises:
-        ConfigError: the questions of a task do not share their settings or their number of samples.
-    """
+    """Write a Python file and a file of questions for each task; its facts have its epochs and settings too."""
     facts: dict[str, dict[str, JsonValue]] = {}
     for task in tasks:
         rows = _rows(task)
@@ -51,11 +47,7 @@ def _rows(task: ExportedTask) -> list[list[ExportedQuestion]]:
 def _epochs_and_settings(
     task: ExportedTask, rows: Sequence[Sequence[ExportedQuestion]]
 ) -> tuple[int, dict[str, JsonValue]]:
-    """Return the number of epochs and the settings, each of which must be the same for a whole task.
-
-    Raises:
-        ConfigError: the questions differ in them.
-    """
+    """Return the number of epochs and the settings, each of which must be the same for a whole task."""
     lengths, settings_of_questions = {len(row) for row in rows}, {_settings(question) for question in task.questions}
     if len(lengths) > 1 or len(settings_of_questions) > 1:
         raise ConfigError(

@@ -236,13 +236,7 @@ def read_log(path: Path) -> HarnessLog | None:
 
 
 def _log(path: Path, value: JsonValue, samples: Iterable[tuple[str, JsonValue]] | None) -> HarnessLog | None:
-    """Return a log; None if its task was not exported by us.
-
-    Args:
-        path: The file.
-        value: The header of the log, or the whole of it.
-        samples: The samples with their locations; None if it has none.
-    """
+    """Return a log; None if its task was not exported by us."""
     where = path.name
     version = value.get("version") if isinstance(value, dict) else None
     if version != _VERSION:
@@ -326,11 +320,7 @@ def _identity(evaluation: _Evaluation) -> dict[str, str | None]:
 
 
 def _read(value: JsonValue, where: str, header: _Header) -> tuple[LoggedAnswer, _Output | None]:
-    """Return the answer in a sample, and what it was read from; None of a sample that failed.
-
-    Raises:
-        DataError: the sample is damaged, or its question was not asked as it was exported.
-    """
+    """Return the answer in a sample, and what it was read from; None of a sample that failed."""
     sample = validated(_EvalSample, value, where, AGAIN)
     where = f"{where} (sample {sample.id}, epoch {sample.epoch})"
     questions = sample.metadata.questions
@@ -404,11 +394,7 @@ def _shared_messages(sample: _EvalSample, call: _Call, where: str) -> list[_Mess
 
 
 def _request(prompt: str, settings: Mapping[str, Any], where: str) -> GenerateRequest:
-    """Return the request for a prompt with settings of inspect_ai.
-
-    Raises:
-        DataError: a setting that our requests lack may change an answer, or a setting has the wrong type.
-    """
+    """Return the request for a prompt with settings of inspect_ai."""
     others = sorted(name for name, value in settings.items() if value is not None and name not in _HARMLESS)
     if others:
         raise DataError(f"{where}: asked with {', '.join(others)}, which the task does not set; ask again without it")

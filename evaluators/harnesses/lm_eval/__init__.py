@@ -54,11 +54,7 @@ def _write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> str:
 
 
 def _document(task: ExportedTask, question: ExportedQuestion) -> dict[str, JsonValue]:
-    """Return a question as a document of the harness.
-
-    Raises:
-        ConfigError: the harness would change or refuse its texts.
-    """
+    """Return a question as a document of the harness."""
     request, where = question.shown, f"question {question.id} of {task.name}"
     assert isinstance(request, ChoiceRequest)
     if not request.prompt.strip():

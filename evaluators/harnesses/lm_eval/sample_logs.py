@@ -199,9 +199,7 @@ class _SampleLine:
 def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer], str | None]:
     """Return the answers in a file of samples, and why it must have been changed; None if nothing shows that.
 
-    Args:
-        path: The file.
-        task_hash: Hash of all samples, from the file of results; None if there is none.
+    ``task_hash`` is the hash of all samples in the file of results.
 
     Raises:
         DataError: a line is no sample, or has values that are no log-probabilities.

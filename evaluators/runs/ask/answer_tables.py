@@ -46,12 +46,7 @@ def _offered(request: Request) -> tuple[str, ...]:
 
 
 def write_table(task: ExportedTask, folder: Path) -> str:
-    """Write the questions of a task as a CSV file to be filled in; return which columns are for answers.
-
-    Args:
-        task: The task, which names the file.
-        folder: The folder of the file.
-    """
+    """Write the questions of a task as a CSV file to be filled in; return which columns are for answers."""
     requests = [question.request for question in task.questions]
     n_options = max(len(_offered(request)) for request in requests)
     if isinstance(requests[0], ChoiceRequest):
@@ -71,11 +66,6 @@ def write_table(task: ExportedTask, folder: Path) -> str:
 
 def read_answers(path: Path, plan: Plan, note: str) -> HarnessLog:
     """Return the answers in a table as those that a log holds.
-
-    Args:
-        path: The file.
-        plan: The questions that are answered.
-        note: Where the answers come from, in the words of the user.
 
     Raises:
         ConfigError: the prompt asks for another kind of answer, or more than once where an item has one row.

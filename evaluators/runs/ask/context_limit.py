@@ -59,10 +59,6 @@ class Ruler:
         """Return the number of tokens that each request needs, or its number of bytes if that surely fits.
 
         A text has at most as many tokens as bytes, so short texts need not be tokenized.
-
-        Args:
-            requests: The requests.
-            n_after: Number of tokens that must fit after each answer.
         """
         frame = self._frame() if requests else 0
         bounds = [frame + longest_bytes(request) for request in requests]
@@ -221,7 +217,8 @@ def shortfall(part: PlannedPart, ruler: Ruler, wanted: frozenset[str] | None = N
         if wanted is None or request.sha256 in wanted
     }
     # By their bytes, which are few.
-    n_after = 0 if prompt.follow_up is None else longest_bytes(_follow_up_alone(prompt))
+    alone = GenerateRequest(prompt="", max_tokens=1)
+    n_after = 0 if prompt.follow_up is None else longest_bytes(prompt.following(alone, ""))
     needs = dict(zip(asked, ruler.needs(list(asked.values()), n_after), strict=True))
     if prompt.follow_up is not None:
         needs = {sha256: n + _more_tokens(asked[sha256]) + n_after for sha256, n in needs.items()}
@@ -238,11 +235,6 @@ def shortfall(part: PlannedPart, ruler: Ruler, wanted: frozenset[str] | None = N
         ),
         n_distinct=len({request.sha256 for of_item in requests for request in of_item}),
     )
-
-
-def _follow_up_alone(prompt: Prompt) -> ChoiceRequest:
-    """Return the request that scores options after an answer, without question and answer."""
-    return prompt.following(GenerateRequest(prompt="", max_tokens=1), "")
 
 
 def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: Shortfall, max_failure_rate: float) -> str:

@@ -41,10 +41,7 @@ _ADAPTER = "adapter.json"
 def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
     """Train the adapters that a folder does not hold yet, and write the list of all adapters in it.
 
-    Args:
-        plans: The configs and prompts to train for, all of one dataset and task.
-        trainer: The base model.
-        out: Folder of the adapters.
+    The plans are all of one dataset and task.
 
     Raises:
         ConfigError: a context cannot be trained, or the folder holds adapters trained with other settings. Nothing was
@@ -91,11 +88,7 @@ def _contexts(plans: Sequence[Plan], trainer: Trainer) -> Iterator[TrainingConte
 
 
 def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> TrainingContext:
-    """Return the context of a config under a prompt, with the items to train on.
-
-    Raises:
-        ConfigError: the task trains no adapters, or the config has too few items or an item without a right option.
-    """
+    """Return the context of a config under a prompt, with the items to train on."""
     task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
     if not isinstance(task, TrainsAdapters):
         raise ConfigError(f"task '{task.name}' trains no adapters; name a dataset whose task shows examples")
@@ -115,11 +108,7 @@ def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> TrainingContex
 
 
 def _lesson(config: str, item: Item, target: str | None, requests: Sequence[object]) -> Lesson:
-    """Return an item to train on.
-
-    Raises:
-        ConfigError: the item is not asked by one choice, or its right option is unknown.
-    """
+    """Return an item to train on."""
     request = requests[0] if len(requests) == 1 else None
     if not isinstance(request, ChoiceRequest):
         raise ConfigError(f"config '{config}' is not asked by one choice for each item, so that no adapter is trained")
@@ -153,11 +142,7 @@ def _setup(plan: Plan, trainer: Trainer) -> dict[str, JsonValue]:
 
 
 def _check_folder(out: Path, setup: dict[str, JsonValue]) -> None:
-    """Check that a folder holds nothing but adapters of the same setup.
-
-    Raises:
-        ConfigError: its adapters were trained with other settings, or it holds other files.
-    """
+    """Check that a folder holds nothing but adapters of the same setup."""
     path = out / _SETUP
     if not path.is_file():
         others = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("."))
@@ -185,11 +170,7 @@ def _flat(value: JsonValue, name: str = "") -> dict[str, JsonValue]:
 
 
 def _complete(out: Path) -> dict[str, TrainedAdapter]:
-    """Return the complete adapters of a folder by the names of their contexts.
-
-    Raises:
-        ConfigError: an adapter was changed after its training.
-    """
+    """Return the complete adapters of a folder by the names of their contexts."""
     adapters = {}
     for path in sorted(out.glob(f"*/*/{_ADAPTER}")):
         try:

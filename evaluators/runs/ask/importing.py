@@ -39,11 +39,6 @@ class Imported(NamedTuple):
 def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Imported:
     """Read a file of answers and return them as one record per item of its config.
 
-    Args:
-        file: A file that the importer found.
-        importer: The reader of such files.
-        plan: The items of the config, with the prompt that marks imported answers.
-
     Raises:
         DataError: the file cannot be read, or one of its rows belongs to no item.
     """
@@ -55,14 +50,7 @@ def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Impor
 def imported_model(
     name: str, identity: Mapping[str, str | None], *, revision: str | None = None, precision: str | None = None
 ) -> Model:
-    """Return the model that answered elsewhere.
-
-    Args:
-        name: The id of the model in results.
-        identity: Everything known about the model that can affect an answer.
-        revision: The commit of its weights; None if it is unknown.
-        precision: The data type of its weights; None if it is unknown.
-    """
+    """Return the model that answered elsewhere."""
     return identified_model(name, identity, endpoint="replay", revision=revision, precision=precision)
 
 
@@ -118,10 +106,7 @@ def write_imported(
 def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> tuple[list[list[Record]], int]:
     """Return one record per item of each part of a plan, and the number of questions that the log does not answer.
 
-    Args:
-        log: The log.
-        plan: The plan that was exported.
-        count: Function that counts the tokens of options; None if the harness scores none, or nobody knows how.
+    ``count`` counts the tokens of options; None if the harness scores none, or nobody knows how.
 
     Raises:
         DataError: an answer belongs to a question that the plan does not ask, two answers belong to the same question,

@@ -47,11 +47,6 @@ class Finished(NamedTuple):
 def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
     """Ask a model, or continue where an earlier run stopped, and write the result.
 
-    Args:
-        plan: The items, how they are asked, and how the answers are read.
-        backend: The model that answers.
-        options: The folder of all runs, and the rules for cache, scores and failures.
-
     Returns:
         The result, and the folder with result.json, records.parquet, responses.sqlite and, if texts were scored,
         scores.parquet.
@@ -219,11 +214,8 @@ class _RunInProgress:
     ) -> dict[bytes, Response]:
         """Return the responses to requests that do not depend on each other, after asking for those that are missing.
 
-        Args:
-            unique: The requests by their keys.
-            steps: Callback for the progress bar.
-            n_in_all: Estimated number of requests in the whole run.
-            look: Function that checks the first answers; None if they cannot be read yet.
+        ``n_in_all`` is the estimated number of requests in the whole run, and ``look`` checks the first
+        answers.
         """
         responses = self.stores.run.responses(unique)
         shared = self.stores.shared
@@ -250,11 +242,7 @@ class _RunInProgress:
         n_in_all: int,
         look: Callable[[Mapping[bytes, Response]], bool] | None,
     ) -> None:
-        """Ask for each missing answer, and add all answers to ``responses``, including failed ones.
-
-        Raises:
-            RunError: too many requests failed, or none of the first items could be read.
-        """
+        """Ask for each missing answer, and add all answers to ``responses``, including failed ones."""
         order, requests = list(unique), list(unique.values())
         missing = frozenset(index for index, key in enumerate(order) if key not in responses)
         if not missing:

@@ -85,13 +85,7 @@ def usual_prompts(task: Task, contexts: Sequence[str] | None = None) -> Sequence
 
 
 def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[Prompt]:
-    """Return the prompts of a name.
-
-    Args:
-        task: The task.
-        name: A prompt or a protocol.
-        contexts: The contexts that the user chooses; None without a choice.
-    """
+    """Return the prompts of a name."""
     if not isinstance(task, ShowsExamples):
         if contexts is not None:
             raise ConfigError(f"--contexts {','.join(contexts)}: task '{task.name}' shows no examples; leave it out")
@@ -131,11 +125,7 @@ def choose_prompts(
 ) -> PromptChoice:
     """Choose the first group of prompts that a model can be asked with.
 
-    Args:
-        plan: The items; its own prompt does not matter.
-        groups: Prompts that are asked together, the preferred ones first.
-        backend: The model. A remote one is probed.
-        max_failure_rate: Share of requests that may be too long.
+    The preferred groups come first. The prompt of the plan does not matter, and a remote backend is probed.
     """
     sample = replace(plan, selection=sampled(plan.selection, _N_SAMPLED))
     passed_over: list[PassedOver] = []

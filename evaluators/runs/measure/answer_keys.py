@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -59,30 +59,20 @@ def key_of_dataset(folder: Path, manifest: Manifest, *, config: str, task: str, 
         by_default = select(folder, manifest, config, limit=limit, support=support, without=without).without(left_out)
         limited = by_default if by_default.n_items < whole.n_items else None
     plan = Plan(whole, loaded, asked_with)
-    made = key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), limited)
+    unanswered = (
+        records_of(plan, part, part.requests, [[_UNASKED] * len(asked) for asked in part.requests], chat=False)
+        for part in plan.parts
+    )
+    made = key_of_parts(plan.signature, manifest.content_sha256, map(RecordColumns.of_stream, unanswered), limited)
     return made._replace(key=replace(made.key, licence=manifest.licence))
 
 
-def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
-    """Yield the records of each part without answers."""
-    for part in plan.parts:
-        responses = [[_UNASKED] * len(asked) for asked in part.requests]
-        yield RecordColumns.of_stream(records_of(plan, part, part.requests, responses, chat=False))
-
-
 def key_of_parts(
-    signature: Signature,
-    dataset_sha256: str,
-    parts: Iterable[RecordColumns],
-    limited: Selection | None = None,
+    signature: Signature, dataset_sha256: str, parts: Iterable[RecordColumns], limited: Selection | None = None
 ) -> MadeKey:
     """Return the answer key of some records, whatever their answers.
 
-    Args:
-        signature: Signature of a result on all items.
-        dataset_sha256: Hash of the contents of the dataset, from its manifest.
-        parts: The records of each config.
-        limited: The items that are asked by default; None if all are.
+    The hash is that of the dataset's contents; ``limited`` are the items asked by default, None if all are.
     """
     # The usual protocol of a large suite asks 100 items per task. These hashes identify a result on the default items,
     # which would otherwise look like an arbitrary slice.

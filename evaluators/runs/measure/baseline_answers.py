@@ -7,7 +7,7 @@ baselines, with records that people can open, are made by ``evaluators/backends/
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from operator import attrgetter
@@ -20,23 +20,14 @@ from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
 from evaluators.runs.measure.recording import exchange_of, first_asked
-from evaluators.task import Prompt, Read, Task
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from schemas.documents.record import Exchange, Reading, exchange_sha256
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import AT_A_TIME, RecordColumns
 
-_ANSWER_FIELDS = tuple(field.name for field in fields(Response) if field.name in Exchange.__dataclass_fields__)
-_OTHER_FIELDS = tuple(field.name for field in fields(Exchange) if field.name not in _ANSWER_FIELDS)
+_ANSWER_FIELDS = tuple(one.name for one in fields(Response) if one.name in Exchange.__dataclass_fields__)
+_OTHER_FIELDS = tuple(one.name for one in fields(Exchange) if one.name not in _ANSWER_FIELDS)
 _answer_of, _others_of = attrgetter(*_ANSWER_FIELDS), attrgetter(*_OTHER_FIELDS)
-
-
-class _ItemFacts(NamedTuple):
-    """The facts about an item that its record keeps."""
-
-    cluster: str
-    target: str | None
-    reference: str | None
-    groups: Mapping[str, str]
 
 
 class _Asked(NamedTuple):
@@ -82,6 +73,9 @@ class BaselineAnswers:
     normalisation: Normalisation | None
     parts: Iterable[RecordColumns]
     """The records of each part; the iterable can be read several times."""
+    _known_requests: dict[tuple[int, range], Sequence[Sequence[_Asked]]] = field(default_factory=dict, init=False)
+    _known_offers: dict[tuple[int, frozenset[str]], _Offers] = field(default_factory=dict, init=False)
+    _known_facts: dict[int, Sequence[Mapping[str, str]]] = field(default_factory=dict, init=False)
 
     def answering(self, baselines: Iterable[Baseline]) -> list[Baseline]:
         """Return the baselines that can answer all of these items, as they could in a run.
@@ -122,7 +116,8 @@ class BaselineAnswers:
         # What follows from the model's answers does not follow from those of a baseline, which is asked from the start.
         for number, part in enumerate(first_asked(records, self.prompt) for records in self.parts):
             # Answering the records of 60 tasks with 219 items one by one took 20.6 s, and kind by kind 2.7 s.
-            is_by_offer = baseline.reads_no_prompt and baseline.answer_together is None and _offers_choices(part)
+            are_choices = {*part.exchanges["kind"].coded.texts} <= {"choice"}
+            is_by_offer = baseline.reads_no_prompt and baseline.answer_together is None and are_choices
             yield (self._by_offer if is_by_offer else self._record_by_record)(baseline, number, part)
 
     def _by_offer(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:
@@ -146,11 +141,7 @@ class BaselineAnswers:
     ) -> RecordColumns:
         """Return the records of a part with the answers of a baseline to what follows from its first answers.
 
-        Args:
-            baseline: The baseline.
-            number: Number of the part.
-            part: Its records, with their first requests only.
-            answered: The same with the first answers of the baseline.
+        The part holds the first requests only, and ``answered`` the first answers of the baseline.
         """
         asked = self._asked(number, part, range(len(part)))
         first = [[one.request for one in of_record] for of_record in asked]
@@ -189,12 +180,7 @@ class BaselineAnswers:
         return [(asked.sha256, asked.request) for asked in chain.from_iterable(self._asked(number, part, rows))]
 
     def _answered(
-        self,
-        baseline: Baseline,
-        number: int,
-        part: RecordColumns,
-        rows: range,
-        together: Mapping[str, Response] | None,
+        self, baseline: Baseline, number: int, part: RecordColumns, rows: range, together: Mapping[str, Response] | None
     ) -> RecordColumns:
         """Answer consecutive records of a part one by one, unless all were answered together."""
         answers = baseline.answers(dict(self._requests(number, part, rows))) if together is None else together
@@ -216,14 +202,6 @@ class BaselineAnswers:
                 for record, of_item in zip(records, facts, strict=True)
             ]
         return self._known_requests[number, rows]
-
-    @cached_property
-    def _known_requests(self) -> dict[tuple[int, range], Sequence[Sequence[_Asked]]]:
-        return {}
-
-    @cached_property
-    def _known_offers(self) -> dict[tuple[int, frozenset[str]], _Offers]:
-        return {}
 
     def _offers(self, number: int, part: RecordColumns, read: frozenset[str]) -> _Offers:
         """Return the kinds of records in a part for baselines that read certain facts; they are small and cached."""
@@ -253,34 +231,23 @@ class BaselineAnswers:
             self._known_facts[number] = self._facts_in(part)
         return self._known_facts[number]
 
-    @cached_property
-    def _known_facts(self) -> dict[int, Sequence[Mapping[str, str]]]:
-        return {}
-
     def _facts_in(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
         known = [part.columns[name].texts for name in ("cluster", "target", "reference")]
         owners, keys, values = part.columns["groups"].entries
         groups: list[dict[str, str]] = [{} for _ in range(len(part))]
         for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
             groups[owner][str(key)] = str(value)
-        return [
-            self._facts_of(part, index, _ItemFacts(*fields))
-            for index, fields in enumerate(zip(*known, groups, strict=True))
-        ]
-
-    def _facts_of(self, part: RecordColumns, index: int, facts: _ItemFacts) -> Mapping[str, str]:
-        try:
-            return self.task.baseline_facts(facts)
-        except (LookupError, ValueError) as error:
-            raise DataError(
-                f"record '{part[index].item_id[:60]}': its groups lack what baselines read ({error}); run the model "
-                "again"
-            ) from error
-
-
-def _offers_choices(part: RecordColumns) -> bool:
-    """Return True if all exchanges of a part are choices."""
-    return {*part.exchanges["kind"].coded.texts} <= {"choice"}
+        found = []
+        for index, (cluster, target, reference, own) in enumerate(zip(*known, groups, strict=True)):
+            facts = ItemFacts(cluster=cluster or "", target=target, reference=reference, groups=own)
+            try:
+                found.append(self.task.baseline_facts(facts))
+            except (LookupError, ValueError) as error:
+                raise DataError(
+                    f"record '{part[index].item_id[:60]}': its groups lack what baselines read ({error}); run the "
+                    "model again"
+                ) from error
+        return found
 
 
 def _offered(part: RecordColumns) -> list[tuple[Any, ...]]:
@@ -303,10 +270,7 @@ def _tuples(part: RecordColumns, name: str) -> list[tuple[Any, ...]]:
 def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Exchange]) -> RecordColumns:
     """Return the records of a part with other answers.
 
-    Args:
-        part: The records.
-        reads: The reading of the answers to each of them.
-        exchanges: All exchanges with their answers.
+    There is a reading for each record, and ``exchanges`` are those of all of them.
     """
     are_cut = np.array([exchange.finish_reason == "length" for exchange in exchanges], dtype=np.bool_)
     return part.replaced(

@@ -298,11 +298,7 @@ def applying_gate(
 ) -> GateCheck | None:
     """Return the gate of the task of some records; None if it has none, or the items lack what the gate needs.
 
-    Args:
-        signature: Signature of the result.
-        parts: Its records, as :class:`GateCheck` describes them and what may be known of them.
-        known_source: The statistics of the records under the gate's task; None to compute them.
-        known_items: Hash of the records' facts about their items; None to compute it.
+    The other arguments are those of :class:`GateCheck`.
     """
     benchmark = load_benchmark(signature.benchmark)
     gate = benchmark.gate(signature.task)
@@ -311,11 +307,6 @@ def applying_gate(
 
 
 def why_no_rank(result: Result, folder: Path) -> str | None:
-    """Return why the gate refuses a finished run a rank; None if the run passes, or if its task has no gate.
-
-    Args:
-        result: The result of the run.
-        folder: Folder of the run, whose records are read.
-    """
+    """Return why the gate refuses a finished run a rank; None if the run passes, or if its task has no gate."""
     check = applying_gate(result.signature, StoredParts(folder, result)) if result.counts.scored else None
     return None if check is None else check.standing(check.references(machine_memory())).reason

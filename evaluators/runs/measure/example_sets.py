@@ -59,9 +59,7 @@ class SetTable(NamedTuple):
 def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetTable]:
     """Return a table for each number of examples with several sets; none if the results are not of a suite.
 
-    Args:
-        of_model: The results of one model under one protocol.
-        ideals: Ideal value of each metric to compare, by its name.
+    ``ideals`` has the ideal value of each metric to compare.
     """
     sources = _by_number(of_model.scored)
     defined = _by_number(dict.fromkeys(source for index in of_model.definitions for source in index.sources))

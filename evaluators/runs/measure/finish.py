@@ -103,11 +103,7 @@ class WrittenRecords(NamedTuple):
     """The records of a single part; None if there are several, which are read from the file one by one."""
 
     def parts(self, folder: Path) -> Iterator[RecordColumns]:
-        """Yield the records of each part.
-
-        Args:
-            folder: The folder of the run.
-        """
+        """Yield the records of each part."""
         if self.only is not None:
             return iter([self.only])
         return read_parts_unchecked(folder / self.file.path)
@@ -116,9 +112,7 @@ class WrittenRecords(NamedTuple):
 def write_parts(folder: Path, parts: Iterable[Sequence[Record]]) -> WrittenRecords:
     """Write the records of a run part by part; an earlier file stays until all parts are written.
 
-    Args:
-        folder: The folder of the run, which the caller holds.
-        parts: The records of each part. A lazy iterable may ask a model for each part when it is needed.
+    The caller holds the folder. A lazy iterable may ask a model for each part when it is needed.
 
     Raises:
         DataError: a record is invalid; nothing is written.
@@ -144,12 +138,6 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
 
     The caller must hold the folder. The records are already written and the result names their hash, so there is never
     a result without its records.
-
-    Args:
-        folder: The folder of the run.
-        written: The records of the run, which lie in its folder.
-        origin: Everything in the result that does not follow from the records.
-        scoring: Scorers and known scores for their texts.
 
     Raises:
         DataError: the records do not come from the signature's task, or come from several prompts or configs.
@@ -191,9 +179,7 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
 def are_known_to_follow(file: RecordsFile, signature: Signature) -> bool:
     """Return True if this machine has noted that the current code reads these answers in this way.
 
-    Args:
-        file: File of the records; its hash was checked.
-        signature: Signature of the run.
+    The hash of the file was checked before.
     """
     return machine_memory().get(_FOLLOWED, _depends_on(file, signature)) is True
 
@@ -207,10 +193,7 @@ def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) ->
 
     Scores of an earlier result that cannot be read are ignored, so that their texts are scored again.
 
-    Args:
-        folder: The folder of the run.
-        scorers: The scorers that the user chose.
-        keep: True to keep all earlier scores, even those of other scorers, and score only missing kinds.
+    With ``keep``, all earlier scores are kept, even those of other scorers, and only missing kinds are scored.
     """
     known = NO_SCORES
     with suppress(DataError):

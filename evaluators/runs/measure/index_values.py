@@ -153,9 +153,7 @@ def _chosen(
 ) -> dict[PartSource, ScoredResult]:
     """Return one result for each source: the preferred one, or one of the same items where an index pairs them.
 
-    Args:
-        indices: The indices of the benchmark.
-        candidates: Results of each source, the preferred ones first.
+    The candidates of each source are in the order of preference.
     """
     chosen = {source: results[0] for source, results in candidates.items()}
     items_of: dict[bool, str] = {}
@@ -194,10 +192,6 @@ def _preference(scored: ScoredResult) -> tuple[bool, tuple[bool, ...], int, bool
 
 def index_of(definition: IndexDefinition, scored: Mapping[PartSource, ScoredResult]) -> Index:
     """Compute an index of one model.
-
-    Args:
-        definition: The index to compute.
-        scored: Results by their source.
 
     Returns:
         The mean of the parts; null with a reason if a result is missing, a part has no value, or paired results are of

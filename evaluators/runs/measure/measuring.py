@@ -92,9 +92,7 @@ def present_names(task: str, stored: Iterable[MetricName]) -> Mapping[MetricName
     A metric keeps its former name if the present one is taken by values that keep theirs: two of one name would hide
     each other from whoever checks them.
 
-    Args:
-        task: Name of the task.
-        stored: All metrics of a result, by name and version.
+    ``stored`` are all metrics of the result.
     """
     former = {
         definition.formerly: MetricName(definition.name, definition.version)
@@ -126,33 +124,18 @@ class Measurement:
     """The metrics of one result."""
 
     def __init__(self, task: str, source: StatisticsSource, corrections: tuple[FittedCorrection, ...] = ()) -> None:
-        """Measure from statistics.
-
-        Args:
-            task: Name of the task that wrote the records.
-            source: The statistics of the records.
-            corrections: Corrections behind the statistics.
-        """
+        """Measure from statistics."""
         self._task = task
         self.source = source
         self.corrections = corrections
 
     @classmethod
     def of(
-        cls,
-        parts: Iterable[RecordColumns],
-        task: str,
-        inputs: MetricInputs = NO_INPUTS,
-        *,
-        is_suite: bool = False,
+        cls, parts: Iterable[RecordColumns], task: str, inputs: MetricInputs = NO_INPUTS, *, is_suite: bool = False
     ) -> Measurement:
         """Measure from records.
 
-        Args:
-            parts: The records of each part, including those without a reading, which are counted.
-            task: Name of the task that wrote the records.
-            inputs: Scores and corrections that metrics need besides the records.
-            is_suite: True for the result of a suite, False for that of a single config.
+        Records without a reading are counted too.
 
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
@@ -172,9 +155,6 @@ class Measurement:
         """Return the deviations of metrics over all items by name; without those that have none.
 
         Results of one signature have the deviations of the same clusters, so that differences between them are paired.
-
-        Args:
-            names: Names of the metrics.
 
         Raises:
             ConfigError: there is no such metric.
@@ -208,8 +188,7 @@ class Measurement:
     def sliced(self, names: Sequence[str]) -> Iterator[SliceValue]:
         """Yield metrics on all items and on each slice with their deviations, without those that have none.
 
-        Args:
-            names: Names of the metrics; those that the task does not have are skipped.
+        Names that the task does not have are skipped.
         """
         for definition in metric_definitions(self._task):
             for group in self.source.groups(definition) if definition.name in names else ():
@@ -286,11 +265,7 @@ def score_records(
 def read_inputs(folder: Path, result: Result, scores: TextScores = NO_SCORES, *, may_fit: bool = False) -> MetricInputs:
     """Return what the metrics of a result need besides records: its corrections, and its adapters' training items.
 
-    Args:
-        folder: Folder of the result.
-        result: The result in it.
-        scores: Scores of its texts.
-        may_fit: True to fit corrections that are missing.
+    With ``may_fit``, corrections that are missing are fitted.
 
     Raises:
         DataError: a file is missing or damaged.

@@ -44,12 +44,7 @@ def records_of(
 
     The requests may differ from the plan's: imported answers may belong to other requests.
 
-    Args:
-        plan: The plan, whose task reads the answers.
-        part: The items.
-        requests: The requests of each item.
-        responses: The responses to the requests of each item.
-        chat: True if options were scored behind a chat template.
+    ``chat`` is True if options were scored behind a chat template.
     """
     task = plan.task
     show = plan.selection.manifest.redistributable
@@ -152,10 +147,7 @@ def sound(request: Request, response: Response) -> Response:
 def why_too_long(text: str, n_used: int | None, max_tokens: int) -> str | None:
     """Return why an answer cannot have this length; None if it can.
 
-    Args:
-        text: The answer, without what the model thought.
-        n_used: Number of tokens that the model is said to have written, thoughts included; None if unknown.
-        max_tokens: The limit of the request.
+    The text is without what the model thought; ``n_used`` is what it is said to have written, thoughts included.
     """
     n_bytes = len(text.encode())
     if n_bytes > max(_BYTES_OF_TOKEN * max_tokens, _ANY_ANSWER):

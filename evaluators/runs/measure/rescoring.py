@@ -46,9 +46,7 @@ class Rescored(NamedTuple):
 def reread(records: Sequence[Record], signature: Signature) -> Sequence[Record]:
     """Read the stored answers in records again.
 
-    Args:
-        records: The records of one run.
-        signature: How they were asked, with the normalisation to read them with.
+    The signature has the normalisation to read them with.
 
     Returns:
         The records with new readings and unchanged exchanges.
@@ -125,12 +123,7 @@ def rescore(
 
 
 def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) -> WrittenRecords:
-    """Check that all readings of a run follow from its answers, and return its stored records.
-
-    Raises:
-        DataError: the records are damaged, or a reading does not follow from its answers.
-        RunError: too many answers cannot be read.
-    """
+    """Check that all readings of a run follow from its answers, and return its stored records."""
     normalisation = result.signature.normalisation
     are_known = are_known_to_follow(result.records, result.signature)
     tally, failures = Tally(), FailureCount()
@@ -156,12 +149,7 @@ def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) 
 def _reread_parts(
     folder: Path, result: Result, signature: Signature, max_failure_rate: float
 ) -> Iterator[RecordColumns]:
-    """Yield the records of each part of a run, with readings under another signature.
-
-    Raises:
-        DataError: the records are damaged.
-        RunError: too many answers cannot be read; this is known after the last part.
-    """
+    """Yield the records of each part of a run, with readings under another signature."""
     failures = FailureCount()
     for records in _shown_parts(folder, result):
         is_read_alike = result.signature.normalisation == signature.normalisation

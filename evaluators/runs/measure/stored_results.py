@@ -25,13 +25,7 @@ from evaluators.metric import MetricDefinition, MetricFacts, MetricName, Statist
 from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.runs.measure.baseline_gate import Reference, applying_gate
 from evaluators.runs.measure.finish import write_parts
-from evaluators.runs.measure.measuring import (
-    Measurement,
-    metric_definitions,
-    present_names,
-    read_inputs,
-    retired_names,
-)
+from evaluators.runs.measure.measuring import Measurement, metric_definitions, present_names, read_inputs, retired_names
 from evaluators.statistics.jackknife import Crossing
 from evaluators.statistics.record_tables import Statistics, grouped
 from evaluators.task import load_task
@@ -61,11 +55,7 @@ def measurement_of(
 ) -> Measurement:
     """Return the measurement of a result: from its records and scores, or from its sums if it has no texts.
 
-    Args:
-        folder: Folder of the result.
-        result: The result in it.
-        parts: The records of each part, each of which is read once.
-        scores: Scores of its texts; None to read them.
+    Each part is read once.
 
     Raises:
         DataError: a file is damaged, or the records do not come from the task.
@@ -192,10 +182,7 @@ def _row(
 def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns]) -> Measurement:
     """Return the measurement of a result that has sums in place of its texts.
 
-    Args:
-        folder: Folder of the result.
-        result: The result in it.
-        parts: The records of each part, each of which is read once.
+    Each part is read once.
 
     Raises:
         DataError: the sums are damaged, or do not fit the records.
@@ -274,10 +261,7 @@ class _Extent(NamedTuple):
 def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Result:
     """Write the result of a run into another folder, without its generated texts.
 
-    Args:
-        run: Folder of the complete run.
-        target: Existing folder to write ``result.json``, ``records.parquet`` and ``sums.parquet`` into.
-        with_prompts: False to leave out the prompts too.
+    The target is an existing folder. Without ``with_prompts``, the prompts are left out too.
 
     Returns:
         The result as it was written. Its metrics are those of the run.
@@ -306,10 +290,6 @@ def write_without_prompts(run: Path, target: Path) -> Result:
 
     Its log-probabilities and the hashes of its requests stay, so that it is verified and measured by its records like
     one on a dataset whose texts may not be shown.
-
-    Args:
-        run: Folder of the complete run.
-        target: Existing folder to write ``result.json`` and ``records.parquet`` into.
 
     Returns:
         The result as it was written, which differs from that of the run by the hash of its records.
@@ -348,14 +328,7 @@ def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
 def stored_references(
     gate: Gate, rows: Sequence[ClusterSums], crossing: Crossing | None, *, is_suite: bool
 ) -> tuple[Reference, ...]:
-    """Return the values of the baselines in the metric of a gate, from their stored sums.
-
-    Args:
-        gate: The gate.
-        rows: All rows of the file of sums.
-        crossing: The clusters of each cell in the records; None if they have one factor.
-        is_suite: True for a suite, False for a single config.
-    """
+    """Return the values of the baselines in the metric of a gate, from their stored sums."""
     (definition,) = (metric for metric in metric_definitions(gate.task) if metric.name == gate.metric)
     references = []
     for name in dict.fromkeys(row.baseline for row in rows if row.baseline is not None):

@@ -18,7 +18,7 @@ from evaluators.runs.plan.plan import AskedPart, Plan
 from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.task import Prompt, load_task, quoted
 from schemas.documents.record import Exchange, Record
-from schemas.documents.result import Counts, Model, Result
+from schemas.documents.result import Model, Result
 from schemas.folders.run_folder import StoredParts
 
 _MANY = 0.05
@@ -45,11 +45,7 @@ def one_line(text: str) -> str:
 def shown(item_id: str, exchanges: Sequence[Exchange], target: str | None, reason: str | None = None) -> str:
     """Return a clause with an answer to an item and the expected answer.
 
-    Args:
-        item_id: Id of the item.
-        exchanges: All questions about the item, with their answers.
-        target: The expected answer; None if there is none.
-        reason: The reason why the item has no reading. The answer that it quotes is shown, otherwise the first.
+    The answer that the reason quotes is shown, otherwise the first.
     """
     texts = [exchange.text for exchange in exchanges if exchange.text is not None]
     without = [exchange for exchange in exchanges if exchange.status != "answered"]
@@ -67,10 +63,7 @@ def shown(item_id: str, exchanges: Sequence[Exchange], target: str | None, reaso
 def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
     """Return what a user can try if answers to a prompt cannot be read.
 
-    Args:
-        prompt: The prompt that was used.
-        others: The other prompts that work with the model.
-        in_chat: True if prompts are sent as messages of a chat.
+    ``others`` are the other prompts that work with the model.
     """
     if prompt.scoring != "generation":
         # The probability is elsewhere than on the letters, as where a model thinks first: a text can be asked for.
@@ -101,11 +94,7 @@ def early_look(
     If reading all of them fails, it raises a ``RunError`` to end the run before it costs more. If none of their answers
     can be understood, it warns on standard error. It returns True once it has checked them.
 
-    Args:
-        plan: The plan, whose task reads the answers.
-        asked: The parts that are asked.
-        model: The model that answers.
-        advice: Function that returns what may help if answers cannot be read.
+    ``advice`` returns what may help if answers cannot be read.
     """
     chat = model.chat_template_sha256 is not None
 
@@ -192,9 +181,7 @@ class Refusals(NamedTuple):
 def statuses_of_groups(folder: Path, result: Result) -> dict[tuple[str, str], Counter[str]]:
     """Return how many items of each group have which status, by the name and the value of the group.
 
-    Args:
-        folder: The folder of the run.
-        result: The result in it; the groups are those by which one of its metrics is sliced.
+    The groups are those by which one of the metrics is sliced.
     """
     sliced_by = {name for metric in result.metrics for name in metric.group}
     counted: dict[tuple[str, str], Counter[str]] = {}
@@ -240,11 +227,7 @@ def are_many(n: int, n_items: int) -> bool:
 def notes(folder: Path, result: Result, advice: str, *, verbose: bool = False) -> list[str]:
     """Return lines about the answers of a finished run that could not be read or were cut.
 
-    Args:
-        folder: Folder of the run.
-        result: The result in it.
-        advice: Advice on what may help if answers cannot be read, from :func:`remedy`.
-        verbose: True to name the groups with the largest shares of refusals.
+    ``verbose`` also names the groups with the largest shares of refusals.
     """
     counts = result.counts
     largest = max(counts.unparsed, counts.refused, counts.truncated)
@@ -287,9 +270,6 @@ def is_unreadable(result: Result) -> bool:
 def check_read(finished: Sequence[tuple[Path, Result, str]]) -> None:
     """Check that at least one answer of each finished run could be read, except for baselines.
 
-    Args:
-        finished: Folder and result of each finished run, with advice for answers that cannot be read.
-
     Raises:
         RunError: no answer of a run could be read. Its result and answers are kept.
     """
@@ -301,16 +281,13 @@ def check_read(finished: Sequence[tuple[Path, Result, str]]) -> None:
     record = _first(folder, result, "unparsed", "refused") or _first(folder, result, "failed")
     example = "" if record is None else f": {_shown_of(record)}"
     also = [f"{other.signature.config} in {path}" for path, other, _ in others]
+    numbers = {"unparsed": counts.unparsed, "refused": counts.refused, "failed": counts.failed}
+    by_status = ", ".join(f"{n} {name}" for name, n in sorted(numbers.items(), key=lambda entry: -entry[1]) if n)
     raise RunError(
-        f"0 of {counts.items} answers on {result.signature.config} could be read ({_by_status(counts)}){example}; "
+        f"0 of {counts.items} answers on {result.signature.config} could be read ({by_status}){example}; "
         f"{advice or 'try another prompt'}; result and answers are kept in {folder}"
         + (f"; nor could those on {', '.join(also)}" if also else "")
     )
-
-
-def _by_status(counts: Counts) -> str:
-    numbers = {"unparsed": counts.unparsed, "refused": counts.refused, "failed": counts.failed}
-    return ", ".join(f"{n} {name}" for name, n in sorted(numbers.items(), key=lambda entry: -entry[1]) if n)
 
 
 def _share(n: int, n_items: int) -> str:

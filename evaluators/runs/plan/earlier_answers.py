@@ -50,11 +50,7 @@ class EarlierAnswers(NamedTuple):
 def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterable[bytes]) -> EarlierAnswers:
     """Read answers from the stores of other runs with the same model, dataset and prompt.
 
-    Args:
-        root: Folder of all runs.
-        signature: Signature of the run that needs the answers.
-        model: Model that is asked.
-        keys: Store keys of the requests without an answer.
+    The keys are those of the requests without an answer.
     """
     wanted = dict.fromkeys(keys)
     responses: dict[bytes, Response] = {}
@@ -88,12 +84,6 @@ class Unanswered(NamedTuple):
 
 def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: AnswerStores) -> Unanswered:
     """Find the requests of some parts that a run would send, without changing a file.
-
-    Args:
-        plan: The plan that the parts belong to.
-        parts: The items, and how they are asked.
-        backend: The model that would answer.
-        stores: Stores that may hold responses already.
 
     Raises:
         RunError: the store of the run, or the cache, cannot be read.
@@ -140,11 +130,7 @@ def _stored_answers(
 def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) -> Pace | None:
     """Return how fast a model has answered such requests; None if unknown.
 
-    Args:
-        plan: The items, and how they are asked.
-        model: Model that would answer; None if only its name is known.
-        name: Name of the model.
-        stores: Stores that may hold its answers.
+    The model is None if only its name is known.
     """
     identity = None if model is None else model.identity_sha256
     total = Pace(0, 0.0)

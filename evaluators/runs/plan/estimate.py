@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -17,6 +17,7 @@ from evaluators.runs.plan.selection import sampled
 from evaluators.stores.read_only import Pace
 from evaluators.stores.store import Heads, request_bytes
 from evaluators.task import Prompt
+from schemas.documents.result import Model
 from schemas.outputs.documents import RunEstimate, RunEstimates
 
 # With these sizes, the estimates for 20,000 choices and for 20,000 texts of 40 tokens were 3 % above the real stores.
@@ -67,6 +68,16 @@ class Estimate:
         return self.n_distinct_requests - (self.n_answered or 0)
 
     @property
+    def n_timed_answers(self) -> int:
+        """The number of earlier answers whose pace tells the time."""
+        return 0 if self.pace is None else self.pace.n_answers
+
+    @property
+    def document(self) -> RunEstimate:
+        """The estimate as commands print it for programs."""
+        return RunEstimate(**{one.name: getattr(self, one.name) for one in fields(RunEstimate)})
+
+    @property
     def is_free(self) -> bool:
         """True if no model computes anything, as for baselines and replayed answers."""
         return not self.is_priced and self.n_prompt_tokens == 0 and self.n_completion_tokens == 0
@@ -82,49 +93,28 @@ class Estimate:
 def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> Estimate:
     """Estimate what :func:`evaluators.runs.ask.pipeline.run` would ask.
 
-    Args:
-        plan: The items, and how they are asked.
-        backend: The model that would answer.
-        stores: Stores that may hold responses already.
-        name: Name to show for a remote model, whose id is known only once it has been asked.
+    ``name`` is shown for a remote model, whose id is known only once it has been asked.
 
     Raises:
         ConfigError: the backend cannot ask what the plan needs.
         RunError: the store of an earlier run, or the cache, cannot be read.
     """
-    selection = plan.selection
     plan.check(backend, probe=False)
     groups = [_group(plan, parts, backend, stores) for parts in plan.groups()]
     counts = _Counts.joined([group.counts for group in groups])
     model = None if backend.is_remote else backend.model
     return Estimate(
-        model=name if model is None else model.id,
-        dataset=selection.manifest.name,
-        config=selection.config,
-        prompt=plan.prompt.id,
-        n_items=selection.n_items,
         n_requests=sum(group.n_requests for group in groups),
         n_distinct_requests=sum(group.n_to_ask + group.n_answered for group in groups),
         n_answered=None if backend.is_remote else sum(group.n_answered for group in groups),
-        **counts.fields,
-        is_priced=backend.is_remote,
-        cost_usd=None if counts.bound is None else backend.cost_usd(counts.bound),
-        pace=pace_of(plan, model, name if model is None else model.id, stores),
         left_out=tuple(dict.fromkeys(line for group in groups for line in group.left_out)),
         store_bytes=sum(group.store_bytes for group in groups),
+        **_shared_fields(plan, backend, stores, name if model is None else model.id, model, counts),
     )
 
 
 def sampled_estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str, *, n_items: int) -> Estimate:
-    """Estimate what a run would ask from some of its items, without looking up answers that are there already.
-
-    Args:
-        plan: The items, and how they are asked.
-        backend: The model that would answer.
-        stores: Stores whose earlier answers tell the model's pace.
-        name: Name of the model in earlier runs.
-        n_items: Number of items, of which all others are taken to be the like.
-    """
+    """Estimate what a run would ask from some of its items, without looking up answers that are there already."""
     selection = plan.selection
     parts = list(replace(plan, selection=sampled(selection, n_items)).parts)
     requests = [request for part in parts for of_item in part.requests for request in of_item]
@@ -132,21 +122,30 @@ def sampled_estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: s
     counts = _Counts.of(plan.prompt, requests, _texts_in(plan.prompt, requests), backend).times(factor)
     n_requests = round(factor * plan.prompt.n_rounds * len(requests))
     return Estimate(
-        model=name,
-        dataset=selection.manifest.name,
-        config=selection.config,
-        prompt=plan.prompt.id,
-        n_items=selection.n_items,
         n_requests=n_requests,
         n_distinct_requests=n_requests,
         n_answered=None,
-        **counts.fields,
-        is_priced=backend.is_remote,
-        cost_usd=None if counts.bound is None else backend.cost_usd(counts.bound),
-        pace=pace_of(plan, None, name, stores),
         left_out=(),
         store_bytes=None,
+        **_shared_fields(plan, backend, stores, name, None, counts),
     )
+
+
+def _shared_fields(
+    plan: Plan, backend: Backend, stores: AnswerStores, name: str, model: Model | None, counts: _Counts
+) -> dict[str, Any]:
+    """Return what both kinds of estimates say of a plan, and of its tokens."""
+    return {
+        "model": name,
+        "dataset": plan.selection.manifest.name,
+        "config": plan.selection.config,
+        "prompt": plan.prompt.id,
+        "n_items": plan.selection.n_items,
+        "is_priced": backend.is_remote,
+        "cost_usd": None if counts.bound is None else backend.cost_usd(counts.bound),
+        "pace": pace_of(plan, model, name, stores),
+        **counts.fields,
+    }
 
 
 class _Counts(NamedTuple):
@@ -252,16 +251,13 @@ def _token_sum(counts: Sequence[TokenCount | None]) -> TokenCount | None:
 
 def estimates_document(estimates: Sequence[Estimate], notes: Sequence[str] = ()) -> RunEstimates:
     """Return estimates, with notes about them, as the document that commands print."""
-    return RunEstimates(runs=tuple(_document(estimated) for estimated in estimates), notes=tuple(notes))
+    return RunEstimates(runs=tuple(estimated.document for estimated in estimates), notes=tuple(notes))
 
 
 def print_estimates(estimates: Sequence[Estimate], notes: Sequence[str] = (), *, pilot: str = "--limit 20") -> None:
     """Print estimates as one table per model.
 
-    Args:
-        estimates: The estimates.
-        notes: Lines about the prompts, and about what is left out.
-        pilot: Option that asks a few items, whose pace tells the time.
+    ``pilot`` is the option that asks a few items, whose pace tells the time.
     """
     for model in dict.fromkeys(estimated.model for estimated in estimates):
         _print_table(model, [estimated for estimated in estimates if estimated.model == model])
@@ -295,7 +291,7 @@ def time_lines(estimates: Sequence[Estimate], *, pilot: str = "--limit 20") -> I
     timed = [estimated for estimated in asking if estimated.pace is not None]
     if timed:
         seconds = sum(estimated.seconds_left or 0.0 for estimated in timed)
-        n_answers = sum(estimated.pace.n_answers for estimated in timed if estimated.pace is not None)
+        n_answers = sum(estimated.n_timed_answers for estimated in timed)
         of = " in all" if len(timed) == len(asking) else f" for {_configs(timed)}"
         each = ", ".join(f"{estimated.config} {rough_duration(estimated.seconds_left or 0.0)}" for estimated in timed)
         parts = f" ({each})" if len(timed) > 1 else ""
@@ -374,27 +370,6 @@ def _cells(estimated: Estimate) -> tuple[str, ...]:
     store = "unknown" if estimated.store_bytes is None else f"{estimated.store_bytes / 1e6:.2f}"
     named = (estimated.dataset, estimated.config, estimated.prompt)
     return *named, *shown, price if estimated.is_priced else "none", store
-
-
-def _document(estimated: Estimate) -> RunEstimate:
-    return RunEstimate(
-        model=estimated.model,
-        dataset=estimated.dataset,
-        config=estimated.config,
-        prompt=estimated.prompt,
-        n_items=estimated.n_items,
-        n_requests=estimated.n_requests,
-        n_distinct_requests=estimated.n_distinct_requests,
-        n_answered=estimated.n_answered,
-        n_to_ask=estimated.n_to_ask,
-        n_prompt_tokens=estimated.n_prompt_tokens,
-        n_prompt_tokens_at_most=estimated.n_prompt_tokens_at_most,
-        n_completion_tokens=estimated.n_completion_tokens,
-        cost_usd=estimated.cost_usd,
-        store_bytes=estimated.store_bytes,
-        seconds_left=estimated.seconds_left,
-        n_timed_answers=0 if estimated.pace is None else estimated.pace.n_answers,
-    )
 
 
 def _store_bytes(prompt: Prompt, requests: Sequence[Request], to_follow_up: Sequence[GenerateRequest]) -> int:

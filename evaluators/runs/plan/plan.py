@@ -315,9 +315,8 @@ class Plan:
         The groups depend on all requests, never on which of them are answered already, so that a resumed run computes
         exactly the same numbers.
 
-        Args:
-            alone: True to make each part its own group, as baselines need: some answer a request with the answer to
-                another request of the same part.
+        With ``alone``, each part is a group, as baselines need: some answer a request with the answer to
+        another request of the same part.
         """
         max_requests = 0 if alone else _REQUESTS_AT_A_TIME
         group: list[PlannedPart] = []
@@ -335,9 +334,7 @@ class Plan:
     def check(self, backend: Backend, *, probe: bool = True) -> None:
         """Check before the first request that the backend can ask what the plan needs.
 
-        Args:
-            backend: The model that would answer.
-            probe: False if a remote backend must not be probed; only what is known without that is then checked.
+        A remote backend need not be probed; only what is known without that is then checked.
 
         Raises:
             ConfigError: the backend lacks a capability, the prompt makes no sense in a chat, or the items lack facts
@@ -363,10 +360,6 @@ class Plan:
 
 def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:
     """Return the normalisation of a prompt: how option log-probabilities become probabilities.
-
-    Args:
-        prompt: The prompt that asks about the items.
-        chosen: The user's choice; None for the default, which is that of the prompt or ``sum``.
 
     Returns:
         The chosen or default normalisation; None for generated texts, which have no normalisation.
@@ -394,13 +387,7 @@ def run_command(
 ) -> str:
     """Return the command line of a run with a signature, without paths of this machine.
 
-    Args:
-        signature: The signature.
-        backend: The backend that answers.
-        only: The parts of a suite that the user chose.
-        task: The task that the user chose.
-        normalisation: The normalisation that the user chose.
-        limit: The largest number of items of each part that the user chose.
+    All but the signature and the backend is what the user chose.
     """
     words = ["python -m evaluators run", f"--dataset out/datasets/{signature.dataset}"]
     words += [f"--config {signature.config}", *(f"--part {part}" for part in only)]

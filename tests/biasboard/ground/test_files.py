@@ -30,16 +30,6 @@ def test_a_file_takes_its_name_when_it_is_complete(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
-def test_a_failing_writer_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    path.write_text("old", encoding="utf-8")
-    with pytest.raises(WriterError), replacing(path) as temporary:
-        temporary.write_text("half", encoding="utf-8")
-        raise WriterError
-    assert path.read_text(encoding="utf-8") == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_folder_replaces_the_old_one_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "dataset"
     path.mkdir()
@@ -51,21 +41,22 @@ def test_a_folder_replaces_the_old_one_as_a_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failing_writer_leaves_the_old_folder(tmp_path: Path) -> None:
-    path = tmp_path / "dataset"
-    path.mkdir()
-    (path / "old.txt").write_text("old", encoding="utf-8")
-    with pytest.raises(WriterError), replacing_folder(path) as temporary:
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_failing_writer_leaves_what_was_there_and_nothing_else(tmp_path: Path, is_new: bool) -> None:
+    file, folder = tmp_path / "out" / "file.txt", tmp_path / "out" / "dataset"
+    if not is_new:
+        folder.mkdir(parents=True)
+        for path in (file, folder / "old.txt"):
+            path.write_text("old", encoding="utf-8")
+    with pytest.raises(WriterError), replacing(file) as temporary:
+        temporary.write_text("half", encoding="utf-8")
+        raise WriterError
+    with pytest.raises(WriterError), replacing_folder(folder) as temporary:
         (temporary / "new.txt").write_text("half", encoding="utf-8")
         raise WriterError
-    assert [entry.name for entry in path.iterdir()] == ["old.txt"]
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_first_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(WriterError), replacing_folder(tmp_path / "out" / "dataset"):
-        raise WriterError
-    assert list((tmp_path / "out").iterdir()) == []
+    left = {path: path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert left == ({} if is_new else {file: "old", folder / "old.txt": "old"})
+    assert {path.name for path in (tmp_path / "out").iterdir()} == (set() if is_new else {"file.txt", "dataset"})
 
 
 def killed(work: Callable[[], object]) -> None:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -80,45 +80,34 @@ def found_model(endpoint: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trouble", ["refused", "silent", "HTTP 503"])
-def test_a_hub_that_cannot_be_reached_is_said_in_one_line_with_the_ways_out(trouble: str, tmp_path: Path) -> None:
-    if trouble == "refused":
-        endpoint = nobody()
+@pytest.mark.parametrize(("trouble", "told"), [("refused", "refused"), ("silent", "2.5 s"), ("HTTP 503", "HTTP 503")])
+def test_a_hub_that_cannot_be_reached_is_said_in_one_line_with_the_ways_out(
+    trouble: str, told: str, tmp_path: Path
+) -> None:
+    away: dict[str, AbstractContextManager[str]] = {"silent": silent(), "HTTP 503": hub(503)}
+    with away.get(trouble) or nullcontext(nobody()) as endpoint:
         done = found_model(endpoint, tmp_path)
-    elif trouble == "silent":
-        with silent() as endpoint:
-            done = found_model(endpoint, tmp_path)
-    else:
-        with hub(503) as endpoint:
-            done = found_model(endpoint, tmp_path)
+    if trouble == "HTTP 503":
         assert len(Hub.asked) == 1, "it was asked again after it was known to be away"
     assert done.stderr == "", "the client's own tries are seen"
     assert done.stdout.count("\n") == 1
-    for part in ("'made-org/made-model'", "neither a folder nor downloaded", endpoint.removeprefix("http://")):
-        assert part in done.stdout
-    assert {"refused": "refused", "silent": "2.5 s", "HTTP 503": "HTTP 503"}[trouble] in done.stdout
-    for way_out in ("local folder", "go online", "HF_ENDPOINT"):
-        assert way_out in done.stdout
+    reason = ("'made-org/made-model'", "neither a folder nor downloaded", endpoint.removeprefix("http://"), told)
+    assert [part for part in (*reason, "local folder", "go online", "HF_ENDPOINT") if part not in done.stdout] == []
 
 
 @pytest.mark.slow
-def test_a_hub_that_answers_is_asked_by_the_client(tmp_path: Path) -> None:
+def test_the_hub_is_looked_for_behind_a_proxy_and_asked_by_the_client(tmp_path: Path) -> None:
     with hub() as endpoint:
         done = found_model(endpoint, tmp_path)
     assert "cannot be found" in done.stdout
     assert "reached" not in done.stdout
     assert any("made-org/made-model" in path for path in Hub.asked)
-
-
-@pytest.mark.slow
-def test_the_hub_is_looked_for_behind_a_proxy(tmp_path: Path) -> None:
     program = "from biasboard.ground.hub import hub_fault\nprint(hub_fault())\n"
-    with hub() as proxy:
-        behind = online("http://hub.invalid", tmp_path, "-c", program, http_proxy=proxy, no_proxy="")
-        assert Hub.asked == ["http://hub.invalid/"] or Hub.asked == ["http://hub.invalid"]
-    with hub(503) as proxy:
-        refused = online("http://hub.invalid", tmp_path, "-c", program, http_proxy=proxy, no_proxy="")
-    assert (behind.stdout, refused.stdout) == ("None\n", "HTTP 503\n")
+    for status, fault in ((404, None), (503, "HTTP 503")):
+        with hub(status) as proxy:
+            behind = online("http://hub.invalid", tmp_path, "-c", program, http_proxy=proxy, no_proxy="")
+            assert [path.rstrip("/") for path in Hub.asked] == ["http://hub.invalid"]
+        assert behind.stdout == f"{fault}\n"
 
 
 @pytest.mark.slow
@@ -135,40 +124,25 @@ def test_what_was_downloaded_is_taken_without_the_hub(tmp_path: Path) -> None:
     )
     with hub(503) as endpoint:
         done = online(endpoint, tmp_path, "-c", program)
-    assert (done.returncode, done.stdout) == (0, f"{COMMIT} 1\n"), done.stderr
-    assert len(Hub.asked) == 1
-    shutil.rmtree(folder)
-    with hub(503) as endpoint:
-        done = online(endpoint, tmp_path, "-c", program)
-    assert "neither a folder nor downloaded" in done.stderr
+        assert (done.returncode, done.stdout) == (0, f"{COMMIT} 1\n"), done.stderr
+        assert len(Hub.asked) == 1
+        shutil.rmtree(folder)
+        assert "neither a folder nor downloaded" in online(endpoint, tmp_path, "-c", program).stderr
 
 
-def test_a_source_of_a_dataset_says_the_same(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_source_of_a_dataset_and_doctor_say_the_same(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path\nfrom builders.gifi.tagged_sources import source_file\n"
         "source_file(Path('made-org/made'), (), hub_id='made-org/made', hub_file='a.csv', revision=None)\n"
     )
-    endpoint = nobody()
-    done = online(endpoint, tmp_path, "-c", program)
+    away = nobody()
+    done = online(away, tmp_path, "-c", program)
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("biasboard.ground.errors.DataError")]
-    for part in (
-        "--input made-org/made: a.csv",
-        f"{endpoint.removeprefix('http://')} cannot be reached",
-        "HF_ENDPOINT",
-    ):
-        assert part in line
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("there", "status"), [(True, "ok"), (False, "missing")])
-def test_doctor_looks_for_the_hub(there: bool, status: str, tmp_path: Path) -> None:
-    if there:
-        with hub() as endpoint:
+    cannot = f"{away.removeprefix('http://')} cannot be reached"
+    assert [part for part in ("--input made-org/made: a.csv", cannot, "HF_ENDPOINT") if part not in line] == []
+    with hub() as there:
+        for endpoint, status, said in ((away, "missing", cannot), (there, "ok", f"{there[7:]} answers")):
             done = online(endpoint, tmp_path, "-m", "evaluators", "doctor")
-    else:
-        endpoint = nobody()
-        done = online(endpoint, tmp_path, "-m", "evaluators", "doctor")
-    (line,) = [line for line in done.stdout.splitlines() if line.split()[1] == "hub"]
-    assert line.split()[0] == status
-    assert f"{endpoint.removeprefix('http://')} {'answers' if there else 'cannot be reached'}" in line
-    assert done.returncode == 0
+            (words,) = [line.split() for line in done.stdout.splitlines() if line.split()[1] == "hub"]
+            assert (words[0], said in " ".join(words), done.returncode) == (status, True, 0)

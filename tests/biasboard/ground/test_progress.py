@@ -8,43 +8,33 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from biasboard.ground.progress import duration, longest_silence, progress, steps, working
+from biasboard.ground.progress import progress, steps, working
+from tests.commands import REPOSITORY
 from tests.terminal import on_terminal
 
-REPOSITORY = Path(__file__).parents[3]
 
-
-def test_a_silent_command_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+def said_until(capsys: pytest.CaptureFixture[str], is_enough: Callable[[str], bool]) -> str:
     said = ""
+    for _ in range(1000):
+        said += capsys.readouterr().err
+        if is_enough(said):
+            break
+        threading.Event().wait(0.01)
+    return said
+
+
+def test_a_silent_command_says_what_it_does_inside(capsys: pytest.CaptureFixture[str]) -> None:
     with working("loading lab/model", silence=0.01):
-        for _ in range(1000):
-            said += capsys.readouterr().err
-            if said.count("\n") >= 3:
-                break
-            threading.Event().wait(0.01)
+        said = said_until(capsys, lambda said: said.count("\n") >= 3)
     assert re.match(r"(loading lab/model(: \d+ s so far| \.\.\.)\n){3}", said), said
     assert not any(thread.name == "progress" for thread in threading.enumerate())
-
-
-def test_hours_of_work_take_few_lines() -> None:
-    at, n = 0.0, 0
-    while at < 4 * 3600:
-        at, n = at + longest_silence(at), n + 1
-    assert n < 90
-
-
-def test_what_is_done_inside_is_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    said = ""
     with working("computing metrics", silence=0.01), progress("sentiment by x", 40, done=3):
-        for _ in range(1000):
-            said += capsys.readouterr().err
-            if "sentiment" in said:
-                break
-            threading.Event().wait(0.01)
+        said = said_until(capsys, lambda said: "sentiment" in said)
     assert "sentiment by x: 3 of 40, 0 s so far\n" in said
 
 
@@ -58,21 +48,14 @@ def test_quick_work_says_nothing_and_longer_work_a_line_at_its_end(
         step("reading more", 1, 3)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("biasboard.ground.progress._LEAST_SECONDS", 0.1)
-    with progress("asking", 50) as advance:
-        threading.Event().wait(0.2)
-        advance(50)
-    assert re.fullmatch(r"asking: 50 of 50, [\d,.]+ items/s, 0 s in all\n", capsys.readouterr().err)
-
-
-def test_items_of_an_earlier_run_say_nothing_about_the_pace(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("biasboard.ground.progress._LEAST_SECONDS", 0.1)
-    with progress("asking", 10_001) as advance:
-        advance(10_000, earlier=True)
-        threading.Event().wait(0.2)
-        advance(1)
-    assert re.fullmatch(r"asking: 10,001 of 10,001, [0-5]\.\d items/s, 0 s in all\n", capsys.readouterr().err)
+    # Items of an earlier run say nothing about the pace.
+    for n_earlier, n, pace in ((0, 50, r"[\d,.]+"), (10_000, 1, r"[0-5]\.\d")):
+        with progress("asking", n_earlier + n) as advance:
+            advance(n_earlier, earlier=True)
+            threading.Event().wait(0.2)
+            advance(n)
+        counted = f"{n_earlier + n:,} of {n_earlier + n:,}"
+        assert re.fullmatch(rf"asking: {counted}, {pace} items/s, 0 s in all\n", capsys.readouterr().err)
 
 
 def test_an_error_ends_what_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,13 +89,8 @@ def test_results_reach_standard_output_beside_a_bar(tmp_path: Path) -> None:
         f"open({str(tmp_path / 'ended')!r}, 'w').close()\n"
     )
     ours, theirs = pty.openpty()
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=theirs, check=True
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=theirs, check=True)
     os.close(theirs)
     os.close(ours)
     assert done.stdout == b"a result\n"
-
-
-def test_durations_are_words() -> None:
-    assert duration(59.6) == "1 min 0 s"

@@ -59,7 +59,7 @@ def write_log(
     folder: Path,
     logprobs: Callable[[Sample], list[float]],
     *,
-    change: Callable[[list[Sample]], None] = lambda samples: None,
+    change: Callable[[list[Sample]], object] = lambda samples: None,
     rehash: bool = True,
     **told: Any,
 ) -> Path:

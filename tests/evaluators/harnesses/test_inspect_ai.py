@@ -114,39 +114,31 @@ def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
     assert not any(told in written for told in ("/home/somebody", "sk-secret", "somebody:", "10.0.0.1"))
     accuracy = next(metric for metric in run.result.metrics if metric.name == "accuracy" and not metric.group)
     assert (accuracy.value, accuracy.n) == (1.0, 12)
-    exchange = run.records[0].exchanges[0]
-    assert (exchange.text, exchange.finish_reason, exchange.status) == (
-        right(rows_of(exported)[0], 1).text,
-        "stop",
-        "answered",
-    )
+    exchange, expected = run.records[0].exchanges[0], right(rows_of(exported)[0], 1).text
+    assert (exchange.text, exchange.finish_reason, exchange.status) == (expected, "stop", "answered")
     assert (exchange.n_prompt_tokens, exchange.n_completion_tokens) == (7, 3)
     (entry,) = load_known(Root(tmp_path / "runs", "local")).entries
     assert entry.is_replayed
     assert str(why_unranked(entry)).startswith("replayed")
 
 
-@pytest.mark.parametrize("argument", ["lora_path", "peft", "adapter_name_or_path"])
-def test_weights_below_an_adapter_do_not_name_the_model(
-    dataset: Path, exported: Path, tmp_path: Path, argument: str
-) -> None:
+def test_weights_below_an_adapter_do_not_name_the_model(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = made_log(exported, right)
-    for arguments, revision in (({"revision": "a" * 40}, "a" * 40), ({"revision": "a" * 40, argument: "lab/x"}, None)):
-        log["eval"]["model_args"] = arguments
+    for more, revision in (({}, "a" * 40), ({"lora_path": "lab/x"}, None)):
+        log["eval"]["model_args"] = {"revision": "a" * 40, **more}
         imported(HARNESS, dataset, write_json(log, tmp_path), tmp_path / str(revision))
         assert only_run(tmp_path / str(revision)).result.model.revision == revision
 
 
-def _with(place: int, **fields: Any) -> Callable[[list[Sample]], None]:
-    return lambda samples: samples[place].update(fields)
+def first(**fields: Any) -> Callable[[list[Sample]], object]:
+    return lambda samples: samples[0].update(fields)
 
 
-def _stopped(place: int, said: Answered) -> Callable[[list[Sample]], None]:
+def said(text: str, stop_reason: str = "stop", **part: bool) -> Callable[[list[Sample]], object]:
     def change(samples: list[Sample]) -> None:
-        (choice,) = samples[place]["output"]["choices"]
-        parts = [{"type": "text", "text": said.text, "refusal": True}]
-        choice["message"]["content"] = parts if said.refusal else said.text
-        choice["stop_reason"] = said.stop_reason
+        (choice,) = samples[0]["output"]["choices"]
+        choice["message"]["content"] = [{"type": "text", "text": text, **part}] if part else text
+        choice["stop_reason"] = stop_reason
 
     return change
 
@@ -154,23 +146,20 @@ def _stopped(place: int, said: Answered) -> Callable[[list[Sample]], None]:
 @pytest.mark.parametrize(
     ("change", "status", "finish", "told"),
     [
-        (_stopped(0, Answered("A", "max_tokens")), "answered", "length", None),
-        (_stopped(0, Answered("A", "model_length")), "answered", "length", None),
-        (_stopped(0, Answered("", "stop")), "answered", "stop", None),
+        (said("A", "max_tokens"), "answered", "length", None),
+        (said("A", "model_length"), "answered", "length", None),
+        (said("", "stop"), "answered", "stop", None),
         # The endpoint has not stopped where the task asks it to.
-        (_stopped(0, Answered("A\nQuestion: B", "max_tokens")), "answered", "stop", None),
-        (_stopped(0, Answered("A", "unknown")), "answered", None, None),
-        (
-            *(_stopped(0, Answered("A", "content_filter")), "refused", "content_filter"),
-            "the answer ended with finish_reason 'content_filter'",
-        ),
-        (_stopped(0, Answered("I will not.", refusal=True)), "refused", None, "I will not."),
-        (_stopped(0, Answered("", "max_tokens")), "failed", None, "all tokens were generated without visible text"),
-        (_stopped(0, Answered("", "tool_calls")), "failed", None, "the model called a tool"),
-        (_with(0, error={"message": "APIError('key sk-secret')"}), "failed", None, "inspect_ai stopped with APIError"),
-        (_with(0, limit={"type": "time", "limit": 3}), "failed", None, "inspect_ai stopped at its limit of time"),
-        (_with(0, invalidation={"author": "somebody"}), "failed", None, "the log marks it as invalid"),
-        (_with(0, output={"model": "m", "choices": []}), "failed", None, "the log has 0 answers to it"),
+        (said("A\nQuestion: B", "max_tokens"), "answered", "stop", None),
+        (said("A", "unknown"), "answered", None, None),
+        (said("A", "content_filter"), "refused", "content_filter", "the answer ended with finish_reason 'content_filt"),
+        (said("I will not.", refusal=True), "refused", None, "I will not."),
+        (said("", "max_tokens"), "failed", None, "all tokens were generated without visible text"),
+        (said("", "tool_calls"), "failed", None, "the model called a tool"),
+        (first(error={"message": "APIError('key sk-secret')"}), "failed", None, "inspect_ai stopped with APIError"),
+        (first(limit={"type": "time", "limit": 3}), "failed", None, "inspect_ai stopped at its limit of time"),
+        (first(invalidation={"author": "somebody"}), "failed", None, "the log marks it as invalid"),
+        (first(output={"model": "m", "choices": []}), "failed", None, "the log has 0 answers to it"),
         (lambda samples: samples.pop(0), "failed", None, "the log has no answer to it"),
     ],
 )
@@ -178,7 +167,7 @@ def test_each_end_of_an_answer_has_its_own_status(
     dataset: Path,
     exported: Path,
     tmp_path: Path,
-    change: Callable[[list[Sample]], None],
+    change: Callable[[list[Sample]], object],
     status: str,
     finish: str | None,
     told: str | None,
@@ -186,14 +175,12 @@ def test_each_end_of_an_answer_has_its_own_status(
     log = made_log(exported, right)
     change(log["samples"])
     imported(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs", "--max-failure-rate", 0.1)
-    run = only_run(tmp_path / "runs")
-    record = run.records[0]
+    record, *others = only_run(tmp_path / "runs").records
     exchange = record.exchanges[0]
-    assert (exchange.status, exchange.finish_reason) == (status, finish)
-    assert record.truncated == (finish == "length")
+    assert (exchange.status, exchange.finish_reason, record.truncated) == (status, finish, finish == "length")
     assert (exchange.error is None) if told is None else str(exchange.error).startswith(told)
     assert "sk-secret" not in str(exchange.error)
-    assert all(other.status == "scored" for other in run.records[1:])
+    assert {other.status for other in others} == {"scored"}
 
 
 def test_too_many_failures_are_refused_with_the_way_out(dataset: Path, exported: Path, tmp_path: Path) -> None:
@@ -260,13 +247,8 @@ def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Pa
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
-    asked = [
-        (dataset, PROMPT),
-        (
-            pronouns,
-            ("--config", "assignment", "--config", "recognition", "--prompt", "instructed-sampled-v1", "--limit", "22"),
-        ),
-    ]
+    configs = ("--config", "assignment", "--config", "recognition")
+    asked = [(dataset, PROMPT), (pronouns, (*configs, "--prompt", "instructed-sampled-v1", "--limit", "22"))]
     with FakeEndpoint(tokenizer, alter=spoken) as endpoint:
         for folder, chosen in asked:
             export(HARNESS, folder, tmp_path / folder.name, *chosen)

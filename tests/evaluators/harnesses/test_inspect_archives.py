@@ -56,19 +56,12 @@ def test_a_hostile_entry_is_one_line(tmp_path: Path, entry: Entry, message: str)
     assert "\n" not in str(error.value)
 
 
-def test_a_damaged_stream_is_one_line(tmp_path: Path) -> None:
-    path = archive(tmp_path, Entry("x", TEXT))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:40] + bytes(8) + whole[48:])
-    with Archive(path) as opened, pytest.raises(DataError, match="entry 'x'"):
-        opened.json("x")
-
-
-def test_a_name_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
-    path = archive(tmp_path, Entry("x", TEXT, 8))
-    path.write_bytes(path.read_bytes().replace(b"x", b"\xff", 1))
-    with Archive(path) as opened, pytest.raises(DataError, match="entry 'x' cannot be read"):
-        opened.json("x")
+def test_a_damaged_stream_or_name_is_one_line(tmp_path: Path) -> None:
+    zstandard, deflated = (archive(tmp_path, Entry("x", TEXT, method)).read_bytes() for method in (93, 8))
+    for content in (zstandard[:40] + bytes(8) + zstandard[48:], deflated.replace(b"x", b"\xff", 1)):
+        (tmp_path / "made.eval").write_bytes(content)
+        with Archive(tmp_path / "made.eval") as opened, pytest.raises(DataError, match="entry 'x'"):
+            opened.json("x")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"not a zip archive", zipped([Entry("x", TEXT)])[:-30]])
@@ -85,15 +78,10 @@ def test_entries_that_are_too_large_together_are_refused(tmp_path: Path) -> None
         Archive(archive(tmp_path, *entries))
 
 
-def test_the_last_entry_of_a_name_counts_as_after_a_repeated_evaluation(tmp_path: Path) -> None:
-    with Archive(archive(tmp_path, Entry("x", TEXT), Entry("y", b"1"), Entry("x", b"2"))) as opened:
-        assert (tuple(opened.entries), opened.json("x"), opened.json("y")) == (("x", "y"), 2, 1)
-
-
-def test_names_with_paths_are_names_and_nothing_is_unpacked(tmp_path: Path) -> None:
-    path = archive(tmp_path, Entry("samples/../../../evil.json", TEXT), Entry("/etc/evil", TEXT))
+def test_the_last_entry_of_a_name_counts_and_nothing_is_unpacked(tmp_path: Path) -> None:
+    path = archive(tmp_path, Entry("x", TEXT), Entry("samples/../../../evil.json", b"1"), Entry("x", b"2"))
     with Archive(path) as opened:
-        assert opened.json("samples/../../../evil.json") == json.loads(TEXT)
+        assert {name: opened.json(name) for name in opened.entries} == {"x": 2, "samples/../../../evil.json": 1}
     assert [one.name for one in tmp_path.iterdir()] == ["made.eval"]
 
 

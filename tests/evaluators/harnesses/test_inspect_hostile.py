@@ -146,6 +146,10 @@ def test_other_datasets_and_other_answers_are_refused(dataset: Path, exported: P
     other = write_dataset(tmp_path / "other", {"type2": made_items(7)})
     done = import_log(HARNESS, other, log, tmp_path / "runs")
     refused(done, "the log answers items with items_sha256", tmp_path / "runs")
+    named = write_dataset(tmp_path / "named", {"type2": made_items(6)}, name="named")
+    refused(
+        import_log(HARNESS, named, log, tmp_path / "runs"), "with dataset made, and here it is named", tmp_path / "runs"
+    )
     for option, value, message in (
         ("--tokenizer", "made", "--tokenizer: inspect-ai scores no options"),
         ("--normalisation", "sum", "reads generated texts, which have no normalisation"),

@@ -13,34 +13,21 @@ from schemas.documents.dataset import Suite
 from schemas.items.labelled import LabelledItem
 
 WORDS = (
-    "ash",
-    "birch",
-    "cedar",
-    "elm",
-    "fir",
-    "gum",
-    "hazel",
-    "larch",
-    "maple",
-    "oak",
-    "pine",
-    "rowan",
-    "teak",
-    "willow",
+    *("ash", "birch", "cedar", "elm", "fir", "gum", "hazel"),
+    *("larch", "maple", "oak", "pine", "rowan", "teak", "willow"),
 )
 N_WORDS = 60
 SUPPORT = {"bias": 32, "pool": 64, "content_free": 23}
-NOTE = "Made by a test."
-CARD = Card(
-    data_statement=NOTE,
-    how_built=NOTE,
-    licence_terms=NOTE,
-    intended_use=NOTE,
-    out_of_scope_use=NOTE,
-    known_limits=NOTE,
-    citation=NOTE,
-    task_categories=("text-classification",),
+STATED = (
+    "data_statement",
+    "how_built",
+    "licence_terms",
+    "intended_use",
+    "out_of_scope_use",
+    "known_limits",
+    "citation",
 )
+CARD = Card(**dict.fromkeys(STATED, "Made by a test."), task_categories=("text-classification",))
 
 
 def split_of(part: str, split: str, labels: tuple[str, ...], n: int) -> DraftSplit[LabelledItem]:

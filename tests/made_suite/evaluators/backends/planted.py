@@ -1,21 +1,13 @@
 """A model that knows a chosen share of the labels, writes down what it is asked, and can be made to die or to fail."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluators.backend import (
     Backend,
-    Capability,
-    ChoiceRequest,
-    Events,
     Identified,
-    Request,
     Response,
     Runtime,
     TokenCount,
@@ -23,37 +15,37 @@ from evaluators.backend import (
     identified_model,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions
-from schemas.documents.result import Model
 
 SUMMARY = "a model that knows a share of the labels"
 EXTRA = None
-MODELS: tuple[str, ...] = ()
+MODELS = ()
 IDENTIFIED = Identified("local", frozenset({"model"}))
 _BATCH = 25
 
 
-@dataclass
 class PlantedBackend(Backend):
     """A backend whose model is right with a chosen probability, by the hash of the request."""
 
-    share: float
-    model: Model
-    arguments: Sequence[str]
-    runtime: Runtime = field(default_factory=Runtime)
-    capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
-    n_answered: int = 0
+    runtime = Runtime()
+    capabilities = frozenset({"option_logprobs"})
+    n_answered = 0
 
-    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+    def __init__(self, model):
+        """Open a model by its name, such as ``lab/first-0.8``, which is right in four of five answers."""
+        self.share, self.arguments = float(model.rpartition("-")[2]), (f"--model {model}",)
+        self.model = identified_model(model, {"backend": "planted", "model": f"{model}@1"}, revision="1")
+
+    def ask(self, requests, missing):
         """Answer batch by batch."""
         batches = [range(start, min(start + _BATCH, len(requests))) for start in range(0, len(requests), _BATCH)]
-        return ask_in_batches(batches, self._answer, requests, missing)
+        return ask_in_batches(batches, self.answer, requests, missing)
 
-    def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
+    def count_tokens(self, requests):
         """Return one token per word."""
         return TokenCount(sum(len(request.prompt.split()) for request in requests), 0)
 
-    def _answer(self, requests: Sequence[Request]) -> list[Response]:
+    def answer(self, requests):
+        """Return the response to each request, unless this is the time to die."""
         if self.n_answered >= int(os.environ.get("PLANTED_DIES_AT", "1000000000")):
             os.kill(os.getpid(), signal.SIGKILL)
         self.n_answered += len(requests)
@@ -62,8 +54,7 @@ class PlantedBackend(Backend):
                 file.writelines(f"{request.sha256}\n" for request in requests)
         return [self._label(request) for request in requests]
 
-    def _label(self, request: Request) -> Response:
-        assert isinstance(request, ChoiceRequest)
+    def _label(self, request):
         failing = os.environ.get("PLANTED_FAILS")
         if failing is not None and failing in request.prompt:
             return Response(status="failed", error="planted")
@@ -84,11 +75,6 @@ class PlantedBackend(Backend):
         )
 
 
-def open_backend(model: str, options: BackendOptions) -> PlantedBackend:
-    """Open a model by its name, such as ``lab/first-0.8``, which is right in four of five answers."""
-    identity = {"backend": "planted", "model": f"{model}@1"}
-    return PlantedBackend(
-        share=float(model.rpartition("-")[2]),
-        arguments=(f"--model {model}",),
-        model=identified_model(model, identity, revision="1"),
-    )
+def open_backend(model, options):
+    """Open a model by its name."""
+    return PlantedBackend(model)
