@@ -216,6 +216,9 @@ class Harness:
         Without it nobody knows whether the log-probabilities are those of the options, and metrics of others look as
         good as any.
 
+        Args:
+            name: Folder or Hub id of the tokenizer; None if none was given.
+
         Raises:
             ConfigError: it is missing, or of no use.
         """

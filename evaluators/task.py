@@ -175,7 +175,9 @@ class Prompt:
 
         There are none if one of the answers is missing, failed or refused, since the item then has no reading.
 
-        An answer that is not there yet is None.
+        Args:
+            requests: The first requests about an item.
+            answers: The answer to each of them; None if it is not there yet.
         """
         if self.follow_up is None or any(answer is None or answer.status != "answered" for answer in answers):
             return ()
@@ -320,13 +322,20 @@ class Task(ABC):
 
         The reading of choices must depend only on their options and log-probabilities, not on the prompts.
 
-        The normalisation is None for generated answers.
+        Args:
+            exchanges: The exchanges of one item.
+            normalisation: How option log-probabilities become probabilities; None for generated answers.
         """
 
     def reading(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
         """Read the answers to one item as :meth:`read` does, unless the model did not come to its answer.
 
         A task overrides it if its prompts ask for different things in the same form.
+
+        Args:
+            exchanges: The exchanges of one item.
+            normalisation: How option log-probabilities become probabilities; None for generated answers.
+            prompt_id: Id of the prompt that asked.
         """
         return cut_before_answer(exchanges) or self.read(exchanges, normalisation)
 
@@ -382,7 +391,9 @@ def load_task(name: str) -> Task:
 def task_for(listed: str, name: str | None = None) -> Task:
     """Return the task that asks about the items of a config.
 
-    If several tasks fit the listed shape, the one with its name is taken, unless the user chose one.
+    Args:
+        listed: The item shape in the manifest. If several tasks fit the shape, the one with the same name is taken.
+        name: The task that the user chose; None to find it by the shape.
 
     Raises:
         ConfigError: no task fits the items, the chosen task does not fit them, or several fit and none is chosen.
@@ -408,6 +419,9 @@ def task_for(listed: str, name: str | None = None) -> Task:
 
 def tasks_for(listed: str) -> Sequence[Task]:
     """Return the tasks that a config is made for: the one with the name of its shape, or else all that fit its items.
+
+    Args:
+        listed: The item shape in the manifest.
 
     Raises:
         ConfigError: no task fits the items.

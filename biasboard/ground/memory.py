@@ -155,7 +155,8 @@ def _warn_of(folder: Path) -> None:
 def machine_memory(*, is_fresh: bool = False) -> Memory:
     """Return the memory of this user on this machine.
 
-    With ``is_fresh``, stored values are ignored.
+    Args:
+        is_fresh: True to ignore stored values.
     """
     named = os.environ.get(VARIABLE, "")
     if named.lower() in ("off", "0", "no"):

@@ -166,7 +166,12 @@ def _spellings(secret: str) -> Iterator[tuple[str, str]]:
 def github_annotation(level: str, *, file: str, title: str, text: str, line: int | None = None) -> str:
     """Return a workflow command of GitHub, with what is not plain escaped, so that nothing else can be commanded.
 
-    The level is ``error``, ``warning`` or ``notice``.
+    Args:
+        level: ``error``, ``warning`` or ``notice``.
+        file: Path of the file that the annotation is about.
+        title: Its heading.
+        text: Its message.
+        line: Line of the file; None if it is about the whole.
 
     >>> github_annotation("error", file="a,b.csv", line=2, title="name", text="50 %")
     '::error file=a%2Cb.csv,line=2,title=name::50 %25'

@@ -94,6 +94,11 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
 def read(path: Path, *, most: int = MOST_BYTES, remedy: str | None = None) -> JsonValue:
     """Read a strict JSON file.
 
+    Args:
+        path: Path of the file.
+        most: Maximum size in bytes.
+        remedy: As that of :func:`loads`.
+
     Raises:
         DataError: the file is missing, is too large, is not UTF-8, or is not strict JSON.
     """

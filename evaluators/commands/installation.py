@@ -46,7 +46,12 @@ class DoctorLine(NamedTuple):
 
 
 def installation(out: Path, cache: Path | None) -> list[DoctorLine]:
-    """Check everything that can be checked without a model."""
+    """Check everything that can be checked without a model.
+
+    Args:
+        out: Folder of all runs, which must be writable and on a disk with free space.
+        cache: File of the cache that runs share; None if there is none.
+    """
     # pip installs nothing into a Python that is too old.
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     return [

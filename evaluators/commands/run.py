@@ -31,6 +31,10 @@ _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.I
 def take_options(context: typer.Context, path: Path | None) -> Path | None:
     """Make the options in a file the defaults of a command, so that the command line overrides them.
 
+    Args:
+        context: The context of the command, before its options are parsed.
+        path: The file; None if none is named.
+
     Raises:
         typer.Exit: the file cannot be read, or an option in it does not exist or has a wrong value.
     """

@@ -29,6 +29,12 @@ _ALL = "all"
 def ask(study: Study, choice: RunChoice, options: BackendOptions, *, verbose: bool = False) -> Outcome:
     """Ask a model about every chosen item, and print the results.
 
+    Args:
+        study: The items and how they are asked.
+        choice: The model, and where its runs go.
+        options: The options of the backend.
+        verbose: True to print whole tables instead of headline metrics.
+
     Returns:
         The finished runs. With them comes the error of a run that ended early, or none of whose answers could be read:
         a program must learn of the runs before it.

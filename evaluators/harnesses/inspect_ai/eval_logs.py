@@ -236,7 +236,13 @@ def read_log(path: Path) -> HarnessLog | None:
 
 
 def _log(path: Path, value: JsonValue, samples: Iterable[tuple[str, JsonValue]] | None) -> HarnessLog | None:
-    """Return a log; None if its task was not exported by us."""
+    """Return a log; None if its task was not exported by us.
+
+    Args:
+        path: The file.
+        value: The header of the log, or the whole of it.
+        samples: The samples with their locations; None if it has none.
+    """
     where = path.name
     version = value.get("version") if isinstance(value, dict) else None
     if version != _VERSION:

@@ -59,6 +59,10 @@ class Ruler:
         """Return the number of tokens that each request needs, or its number of bytes if that surely fits.
 
         A text has at most as many tokens as bytes, so short texts need not be tokenized.
+
+        Args:
+            requests: The requests.
+            n_after: Number of tokens that must fit after each answer.
         """
         frame = self._frame() if requests else 0
         bounds = [frame + longest_bytes(request) for request in requests]

@@ -50,7 +50,14 @@ def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Impor
 def imported_model(
     name: str, identity: Mapping[str, str | None], *, revision: str | None = None, precision: str | None = None
 ) -> Model:
-    """Return the model that answered elsewhere."""
+    """Return the model that answered elsewhere.
+
+    Args:
+        name: The id of the model in results.
+        identity: Everything known about the model that can affect an answer.
+        revision: The commit of its weights; None if it is unknown.
+        precision: The data type of its weights; None if it is unknown.
+    """
     return identified_model(name, identity, endpoint="replay", revision=revision, precision=precision)
 
 

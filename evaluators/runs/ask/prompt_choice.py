@@ -85,7 +85,13 @@ def usual_prompts(task: Task, contexts: Sequence[str] | None = None) -> Sequence
 
 
 def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[Prompt]:
-    """Return the prompts of a name."""
+    """Return the prompts of a name.
+
+    Args:
+        task: The task.
+        name: A prompt or a protocol.
+        contexts: The contexts that the user chooses; None without a choice.
+    """
     if not isinstance(task, ShowsExamples):
         if contexts is not None:
             raise ConfigError(f"--contexts {','.join(contexts)}: task '{task.name}' shows no examples; leave it out")

@@ -298,7 +298,11 @@ def applying_gate(
 ) -> GateCheck | None:
     """Return the gate of the task of some records; None if it has none, or the items lack what the gate needs.
 
-    The other arguments are those of :class:`GateCheck`.
+    Args:
+        signature: Signature of the result.
+        parts: Its records, as :class:`GateCheck` describes them and what may be known of them.
+        known_source: The statistics of the records under the gate's task; None to compute them.
+        known_items: Hash of the records' facts about their items; None to compute it.
     """
     benchmark = load_benchmark(signature.benchmark)
     gate = benchmark.gate(signature.task)

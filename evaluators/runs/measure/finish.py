@@ -193,7 +193,10 @@ def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) ->
 
     Scores of an earlier result that cannot be read are ignored, so that their texts are scored again.
 
-    With ``keep``, all earlier scores are kept, even those of other scorers, and only missing kinds are scored.
+    Args:
+        folder: The folder of the run.
+        scorers: The scorers that the user chose.
+        keep: True to keep all earlier scores, even those of other scorers, and score only missing kinds.
     """
     known = NO_SCORES
     with suppress(DataError):

@@ -265,7 +265,11 @@ def score_records(
 def read_inputs(folder: Path, result: Result, scores: TextScores = NO_SCORES, *, may_fit: bool = False) -> MetricInputs:
     """Return what the metrics of a result need besides records: its corrections, and its adapters' training items.
 
-    With ``may_fit``, corrections that are missing are fitted.
+    Args:
+        folder: Folder of the result.
+        result: The result in it.
+        scores: Scores of its texts.
+        may_fit: True to fit corrections that are missing.
 
     Raises:
         DataError: a file is missing or damaged.

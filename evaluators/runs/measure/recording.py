@@ -147,7 +147,10 @@ def sound(request: Request, response: Response) -> Response:
 def why_too_long(text: str, n_used: int | None, max_tokens: int) -> str | None:
     """Return why an answer cannot have this length; None if it can.
 
-    The text is without what the model thought; ``n_used`` is what it is said to have written, thoughts included.
+    Args:
+        text: The answer, without what the model thought.
+        n_used: Number of tokens that the model is said to have written, thoughts included; None if unknown.
+        max_tokens: The limit of the request.
     """
     n_bytes = len(text.encode())
     if n_bytes > max(_BYTES_OF_TOKEN * max_tokens, _ANY_ANSWER):

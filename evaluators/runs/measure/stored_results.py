@@ -55,7 +55,11 @@ def measurement_of(
 ) -> Measurement:
     """Return the measurement of a result: from its records and scores, or from its sums if it has no texts.
 
-    Each part is read once.
+    Args:
+        folder: Folder of the result.
+        result: The result in it.
+        parts: The records of each part, each of which is read once.
+        scores: Scores of its texts; None to read them.
 
     Raises:
         DataError: a file is damaged, or the records do not come from the task.
@@ -261,7 +265,10 @@ class _Extent(NamedTuple):
 def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Result:
     """Write the result of a run into another folder, without its generated texts.
 
-    The target is an existing folder. Without ``with_prompts``, the prompts are left out too.
+    Args:
+        run: Folder of the complete run.
+        target: Existing folder to write ``result.json``, ``records.parquet`` and ``sums.parquet`` into.
+        with_prompts: False to leave out the prompts too.
 
     Returns:
         The result as it was written. Its metrics are those of the run.
@@ -328,7 +335,14 @@ def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
 def stored_references(
     gate: Gate, rows: Sequence[ClusterSums], crossing: Crossing | None, *, is_suite: bool
 ) -> tuple[Reference, ...]:
-    """Return the values of the baselines in the metric of a gate, from their stored sums."""
+    """Return the values of the baselines in the metric of a gate, from their stored sums.
+
+    Args:
+        gate: The gate.
+        rows: All rows of the file of sums.
+        crossing: The clusters of each cell in the records; None if they have one factor.
+        is_suite: True for a suite, False for a single config.
+    """
     (definition,) = (metric for metric in metric_definitions(gate.task) if metric.name == gate.metric)
     references = []
     for name in dict.fromkeys(row.baseline for row in rows if row.baseline is not None):

@@ -45,7 +45,11 @@ def one_line(text: str) -> str:
 def shown(item_id: str, exchanges: Sequence[Exchange], target: str | None, reason: str | None = None) -> str:
     """Return a clause with an answer to an item and the expected answer.
 
-    The answer that the reason quotes is shown, otherwise the first.
+    Args:
+        item_id: Id of the item.
+        exchanges: All questions about the item, with their answers.
+        target: The expected answer; None if there is none.
+        reason: The reason why the item has no reading. The answer that it quotes is shown, otherwise the first.
     """
     texts = [exchange.text for exchange in exchanges if exchange.text is not None]
     without = [exchange for exchange in exchanges if exchange.status != "answered"]

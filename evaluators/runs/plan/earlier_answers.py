@@ -130,7 +130,11 @@ def _stored_answers(
 def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) -> Pace | None:
     """Return how fast a model has answered such requests; None if unknown.
 
-    The model is None if only its name is known.
+    Args:
+        plan: The items, and how they are asked.
+        model: Model that would answer; None if only its name is known.
+        name: Name of the model.
+        stores: Stores that may hold its answers.
     """
     identity = None if model is None else model.identity_sha256
     total = Pace(0, 0.0)

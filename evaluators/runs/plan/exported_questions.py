@@ -36,7 +36,9 @@ class Borders(NamedTuple):
 def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
     """Return the questions of a plan.
 
-    Without borders to move, every text stays as the task asks it.
+    Args:
+        plan: The items, and how they are asked.
+        borders: Function that moves borders; None to leave every text as the task asks it.
 
     Raises:
         ConfigError: the prompt cannot be asked, or the tokenizer leaves no border in any question.
@@ -82,6 +84,12 @@ def requests_sha256(requests: Sequence[tuple[str, Request]]) -> str:
 
 def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisation: Normalisation | None) -> Plan:
     """Rebuild the plan that was exported from the dataset.
+
+    Args:
+        exported: The metadata of the export, as a log repeats it.
+        dataset: The dataset folder.
+        manifest: Its manifest.
+        normalisation: The normalisation that the user chose; None for the default.
 
     Raises:
         ConfigError: the task or prompt does not exist here.

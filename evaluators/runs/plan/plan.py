@@ -334,7 +334,9 @@ class Plan:
     def check(self, backend: Backend, *, probe: bool = True) -> None:
         """Check before the first request that the backend can ask what the plan needs.
 
-        A remote backend need not be probed; only what is known without that is then checked.
+        Args:
+            backend: The model that would answer.
+            probe: False if a remote backend must not be probed; only what is known without that is then checked.
 
         Raises:
             ConfigError: the backend lacks a capability, the prompt makes no sense in a chat, or the items lack facts
@@ -360,6 +362,10 @@ class Plan:
 
 def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:
     """Return the normalisation of a prompt: how option log-probabilities become probabilities.
+
+    Args:
+        prompt: The prompt that asks about the items.
+        chosen: The user's choice; None for the default, which is that of the prompt or ``sum``.
 
     Returns:
         The chosen or default normalisation; None for generated texts, which have no normalisation.
