@@ -1,7 +1,7 @@
 """Gates for releases: limits that the headline measures of a model must keep, decided with doubt against the model.
 
-A measure passes a limit if its interval, with all missing answers at their worst, lies within it, and a comparison
-unless it is shown to be worse. What cannot be decided, such as an unknown value or one of a few items, does not pass.
+A measure passes a limit if its interval, with all missing answers at their worst, lies within it, and a comparison if
+that of the difference does. What cannot be decided, such as an unknown value or one of a few items, does not pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PANEL = "Gate"
 _FEWEST = 30
 """Number of units from which an interval is trusted: those of fewer are often too narrow."""
 _ROUNDING = 1e-12
-_NO_SKILL = "but the model is not shown to beat a useless predictor, which can be even too: gate an accuracy as well"
+_NO_SKILL = "the model is not shown to beat a useless predictor, of which evenness says nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,11 @@ class GateChoice:
         min=0,
         max=1,
     )
-    not_worse: bool | None = option(
-        "End with status 4 if a measure is shown to be worse than that of --against, by the interval of the difference "
-        "and with missing answers at their worst, or if none can be compared.",
+    max_worse: float | None = option(
+        "Largest amount by which a measure may be worse than that of --against, by the interval of the difference and "
+        "with missing answers at their worst; with more, or if it cannot be compared, end with status 4.",
         panel=_PANEL,
+        min=0,
     )
     point: bool | None = option("Let the value decide and not the far end of its interval.", panel=_PANEL)
     allow_limited: bool | None = option(
@@ -73,9 +74,11 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
     from leaderboard.benchmark_pages import load_pages
 
     have = dict.fromkeys((name, one.name) for name in benchmarks for one in load_pages(name).headlines)
-    has_gate = choice.fail_under or choice.max_missing is not None or choice.not_worse
+    has_gate = choice.fail_under or choice.max_missing is not None or choice.max_worse is not None
     if (choice.point or choice.allow_limited) and not has_gate:
-        raise ConfigError("--point and --allow-limited: there is no gate; give --fail-under or --max-missing too")
+        raise ConfigError(
+            "--point and --allow-limited: there is no gate; give --fail-under, --max-missing or --max-worse too"
+        )
     limits = []
     for text in choice.fail_under:
         name, _, number = text.partition("=")
@@ -88,6 +91,8 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
             such_as = next(f"{owner}.{one}=0.7" for owner, one in have)
             raise ConfigError(f"--fail-under {text}: write MEASURE=VALUE, such as {such_as}") from None
         owners = [owner for owner, one in have if one == limit.measure and limit.benchmark in (None, owner)]
+        if limit.benchmark is not None and limit.benchmark not in benchmarks:
+            raise ConfigError(f"--fail-under {text}: {limit.benchmark} is not asked, only {', '.join(benchmarks)}")
         if len(owners) > 1:
             names = " or ".join(f"{owner}.{limit.measure}" for owner in owners)
             raise ConfigError(f"--fail-under {text}: several benchmarks have this measure; write {names}")
@@ -143,31 +148,36 @@ def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice)
             reason = "only some items were asked; ask all, or add --allow-limited"
         gate = f"{benchmark.benchmark}.max_missing={most:g}"
         yield GateOutcome(gate=gate, passed=reason is None, value=share, reason=reason)
-    for benchmark in summary.benchmarks if choice.not_worse else ():
-        yield from _not_worse(benchmark, summary.against or "", choice)
+    for benchmark in summary.benchmarks if choice.max_worse is not None else ():
+        yield from _worse_by(benchmark, summary.against or "", choice)
 
 
-def _not_worse(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> Iterator[GateOutcome]:
-    """Yield whether each measure that can be compared is shown to be worse than that of another model."""
+def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> Iterator[GateOutcome]:
+    """Yield by how much each measure may be worse than that of another model."""
+    most = choice.max_worse or 0.0
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
     why_not = None if compared else benchmark.why_not_compared or "no measure has a value of both"
     if not benchmark.is_whole and not choice.allow_limited:
         why_not = "only some items were asked; ask all, or add --allow-limited"
     if why_not is not None:
-        gate = f"{benchmark.benchmark} not worse than {against}"
+        gate = f"{benchmark.benchmark} worse than {against} by at most {most:g}"
         yield GateOutcome(gate=gate, passed=False, value=None, reason=why_not)
         return
+    for name in benchmark.not_measured:
+        gate = f"{benchmark.benchmark}.{name} worse than {against} by at most {most:g}"
+        yield GateOutcome(gate=gate, passed=False, value=None, reason=f"it has a value of {against} alone")
     for name, difference in compared:
-        # The most that the model can be nearer to the ideal, if it would answer as badly as it may where it did not.
+        low = difference.lead if choice.point else difference.low
+        # How much farther from the ideal the model may be, if it answers as badly as it can where it did not.
         missing = min(0.0, difference.lead_at_worst - difference.lead)
-        most = None if difference.high is None else difference.high + missing
+        value = None if low is None else -(low + missing)
         reason = None
-        if most is None:
-            reason = "the interval of the difference is unknown"
-        elif most < -_ROUNDING:
-            reason = f"farther from the ideal by {-most:.4f} or more, with missing answers at their worst"
-        gate = f"{benchmark.benchmark}.{name} not worse than {against}"
-        yield GateOutcome(gate=gate, passed=reason is None, value=most, reason=reason)
+        if value is None:
+            reason = "the interval of the difference is unknown; add --point to let the difference decide"
+        elif value > most + _ROUNDING:
+            reason = f"may be worse by {value:.4f}"
+        gate = f"{benchmark.benchmark}.{name} worse than {against} by at most {most:g}"
+        yield GateOutcome(gate=gate, passed=reason is None, value=value, reason=reason)
 
 
 def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:

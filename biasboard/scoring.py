@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -208,10 +209,11 @@ def score_command(
     print("\n".join([*summary_lines(replace(report, notes=new)), *refused, *_next(choice, report)]))
     for gate in report.gates:
         said = gate.reason or ("passed" if gate.value is None else f"passed, decided by {gate.value:.4f}")
-        print(f"gate {gate.gate}: {', '.join(filter(None, (said, gate.warning)))}", file=sys.stderr)
+        warning = "" if gate.warning is None else f"; warning: {gate.warning}"
+        print(f"gate {gate.gate}: {said}{warning}", file=sys.stderr)
     if report.gates:
         print(f"gates: {sum(not gate.passed for gate in report.gates)} of {len(report.gates)} failed", file=sys.stderr)
-    if all(gate.passed for gate in report.gates):
+    if report.passed or not report.gates:
         return Outcome(report, error=_none_read(scored.runs))
     return Outcome(report, EXIT_GATE)
 
@@ -245,25 +247,30 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     finished = tuple(planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True))
     report = _report(choice, planned.backend, finished)
     benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
-    decided = tuple(outcomes(report, limits, gates))
-    notes = [*report.notes, *planned.notes, *(_of_earlier(planned.backend, finished) if decided else ())]
+    earlier = _of_earlier(planned.backend, finished)
+    decided = tuple(
+        one if earlier is None else replace(one, warning="; ".join(filter(None, (one.warning, earlier))))
+        for one in outcomes(report, limits, gates)
+    )
+    notes = [*report.notes, *planned.notes]
     return Score(replace(report, benchmarks=benchmarks, notes=tuple(notes), gates=decided), finished, planned.notes)
 
 
 def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
-    if gates.not_worse and choice.against is None:
-        raise ConfigError("--not-worse: than what? Name the last release with --against")
+    if gates.max_worse is not None and choice.against is None:
+        raise ConfigError("--max-worse: than what? Name the last release with --against")
     return limits_of(gates, [builder.name for builder, _ in _chosen_builders(choice.benchmarks)])
 
 
-def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> Iterator[str]:
-    """Yield a note if gates rest on answers of earlier calls, which only local weights are sure to give again."""
+def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
+    """Return a warning if all answers are of earlier calls, which only local weights are sure to give again."""
     n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
-    if backend.is_remote and n_earlier:
-        yield (
-            f"the gates rest on {n_earlier:,} of {n:,} answers from earlier calls: {backend.model.id} may be another "
-            "model by now; before a release, ask all of them again with a new folder for --out"
-        )
+    if not backend.is_remote or n_earlier < n:
+        return None
+    return (
+        f"all {n:,} answers are from earlier calls, and the endpoint may serve another model by now; ask again with a "
+        "new folder for --out"
+    )
 
 
 def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Finished]) -> BenchmarkSummary:
@@ -274,6 +281,10 @@ def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Fini
     of_groups: dict[tuple[str, str], Counter[str]] = {}
     for run in finished if benchmark.n_missing else ():
         if run.result.signature_sha256 in benchmark.results:
+            counts = run.result.counts
+            of_groups.setdefault(("config", run.result.signature.config), Counter()).update(
+                scored=counts.scored, refused=counts.refused, unparsed=counts.unparsed, failed=counts.failed
+            )
             for group, statuses in statuses_of_groups(run.folder, run.result).items():
                 of_groups.setdefault(group, Counter()).update(statuses)
     return replace(
@@ -418,7 +429,8 @@ def _chosen_builders(names: Sequence[str] | None) -> list[tuple[Builder, Builder
     wanted = list(sources) if names is None else names
     for name in wanted:
         if name not in sources:
-            have = ", ".join(sources)
+            near = get_close_matches(name, sources, n=1)
+            have = f"{', '.join(sources)}{f'; did you mean {near[0]}?' if near else ''}"
             raise ConfigError(f"--benchmarks {name}: no such benchmark, or it needs data of yours; have: {have}")
     return [sources[name] for name in dict.fromkeys(wanted)]
 
@@ -430,12 +442,12 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     from leaderboard.pages.model_summary import summarise
     from leaderboard.verify.keys import open_book
 
-    memory = machine_memory()
+    memory, against = machine_memory(), _against(choice)
     own = {each.folder.relative_to(choice.out).as_posix() for each in finished}
     keys = open_book(choice.keys or keys_folder(), choice.datasets)
     with _results(choice) as roots:
-        found = load_comparable(roots, keys, memory, own.__contains__)
-    return summarise(found.board, backend.model, against=_against(choice))
+        found = load_comparable(roots, keys, memory, own.__contains__, against)
+    return summarise(found.board, backend.model, against=against)
 
 
 def _next(choice: ScoreChoice, report: ModelSummary) -> Iterator[str]:

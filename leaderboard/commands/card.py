@@ -96,7 +96,7 @@ def _summary(
     """Return the summary of a model, and the address of its page if all of its results are on a published board."""
     memory = machine_memory()
     book = open_book(keys, datasets)
-    found = load_comparable(roots, book, memory, lambda place: place.split("/")[1:2] == [name])
+    found = load_comparable(roots, book, memory, lambda place: place.split("/")[1:2] == [name], against)
     if not found.own:
         raise ConfigError(f"no result of the model in {name} is valid, for the reasons above; score it again")
     # Runs of one's own come first, as their folder does; of several models of one name, such as those of an endpoint

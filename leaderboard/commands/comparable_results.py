@@ -74,24 +74,39 @@ def known_model(flag: str, name: str, have: Sequence[str]) -> str:
     raise ConfigError(f"{flag} {name}: there are no results of it; have: {named}")
 
 
-def load_comparable(roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own: Callable[[str], bool]) -> Comparable:
+def load_comparable(
+    roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own: Callable[[str], bool], against: str | None
+) -> Comparable:
     """Verify the results of a model and those that can be compared with them, and rank them.
 
-    Accepted results are compared with those of a whole dataset only, so that others are not verified. Results that are
-    left out are named.
+    Accepted results are compared with those of a whole dataset only, so that others are not verified. Other runs of the
+    user's do not count, so that a rank is one among accepted results. Results that are left out are named.
+
+    Args:
+        roots: Folders of results.
+        keys: The answer keys of the datasets.
+        memory: Memory of the results that this machine has verified before.
+        is_own: Function that is True for the folders, relative to a root, of the model's results.
+        against: Id of the model to compare with, whose runs count too; None for none.
     """
     own = _loaded(roots, keys, memory, "recomputing results of the model", lambda _, place: is_own(place))
     signatures = {entry.result.signature_sha256 for entry in own}
     whole = {dataset_name(entry.result.signature) for entry in own if entry.match.extent == "whole"}
     near = {dataset_name(entry.result.signature) for entry in own}
+    of_against = None if against is None else against.replace("/", "__")
+
+    def is_other(root: Root, place: str) -> bool:
+        dataset, model, *_ = place.split("/")
+        if is_own(place):
+            return False
+        return dataset in near and model == of_against if root.origin == "local" else dataset in whole
+
     others = _loaded(
         roots,
         keys,
         memory,
         _EACH_ONCE,
-        lambda root, place: (
-            not is_own(place) and place.partition("/")[0] in (near if root.origin == "local" else whole)
-        ),
+        is_other,
     )
     compared = [
         entry

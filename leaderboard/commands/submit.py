@@ -90,7 +90,7 @@ def submit(
             note(f"left out: {printable(verdict.place)} asked only some items, and gets no rank")
     runs = [folder for folder, verdict in zip(runs, verdicts, strict=True) if not verdict.is_limited]
     if not runs:
-        raise DataError("each run asked only some items; ask all, without --quick, --limit, --split and --part")
+        raise DataError("each run asked only some items; ask all of them")
     with tempfile.TemporaryDirectory() as scratch, steps() as step:
         prepared = []
         for number, folder in enumerate(runs):

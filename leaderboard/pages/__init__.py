@@ -26,8 +26,8 @@
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers);
   *choice_keys* names results in their addresses.
 * What is new: *news*, a page and a feed.
-* Files: *exports* (the rows of any table as CSV and Parquet) of *table_files* (which tables the site offers),
-  *latex* (the same tables for papers and as Markdown), *citations* (BibTeX).
+* Files: *table_files* (the tables that the site offers, with all their columns), written by *exports* (any rows as CSV
+  and Parquet) and *latex* (the same tables for papers and as Markdown); *citations* (BibTeX).
 * Text: *markup* (numbers, intervals, escaped text), *addresses*.
 
 *serving* shows the built site on this machine.

@@ -89,8 +89,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         ),
         markdown(summary).rstrip("\n"),
         "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
-        "of evenness. The one nearest to the ideal is shown, by its name: "
-        f"{'; '.join(gives)}.",
+        "of evenness." + (f" The one nearest to the ideal is shown, by its name: {'; '.join(gives)}." if gives else ""),
         f"![Headline measures of {name} with their 95 % intervals]({_FIGURE})",
     ]
     compared = _listed(comparisons(summary))

@@ -39,13 +39,11 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
         against: Id of the model to compare with; None for none. It may be on no table of the board, which need not hold
             all results.
     """
-    # It is the first model of that id; a board that need not hold all results may have none.
-    of_other = (row.identity for table in board.tables for row in table.rows if row.model.id == against)
-    other = next(of_other, None)
+    other, why_none = (None, None) if against is None else _identity_of(board, against, model)
     # A board gives a local run its own identity if its weights are there under another name: accepted results come
     # first, and among local ones those of this name.
     identities = model.identity_sha256, renamed_identity(model)
-    summaries, names = [], set[str]()
+    summaries, names, shares_prompts = [], set[str](), False
     for benchmark in board.benchmarks:
         of_benchmark = profiles_of(board, benchmark)
         known = [each for each in identities if any(each in _identities(profile) for profile in of_benchmark)]
@@ -54,17 +52,18 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
         shared = [profile for profile in profiles if other in _identities(profile)]
         for profile in (shared or profiles)[:1]:
             entries = _results(board, profile, own)
-            why = None if against is None else _why_not_compared(board, profile, own, other, against)
+            why = why_none or (None if against is None else _why_not_compared(board, profile, other, against))
             summaries.append(_of_benchmark(board, profile, entries, other, why))
+            shares_prompts |= bool(shared)
             names |= {entry.result.model.id for entry in entries}
     notes = [
-        f"these weights are on the board as {name}: its accepted results are shown, where it has any"
+        f"these weights are on the board as {name}: where it has accepted results, the values above are theirs"
         for name in sorted(names - {model.id})
     ]
-    if against is not None and all(summary.why_not_compared is not None for summary in summaries):
+    if against is not None and why_none is None and not shares_prompts:
         notes.append(
             f"to compare with {against}, score that one with --against {model.id}, which takes the prompts of this "
-            "model where they fit both; answers to other questions say nothing"
+            "model where they fit both; if that says the same, no prompt fits both"
         )
     return ModelSummary(
         schema_version=SCHEMA_VERSION,
@@ -75,6 +74,30 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
         benchmarks=tuple(summaries),
         notes=tuple(notes),
     )
+
+
+def _identity_of(board: Board, against: str, model: Model) -> tuple[str | None, str | None]:
+    """Return the identity of the model to compare with, or why there is none; neither if there are no results of it.
+
+    Several models can have one id: accepted ones in several precisions, of which the first counts, or runs of one's own
+    in which new weights took an old name.
+    """
+    of_id: dict[str, bool] = {}
+    is_there = False
+    weights = {model.identity_sha256, renamed_identity(model)}
+    for row in (row for table in board.tables for row in table.rows if row.model.id == against):
+        is_there = True
+        # A local run of weights that are on the board under another name has an identity of its own.
+        if weights.isdisjoint({row.identity, *(entry.shared_identity for entry in row.entries)}):
+            is_accepted = any(entry.origin == "accepted" for entry in row.entries)
+            of_id[row.identity] = of_id.get(row.identity, False) or is_accepted
+    accepted = [identity for identity, is_accepted in of_id.items() if is_accepted]
+    if accepted or len(of_id) == 1:
+        return (accepted or list(of_id))[0], None
+    if of_id:
+        several = f"{len(of_id)} models of other weights or settings are stored as {against}"
+        return None, f"{several}; score each release with a --name of its own"
+    return None, f"{against} has the same weights and settings, by their hashes" if is_there else None
 
 
 def _identities(profile: Profile) -> frozenset[str]:
@@ -121,6 +144,7 @@ def _of_benchmark(
         is_below=row is not None and row.is_below and row.unranked == row.shut,
         is_other_below=other in profile.below,
         why_not_compared=None if is_compared else why_not_compared,
+        not_measured=_not_measured(profile, model.identity_sha256, other),
         measures=measures,
         results=tuple(sorted({entry.result.signature_sha256 for entry in entries})),
         is_whole=all(entry.match.extent == "whole" for entry in entries),
@@ -133,10 +157,21 @@ def _of_benchmark(
     )
 
 
-def _why_not_compared(board: Board, profile: Profile, identity: str, other: str | None, against: str) -> str:
+def _not_measured(profile: Profile, identity: str, other: str | None) -> tuple[str, ...]:
+    """Return the headline measures of which another model has a value, and a model has none."""
+
+    def has_value(column: ProfileColumn, owner: str | None) -> bool:
+        return owner is not None and owner in column.metrics and column.metrics[owner].value is not None
+
+    return tuple(
+        column.headline.name
+        for column in profile.columns
+        if has_value(column, other) and not has_value(column, identity)
+    )
+
+
+def _why_not_compared(board: Board, profile: Profile, other: str | None, against: str) -> str:
     """Return why no measure of a profile compares a model with another, if none does."""
-    if identity == other:
-        return f"{against} is the same model, by the hash of its weights and settings"
     others = [each for each in profiles_of(board, profile.benchmark) if other in _identities(each)]
     if not others:
         dataset = f"{profile.scope.dataset} {profile.scope.dataset_version}"

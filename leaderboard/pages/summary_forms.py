@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _NONE = "none: "
 _MOST_GROUPS = 3
+_STANDS_OUT = 1.1
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
 _ID = "id of the measure"
 """What options such as ``--fail-under`` take."""
@@ -56,11 +57,15 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
     why = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n)
     text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items have no score ({why})"
     shares = {one: (one.n_refused + one.n_unparsed + one.n_failed) / one.n_items for one in benchmark.missing_of_groups}
-    most = sorted(shares, key=lambda one: (-shares[one], one.name, one.value))[:_MOST_GROUPS]
+    # Groups that lack as many as all do say nothing of whom a model refuses.
+    apart = [one for one in shares if shares[one] > _STANDS_OUT * benchmark.n_missing / benchmark.n_items]
+    most = sorted(apart, key=lambda one: (-shares[one], one.name, one.value))[:_MOST_GROUPS]
     named = ", ".join(
         f"{one.name} {one.value} {one.n_refused + one.n_unparsed + one.n_failed} of {one.n_items}" for one in most
     )
-    return f"{text}; most: {named}" if named else text
+    if named:
+        return f"{text}; most: {named}"
+    return f"{text}; alike in all groups" if shares else text
 
 
 def conditions(benchmark: BenchmarkSummary) -> str:

@@ -224,7 +224,7 @@ class KeyCheck:
                 "others; run the model again"
             )
         asked = f"{signature.n_items:,} of {ours.n_items:,} items"
-        return Match("slice", f"a limited run, of {asked}: ask all, without --quick, --limit, --split and --part")
+        return Match("slice", f"a limited run, of {asked}: ask all of them")
 
     def add(self, records: RecordColumns, facts_sha256: str | None) -> None:
         """Compare the records of the next part.

@@ -160,6 +160,8 @@ class BenchmarkSummary(Document):
     """Number of items whose answer could not be read."""
     n_failed: Count
     n_items: Count
+    not_measured: tuple[Name, ...] = ()
+    """Headline measures of which the other model has a value, and this one has none."""
     missing_of_groups: tuple[MissingOfGroup, ...] = ()
     """The same by groups, if any item has no score: whom a model refuses is a bias too. Cards do not have it."""
 
@@ -184,6 +186,11 @@ class ModelSummary(Document):
     """What else a reader must know, such as benchmarks that were not asked and why."""
     gates: tuple[GateOutcome, ...] = ()
     """The gates that the user set, each with its outcome."""
+
+    @property
+    def passed(self) -> bool:
+        """True if there are gates and the model passed each of them."""
+        return bool(self.gates) and all(gate.passed for gate in self.gates)
 
     @property
     def is_whole(self) -> bool:

@@ -136,6 +136,7 @@ def test_what_cannot_be_decided_does_not_pass(
         ("worst_group_accuracy=-0.1", "the measure lies between 0 and 1"),
         ("worst_group_accuracy=0", "every value keeps this limit; give one nearer to the ideal 1"),
         ("pro_rate=0", "every value keeps this limit; give one nearer to the ideal 0.5"),
+        ("gifi.worst_group_accuracy=0.7", "gifi is not asked, only synthbias"),
     ],
 )
 def test_a_limit_that_decides_nothing_is_refused(text: str, message: str) -> None:
@@ -184,25 +185,46 @@ def test_a_measure_that_was_not_asked_does_not_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("difference", "of", "passes", "value"),
+    ("difference", "of", "choice", "passes", "value"),
     [
-        ({"lead": -0.1, "low": -0.16, "high": -0.04}, OF_BENCHMARK, False, -0.04),
-        ({"lead": -0.1, "low": -0.21, "high": 0.01}, OF_BENCHMARK, True, 0.01),
-        ({"lead": 0.1, "low": 0.01, "high": 0.19}, OF_BENCHMARK, True, 0.19),
-        # Of .1 to .01 when .2 is missing at worst.
-        ({"lead": -0.1, "low": -0.21, "high": 0.01, "lead_at_worst": -0.3}, OF_BENCHMARK, False, -0.19),
-        ({"lead": -0.1, "low": None, "high": None}, OF_BENCHMARK, False, None),
-        (None, OF_BENCHMARK, False, None),
-        ({"lead": 0.1, "low": 0.01, "high": 0.19}, replace(OF_BENCHMARK, is_whole=False), False, None),
+        ({"lead": -0.01, "low": -0.04, "high": 0.02}, {}, {}, True, 0.04),
+        ({"lead": -0.01, "low": -0.06, "high": 0.04}, {}, {}, False, 0.06),
+        ({"lead": -0.01, "low": -0.06, "high": 0.04}, {}, {"point": True}, True, 0.01),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19}, {}, {}, True, -0.01),
+        # Of .01 better to .02 worse, if the missing answers cost .03.
+        ({"lead": 0.1, "low": 0.01, "high": 0.19, "lead_at_worst": 0.07}, {}, {}, True, 0.02),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19, "lead_at_worst": 0.0}, {}, {}, False, 0.09),
+        ({"lead": -0.01, "low": None, "high": None}, {}, {}, False, None),
+        (None, {}, {}, False, None),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {}, False, None),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {"allow_limited": True}, True, -0.01),
     ],
 )
-def test_a_release_is_not_shown_to_be_worse_than_the_last(
-    difference: dict[str, float | None] | None, of: BenchmarkSummary, passes: bool, value: float | None
+def test_a_release_is_worse_than_the_last_by_so_much_at_most(
+    difference: dict[str, float | None] | None,
+    of: dict[str, bool],
+    choice: dict[str, bool],
+    passes: bool,
+    value: float | None,
 ) -> None:
     stated = {"value": 0.9, "lead_at_best": 0.0, "outcome": "tied"}
     both = None if difference is None else {"lead_at_worst": difference["lead"]} | stated | difference
     measure = replace(KNOWN, difference=None if both is None else ModelDifference(**both))  # type: ignore[arg-type]
-    summary = summary_of(replace(of, measures=(measure,)), against="acme/last")
-    (found,) = outcomes(summary, [], GateChoice(not_worse=True))
+    summary = summary_of(replace(OF_BENCHMARK, measures=(measure,), **of), against="acme/last")  # type: ignore[arg-type]
+    (found,) = outcomes(summary, [], GateChoice(max_worse=0.05, **choice))  # type: ignore[arg-type]
     assert (found.passed, found.value) == (passes, None if value is None else pytest.approx(value))
     assert (found.reason is None) == passes
+
+
+def test_a_measure_that_the_last_release_had_must_be_there() -> None:
+    better = ModelDifference(
+        value=0.7, lead=0.1, low=0.05, high=0.15, lead_at_worst=0.1, lead_at_best=0.1, outcome="better"
+    )
+    of = replace(OF_BENCHMARK, measures=(replace(KNOWN, difference=better),), not_measured=("ucerf",))
+    summary = summary_of(of, against="acme/last")
+    lost, kept = outcomes(summary, [], GateChoice(max_worse=0.05))
+    assert (lost.passed, lost.reason) == (False, "it has a value of acme/last alone")
+    assert kept.passed
+    assert not replace(summary, gates=(lost, kept)).passed
+    assert replace(summary, gates=(kept,)).passed
+    assert not summary.passed, "without a gate none is passed"

@@ -38,7 +38,7 @@ from tests.leaderboard.synthetic import (
 )
 from tests.test_docs import complaint
 
-LIMITED = "a limited run, of 40 of 100 items: ask all, without --quick, --limit, --split and --part"
+LIMITED = "a limited run, of 40 of 100 items: ask all of them"
 COIN = "accuracy 0.500 is no better than the baseline uniform (0.500)"
 
 

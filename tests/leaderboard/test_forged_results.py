@@ -51,7 +51,7 @@ from tests.leaderboard.forging import (
 )
 
 NAME = "evil/forger"
-LIMITED = "a limited run, of 100 of 200 items: ask all, without --quick, --limit, --split and --part"
+LIMITED = "a limited run, of 100 of 200 items: ask all of them"
 NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
 NO_FILES = "the identity names no files: its model is neither NAME@REVISION nor the sha256 of a folder"
 OWN = identity_of(NAME)

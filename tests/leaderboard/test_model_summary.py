@@ -325,6 +325,20 @@ def test_accepted_results_are_verified_only_where_the_model_was_asked_everything
     write_model(results, "acme/broken", leaning(1.0, 0.1)).write_text("{")
     roots = (Root(runs, "local"), Root(results, "accepted"))
     for keys, compared in ((tmp_path / "none", False), (write_keys(tmp_path / "keys", runs), True)):
-        found = load_comparable(roots, KeyBook(keys), Memory(None), lambda place: place.split("/")[1] == "acme__even")
+        found = load_comparable(roots, KeyBook(keys), Memory(None), is_even, None)
         assert [entry.result.model.id for entry in found.own] == ["acme/even"]
         assert ("left out" in capsys.readouterr().err) is compared
+
+
+def is_even(place: str) -> bool:
+    return place.split("/")[1] == "acme__even"
+
+
+def test_other_runs_of_the_user_count_only_if_the_model_is_compared_with_them(tmp_path: Path) -> None:
+    for name in ("even", "older", "oldest"):
+        write_model(tmp_path / "runs", f"acme/{name}", leaning(1.0, 0.1))
+    book = KeyBook(write_keys(tmp_path / "keys", tmp_path / "runs"))
+    for against, counted in ((None, {"acme/even"}), ("acme/older", {"acme/even", "acme/older"})):
+        found = load_comparable([Root(tmp_path / "runs", "local")], book, Memory(None), is_even, against)
+        (table,) = found.board.tables
+        assert {row.model.id for row in table.rows if not row.is_baseline} == counted

@@ -60,7 +60,7 @@ def test_the_page_says_why_and_what_to_do(view: View) -> None:
         assert f"## {group.heading} {{: #{group.kind} }}" in page
         assert f"<p><strong>What the owner can do.</strong> {group.remedy}</p>" in page
     assert "the board has no answer key of elsewhere@1.0.0 type2 under prompt intrinsic-v1" in page
-    assert "a limited run, of 100 of 200 items: ask all, without --quick, --limit, --split and --part" in page
+    assert "a limited run, of 100 of 200 items: ask all of them" in page
     assert "withdrawn: the tokenizer was wrong" in page
     assert "claims the identity of acme/first" in page
     without_page = {one.entry.place for group in view.apart for one in group.results if one.page is None}

@@ -85,7 +85,7 @@ def test_limited_runs_are_left_out(places: Places) -> None:
     assert f"left out: {few} asked only some items, and gets no rank" in done.stderr
     assert places.submitted().parent.name == "acme__small"
     alone = places.call("submit", few, *TOLD, status=1)
-    assert alone.stderr.splitlines()[-1].startswith("error: each run asked only some items; ask all, without --quick")
+    assert alone.stderr.splitlines()[-1].startswith("error: each run asked only some items; ask all of them")
 
 
 @pytest.mark.slow

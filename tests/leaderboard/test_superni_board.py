@@ -159,6 +159,4 @@ def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -
     sliced = replace(signature, n_items=1500, items_sha256="0" * 64)
     match = KeyCheck("records", sliced, known).match
     assert match.extent == "slice"
-    assert match.reason == (
-        "a limited run, of 1,500 of 2,772 items: ask all, without --quick, --limit, --split and --part"
-    )
+    assert match.reason == ("a limited run, of 1,500 of 2,772 items: ask all of them")
