@@ -170,7 +170,7 @@ def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> 
         low = difference.lead if choice.point else difference.low
         # How much farther from the ideal the model may be, if it answers as badly as it can where it did not.
         missing = min(0.0, difference.lead_at_worst - difference.lead)
-        value = None if low is None else -(low + missing)
+        value = None if low is None else 0.0 - (low + missing)
         reason = None
         if value is None:
             reason = "the interval of the difference is unknown; add --point to let the difference decide"

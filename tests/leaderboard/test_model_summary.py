@@ -34,9 +34,12 @@ from leaderboard.pages.summary_forms import (
     summary_lines,
     value_of,
 )
+from leaderboard.ranking.boards import assemble
+from leaderboard.ranking.duplicates import with_own_identities
 from leaderboard.ranking.profiles import profile_of
-from leaderboard.verify.entries import Root
+from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
 from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary, NamedValue
 from schemas.files import contract
 from schemas.folders.run_folder import read_result, write_result
@@ -119,7 +122,7 @@ def test_models_that_were_not_asked_the_same_are_not_compared(whole: ModelSummar
     apart = summary(models, "acme/new", "acme/worse")
     assert apart.notes == (
         "to compare with acme/worse, score that one with --against acme/new, which takes the prompts of this "
-        "model where they fit both; answers to other questions say nothing",
+        "model where they fit both; if that says the same, no prompt fits both",
     )
     assert "nearer to the ideal by" not in "\n".join(summary_lines(apart))
     for of in summary(models, "acme/even", "acme/none").benchmarks:
@@ -342,3 +345,38 @@ def test_other_runs_of_the_user_count_only_if_the_model_is_compared_with_them(tm
         found = load_comparable([Root(tmp_path / "runs", "local")], book, Memory(None), is_even, against)
         (table,) = found.board.tables
         assert {row.model.id for row in table.rows if not row.is_baseline} == counted
+
+
+@pytest.mark.parametrize(
+    ("renamed", "same", "reason"),
+    [
+        ({"acme/two": "acme/one"}, {}, "2 models of other weights or settings are stored as acme/one"),
+        ({}, {"acme/new": "acme/one"}, "acme/one has the same weights and settings, by their hashes"),
+        ({}, {"acme/one": "acme/new"}, "acme/one has the same weights and settings, by their hashes"),
+        # New weights under the name of the last release are compared with that.
+        ({"acme/one": "acme/new"}, {}, None),
+        ({"acme/two": "acme/one"}, {"acme/two": "acme/new"}, None),
+    ],
+)
+def test_who_is_compared_is_one_other_model(
+    tmp_path: Path, renamed: dict[str, str], same: dict[str, str], reason: str | None
+) -> None:
+    """Runs of one's own can take an old name for new weights, or a new name for old ones."""
+    for name, accuracy in (("new", 0.9), ("one", 0.8), ("two", 0.7)):
+        write_model(tmp_path / "runs", f"acme/{name}", leaning(accuracy, 0.1))
+    book = KeyBook(write_keys(tmp_path / "keys", tmp_path / "runs"))
+    entries = load([Root(tmp_path / "runs", "local")], book, Memory(None)).entries
+    identities = {entry.result.model.id: entry.result.model.identity_sha256 for entry in entries}
+
+    def changed(entry: Entry) -> Entry:
+        model = entry.result.model
+        identity = identities[same.get(model.id, model.id)]
+        model = replace(model, id=renamed.get(model.id, model.id), identity_sha256=identity)
+        return replace(entry, result=replace(entry.result, model=model))
+
+    made = {entry.result.model.id: changed(entry) for entry in entries}
+    against = renamed.get("acme/one", "acme/one")
+    board = assemble(with_own_identities(list(made.values())))
+    found = summarise(board, made["acme/new"].result.model, against=against)
+    why = found.benchmarks[0].why_not_compared
+    assert (why is None) if reason is None else (why is not None and why.startswith(reason))
