@@ -39,7 +39,7 @@ from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import BenchmarkSummary, MissingOfGroup, ModelSummary
 from schemas.folders.dataset_folder import read_manifest
 from schemas.outputs.documents import RunEstimates
-from schemas.printed import Outcome, with_format
+from schemas.printed import Printed, with_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,7 +185,7 @@ def score_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print prompts, requests, tokens, hours and price; ask nothing.")
     ] = False,
-) -> Outcome | RunEstimates:
+) -> Printed | RunEstimates:
     """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
     if dry_run:
         _limits(choice, gates)
@@ -214,8 +214,8 @@ def score_command(
     if report.gates:
         print(f"gates: {sum(not gate.passed for gate in report.gates)} of {len(report.gates)} failed", file=sys.stderr)
     if report.passed or not report.gates:
-        return Outcome(report, error=_none_read(scored.runs))
-    return Outcome(report, EXIT_GATE)
+        return Printed(report, error=_none_read(scored.runs))
+    return Printed(report, EXIT_GATE)
 
 
 def _none_read(finished: Sequence[Finished]) -> RunError | None:

@@ -16,7 +16,7 @@ from schemas.documents.base import Document
 from schemas.outputs.documents import schema_file
 
 
-class Outcome(NamedTuple):
+class Printed(NamedTuple):
     """What a command returns that can fail although it has a document to print."""
 
     document: Document
@@ -31,7 +31,7 @@ def with_format(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the option ``--format``, whose value ``json`` prints one document and nothing else.
 
-    The command prints lines for people and returns a document, or an :class:`Outcome`. As JSON, its lines go to
+    The command prints lines for people and returns a document, or an :class:`Printed`. As JSON, its lines go to
     standard error, and the document to standard output. An error is a line on standard error in both forms.
 
     Args:
@@ -54,7 +54,7 @@ def with_format(
             stdout = sys.stdout
             with redirect_stdout(sys.stderr):
                 returned = command(*args, **values)
-            document = returned.document if isinstance(returned, Outcome) else returned
+            document = returned.document if isinstance(returned, Printed) else returned
             print(as_json(document), end="", file=stdout, flush=True)
             return _ended(returned)
 
@@ -69,8 +69,8 @@ def with_format(
     return decorate
 
 
-def _ended(returned: Document | Outcome | None) -> Document | None:
-    if not isinstance(returned, Outcome):
+def _ended(returned: Document | Printed | None) -> Document | None:
+    if not isinstance(returned, Printed):
         return returned
     if returned.error is not None:
         raise returned.error

@@ -38,7 +38,7 @@ from schemas.folders.run_folder import (
     run_problems,
 )
 from schemas.outputs.documents import Validation
-from schemas.printed import Outcome, with_format
+from schemas.printed import Printed, with_format
 
 
 def _record_file_problems(path: Path) -> Iterator[str]:
@@ -133,7 +133,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def validate(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders to search.")],
     limit: Annotated[int, typer.Option(min=1, help="Stop after this many problems.")] = 100,
-) -> Outcome:
+) -> Printed:
     """Check datasets, runs and results against the contract; exit with 1 if anything is wrong."""
     checked: list[Path] = []
     unusable: list[str] = []
@@ -156,7 +156,7 @@ def validate(
         counted = _n(len(checked), "dataset, run or file", "datasets, runs and files")
         typer.echo(f"{counted} checked, no problems", err=True)
     document = Validation(n_checked=len(checked), problem_lines=tuple(shown), has_more=has_more)
-    return Outcome(document, EXIT_ERROR if shown else 0)
+    return Printed(document, EXIT_ERROR if shown else 0)
 
 
 def _problems_of(checked: Sequence[Path], step: Report) -> Iterator[str]:

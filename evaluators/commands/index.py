@@ -21,7 +21,7 @@ from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResu
 from evaluators.runs.measure.stored_results import measurement_of
 from schemas.folders.run_folder import finished_runs, read_parts, read_result
 from schemas.outputs.documents import Indices, ModelIndices
-from schemas.printed import Outcome, with_format
+from schemas.printed import Printed, with_format
 
 _MOST_INDICES = 3
 """Number of indices, the ranking one first, that are printed if the user does not want all of them."""
@@ -35,7 +35,7 @@ def index_command(
     verbose: Annotated[
         bool, typer.Option("--verbose", help=f"Print all indices and signatures, not only the first {_MOST_INDICES}.")
     ] = False,
-) -> Outcome:
+) -> Printed:
     """Compute the index of each model, a mean of metrics over configs, from the records of its runs.
 
     For gifi it is the mean of seven metrics over the configs, for superni the mean over the sets of examples. Where a
@@ -66,7 +66,7 @@ def index_command(
             _print(of_model, computed, verbose=verbose)
     document = Indices(models=tuple(_document(of_model, computed) for of_model, computed in indices))
     # Without any index, scripts must see an error.
-    return Outcome(document, error=None if obstacle is None else DataError(f"nothing to average: {obstacle}"))
+    return Printed(document, error=None if obstacle is None else DataError(f"nothing to average: {obstacle}"))
 
 
 def _common_obstacle(models: Sequence[ModelResults]) -> str | None:

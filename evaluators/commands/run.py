@@ -19,7 +19,7 @@ from evaluators.backend_options import COST_PANEL, BackendOptions
 from evaluators.commands.shared_options import DATASET_HELP, FILES_PANEL, RunChoice
 from evaluators.runs.ask.study import ITEMS_PANEL, Study
 from schemas.outputs.documents import FinishedRuns, RunEstimates
-from schemas.printed import Outcome, with_format
+from schemas.printed import Printed, with_format
 
 _NOT_IN_FILES = {"help", "config-file"}
 _ALIKE = 0.75
@@ -152,7 +152,7 @@ def run_command(
     dry_run: Annotated[bool, _DRY_RUN] = False,
     verbose: Annotated[bool, _VERBOSE] = False,
     config_file: Annotated[Path | None, _CONFIG_FILE] = None,
-) -> Outcome | RunEstimates:
+) -> Printed | RunEstimates:
     """Ask a model about each item, or continue where an earlier run stopped; write records and results."""
     # Imported here so that the help of this command stays fast.
     from evaluators.commands.runs_from_options import ask, estimated

@@ -19,14 +19,14 @@ from evaluators.runs.measure.unread_answers import check_read
 from evaluators.runs.plan.estimate import Estimate
 from evaluators.runs.plan.plan import Plan
 from evaluators.stores.maintenance import check_cache
-from schemas.printed import Outcome
+from schemas.printed import Printed
 
 _MOST_NAMES = 4
 _ALL = "all"
 """Model name for all baselines of a benchmark."""
 
 
-def ask(study: Study, choice: RunChoice, options: BackendOptions, *, verbose: bool = False) -> Outcome:
+def ask(study: Study, choice: RunChoice, options: BackendOptions, *, verbose: bool = False) -> Printed:
     """Ask a model about every chosen item, and print the results.
 
     Args:
@@ -55,7 +55,7 @@ def ask(study: Study, choice: RunChoice, options: BackendOptions, *, verbose: bo
         print_next(choice.out, (finished_run.result for finished_run in finished))
     except BaseException as raised:
         error = raised
-    return Outcome(runs_document((each.folder, each.result) for each in finished), error=error)
+    return Printed(runs_document((each.folder, each.result) for each in finished), error=error)
 
 
 def ask_all(study: Study, choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:

@@ -35,7 +35,7 @@ from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED
 from schemas.folders.run_folder import RESULT, read_result
 from schemas.outputs.documents import Verdict, Verdicts
-from schemas.printed import Outcome, as_json, with_format
+from schemas.printed import Printed, as_json, with_format
 
 EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
 
@@ -81,7 +81,7 @@ def verify(
     ] = None,
     options: BackendOptions,
     output: str = "text",
-) -> Outcome:
+) -> Printed:
     """Compare results with their datasets and compute every number again.
 
     Every request, right answer, group and cluster is compared with the answer key of the dataset, and every metric is
@@ -135,7 +135,7 @@ def verify(
         if report is not None:
             report.write_text(as_json(document), encoding="ascii")
         _print(verdicts, output)
-        return Outcome(document, _status(verdicts))
+        return Printed(document, _status(verdicts))
 
 
 def _status(verdicts: Sequence[Verdict]) -> int:

@@ -20,7 +20,7 @@ from leaderboard.pages.citations import bibtex_of_benchmarks
 from leaderboard.pages.markup import number, source_markdown
 from leaderboard.pages.summary_figure import summary_figure
 from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, placing_text, why_tied
-from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary, Outcome
+from schemas.documents.model_summary import BenchmarkSummary, ComparedAs, MeasureValue, ModelSummary
 
 CARD, METADATA = "card.md", "model-index.yaml"
 _FIGURE = "figure.png"
@@ -238,7 +238,7 @@ def _metric_name(measure: MeasureValue) -> str:
 
 def short_lines(summary: ModelSummary) -> Iterator[str]:
     """Yield a line for each benchmark that says where the model stands, and how it compares with the other one."""
-    words: dict[Outcome, str] = {"better": "better", "worse": "worse", "tied": "not separable", "unknown": "unknown"}
+    words: dict[ComparedAs, str] = {"better": "better", "worse": "worse", "tied": "not separable", "unknown": "unknown"}
     for benchmark in summary.benchmarks:
         line = f"{benchmark.heading}: {placing_text(benchmark)}"
         if summary.against is not None and benchmark.why_not_compared is not None:

@@ -9,22 +9,22 @@ from leaderboard.ranking.duplicates import renamed_identity
 from leaderboard.ranking.frames import bounds_of_row
 from leaderboard.ranking.placings import placing, ranked_row
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of, scope_of
-from leaderboard.ranking.rank_ranges import Outcome as Judged
+from leaderboard.ranking.rank_ranges import Outcome
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.model_summary import (
     BenchmarkSummary,
+    ComparedAs,
     MeasureValue,
     ModelDifference,
     ModelSummary,
     NamedValue,
-    Outcome,
     Rank,
 )
 from schemas.documents.result import Metric, Model
 
-_OUTCOMES: Mapping[Judged, Outcome] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
+_OUTCOMES: Mapping[Outcome, ComparedAs] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
 
 
 def summarise(board: Board, model: Model, *, against: str | None = None) -> ModelSummary:

@@ -36,7 +36,7 @@ _MOST_WITHOUT_METRICS = 32_768
 
 Located: TypeAlias = tuple[Path, Root]
 """Path of a ``result.json``, and the folder in which it was searched."""
-Outcome: TypeAlias = Entry | LeftOut
+Loaded: TypeAlias = Entry | LeftOut
 
 
 class LoadedResults(NamedTuple):
@@ -96,7 +96,7 @@ def verified_outcomes(
     memory: Memory | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Outcome]:
+) -> list[Loaded]:
     """Verify some results as :func:`load` does, from the same arguments.
 
     Returns:
@@ -105,7 +105,7 @@ def verified_outcomes(
     memory = memory or machine_memory()
     n_done = itertools.count(1)
 
-    def done(outcome: Outcome) -> Outcome:
+    def done(outcome: Loaded) -> Loaded:
         if progress is not None:
             progress(next(n_done), len(results))
         return outcome
@@ -133,7 +133,7 @@ def _decided(entry: Entry, path: Path, decisions: Mapping[str, Acceptance]) -> E
     return entry
 
 
-def _verified_now(results: Sequence[Located], memory: Memory, keys: KeyBook) -> Iterator[Outcome]:
+def _verified_now(results: Sequence[Located], memory: Memory, keys: KeyBook) -> Iterator[Loaded]:
     is_foreign = any(root.origin == "accepted" for _, root in results)
     if not is_foreign and (len(results) < 2 or sum(map(_n_bytes, results)) < _MUCH_TO_READ):
         return (verified_outcome(result, memory, keys) for result in results)
@@ -146,7 +146,7 @@ def _n_bytes(result: Located) -> int:
 
 def verified_apart(
     results: Sequence[Located], memory: Memory, keys: KeyBook, limits: ProcessLimits = DEFAULT_LIMITS, *, n_workers: int
-) -> Iterator[Outcome]:
+) -> Iterator[Loaded]:
     """Yield the outcome of each result, verified in a process with limits, whose failure harms no other."""
     work = partial(verified_outcome, memory=memory, keys=keys)
     outcomes = isolated(work, results, limits, n_workers=max(1, min(n_workers, len(results))))
@@ -154,7 +154,7 @@ def verified_apart(
         yield _left_out(result, f"{result[0]}: {outcome.reason}") if isinstance(outcome, StoppedWork) else outcome
 
 
-def verified_outcome(result: Located, memory: Memory, keys: KeyBook) -> Outcome:
+def verified_outcome(result: Located, memory: Memory, keys: KeyBook) -> Loaded:
     """Verify one result, and return why it is left out if anything is wrong with it."""
     path, root = result
     try:

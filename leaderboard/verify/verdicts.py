@@ -17,7 +17,7 @@ from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, claimed_identity, label_of, model_label
 from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import Outcome, verified_apart
+from leaderboard.verify.loading import Loaded, verified_apart
 from leaderboard.verify.public_files import place_for
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
 from leaderboard.verify.submissions import appearance, changes, read_submission
@@ -97,7 +97,7 @@ def judge(
         yield verdict
 
 
-def _verdict(path: Path, outcome: Outcome, others: Iterable[Path]) -> Verdict:
+def _verdict(path: Path, outcome: Loaded, others: Iterable[Path]) -> Verdict:
     folder = path.parent
     if isinstance(outcome, LeftOut):
         return Verdict(place=str(folder), reason=outcome.reason)

@@ -15,7 +15,7 @@ from schemas.documents.base import Count, Document, Name, Positive, Sha256, Text
 from schemas.documents.model_facts import ModelId
 from schemas.documents.result import Interval
 
-Outcome: TypeAlias = Literal["better", "worse", "tied", "unknown"]
+ComparedAs: TypeAlias = Literal["better", "worse", "tied", "unknown"]
 """``better`` and ``worse`` are separable differences, ``tied`` one that the data do not separate, and ``unknown`` one
 without an interval."""
 
@@ -42,7 +42,7 @@ class ModelDifference(Document):
     lead_at_worst: float
     """The lead with all missing answers of the model at their worst, and those of the other at their best."""
     lead_at_best: float
-    outcome: Outcome
+    outcome: ComparedAs
     """What the table says of the two: adjusted for all its pairs, and whatever the missing answers are."""
 
 

@@ -15,7 +15,7 @@ from biasboard.ground.command_line import EXIT_ERROR, EXIT_RUN_FAILED, one_line_
 from biasboard.ground.errors import RunError
 from schemas.files import contract
 from schemas.outputs.documents import Validation
-from schemas.printed import Outcome, with_format
+from schemas.printed import Printed, with_format
 from tests.reference import commands_of, subcommands_of
 
 FOUND = Validation(n_checked=2, problem_lines=("x\u202e",), has_more=False)
@@ -41,9 +41,9 @@ def test_json_is_of_a_published_schema() -> None:
     ("outcome", "status"),
     [
         (FOUND, 0),
-        (Outcome(FOUND), 0),
-        (Outcome(FOUND, EXIT_ERROR), EXIT_ERROR),
-        (Outcome(FOUND, error=RunError("no answer came")), EXIT_RUN_FAILED),
+        (Printed(FOUND), 0),
+        (Printed(FOUND, EXIT_ERROR), EXIT_ERROR),
+        (Printed(FOUND, error=RunError("no answer came")), EXIT_RUN_FAILED),
     ],
 )
 def test_a_document_is_all_that_standard_output_holds_whatever_the_status(
