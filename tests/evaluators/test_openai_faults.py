@@ -301,7 +301,7 @@ def test_a_limit_that_one_request_alone_meets_is_given_up(endpoint: FakeEndpoint
 
 @pytest.mark.slow
 def test_a_server_that_dies_is_told_of_with_its_first_words(
-    endpoint: FakeEndpoint, capsys: pytest.CaptureFixture[str]
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = threading.Event()
 
@@ -319,11 +319,12 @@ def test_a_server_that_dies_is_told_of_with_its_first_words(
         raised.append(caught.value)
 
     asked, patience = Asked(), Patience(n_tries=1000, outage_seconds=1.5, longest_pause=0.05, fault_seconds=0.5)
-    backend = opened(endpoint, patience, concurrency=4)
-    endpoint.before = before
-    thread = threading.Thread(target=ask)
-    thread.start()
-    assert said.wait(30)
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, patience, concurrency=4)
+        endpoint.before = before
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert said.wait(30)
     thread.join()
     assert asked.statuses() == {"answered": 20}
     both = r"connection re\w+; the first was HTTP 500: EngineDeadError: see the stack trace above"
