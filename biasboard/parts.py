@@ -156,8 +156,6 @@ def _checked(dotted: str, model: str, options: BackendOptions, root: Path) -> No
     n_runs = 0
     with tempfile.TemporaryDirectory() as folder:
         backend = open_backend(name, model, options) if kind is BACKENDS else Made()
-        for line in _same_identities(name, model, options, backend) if kind is BACKENDS else ():
-            print(line)
         for study in _studies(kind, name, module, root, Path(folder)):
             planned = study.plans(backend, skip=True)
             for line in planned.notes:
@@ -170,8 +168,13 @@ def _checked(dotted: str, model: str, options: BackendOptions, root: Path) -> No
     if kind in (BUILDERS, BENCHMARKS, PAGES):
         check_plug_ins()
     if not n_runs:
+        unknown = {one.task for one in _definitions(module)} - {*TASKS.names()} if kind is METRICS else None
+        if unknown:
+            raise ConfigError(f"{kind.word} {name}: no task '{min(unknown)}'; have: {', '.join(TASKS.names())}")
         raise ConfigError(f"{kind.word} {name}: no embedded dataset has items for it; check the builder that has")
     print(f"written, and computed again from the stored answers: {n_runs} result{'s' * (n_runs != 1)}, all the same")
+    for line in _same_identities(name, model, options, backend) if kind is BACKENDS else ():
+        print(line)
 
 
 def _same_identities(name: str, model: str, options: BackendOptions, opened: Backend) -> Iterator[str]:

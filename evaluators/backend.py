@@ -500,6 +500,12 @@ def open_backend(name: str, model: str, options: BackendOptions) -> Backend:
     # A remote one would be sent a test call for it.
     if not backend.is_remote:
         contract.check(backend.model, where=f"backend '{name}': its model")
+        identified, identity = identified_by(name), backend.model.identity
+        if identified and identity is not None and (lacking := sorted(identified.parts - identity.keys())):
+            raise ConfigError(
+                f"backend '{name}': the identity of its model lacks {', '.join(lacking)}, which IDENTIFIED names; give "
+                "all of them to identified_model"
+            )
     return backend
 
 

@@ -205,8 +205,8 @@ def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> A
     low, high = settings.get("min"), settings.get("max")
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{name} = {value}: give a number")
-    if low is not None and (value < low or (high is not None and value > high)):
-        limits = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+    if (low is not None and value < low) or (high is not None and value > high):
+        limits = f"{low:g} or more" if high is None else f"{high:g} or less" if low is None else f"{low:g} to {high:g}"
         raise ConfigError(f"{name} = {value}: give {limits}")
     return value
 

@@ -51,7 +51,7 @@ def ask(study: Study, choice: RunChoice, options: BackendOptions, *, verbose: bo
             report_many([finished_run.result for finished_run in finished])
         check_read([run[:3] for run in finished])
         if not is_brief and not verbose:
-            print("all measures and groups: in the files result.json, or with --verbose most, which asks nothing again")
+            print("all measures and groups: in the files result.json, or with --verbose, which asks nothing again")
         print_next(choice.out, (finished_run.result for finished_run in finished))
     except BaseException as raised:
         error = raised

@@ -21,7 +21,7 @@ PARTS = {
     "task": (("other_words", "--shape", "pronoun_text"), "other_words_words  12.0000", 3),
     "backend": (("short",), "accuracy  ", 2),
     "calibration": (("uncut",), "accuracy_uncut ", 2),
-    "benchmark": (("ages",), "ages_gap    0.0000 (all alike)", 7),
+    "benchmark": (("job_references",), "job_references_gap    0.0000 (all alike)", 7),
 }
 
 
@@ -91,6 +91,7 @@ def test_a_part_with_a_fault_is_told(tmp_path: Path) -> None:
         (whole, '"""Nothing."""', "no embedded dataset has items for it"),
         ("table.clusters % 2 == 0", "table.clusterz", "odd_metrics.py:8: AttributeError: "),
         ("table.clusters % 2 == 0", "table.clusters + 1.5", "metric 'odd' is "),
+        ('task="coreference"', 'task="corefrence"', "no task 'corefrence'; have: "),
         (
             'task="coreference",',
             'task="coreference", slices=("gender",),',
@@ -112,6 +113,9 @@ def test_an_option_outside_the_identity_is_told(tmp_path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace(', "slope": str(own.slope)}', "}").replace('{"name", "slope"}', '{"name"}'))
     assert "the model is the same without slope=2, so that answers" in run(*check, cwd=tmp_path, status=0).stdout
+    file.write_text(text.replace(', "slope": str(own.slope)}', "}"))
+    lacking = run(*check, cwd=tmp_path, status=1).stderr
+    assert "the identity of its model lacks slope, which IDENTIFIED names" in lacking
 
 
 class Plugged(NamedTuple):
