@@ -14,7 +14,7 @@ from biasboard.ground.options import from_texts, from_values, option
 @dataclass(frozen=True, kw_only=True)
 class Declared:
     depth: int = option("How deep.", default=2, min=1, max=9)
-    share: float | None = option("Of what.")
+    share: float | None = option("Of what.", max=1)
     is_sure: bool | None = option("Whether.")
     file: Path | None = option("Where.")
     tags: tuple[str, ...] = option("Which.", default=())
@@ -36,6 +36,8 @@ def test_texts_become_values_of_their_types() -> None:
         ("depth", "--own depth: write NAME=VALUE"),
         ("depth=x", "--own depth=x: 'x' is not a number; correct it"),
         ("depth=0", "depth = 0: give 1 to 9"),
+        ("share=1.5", "share = 1.5: give 1 or less"),
+        ("share=nan", "share = nan: give a number"),
         ("is_sure=1", "--own is_sure=1: '1' is not true or false; correct it"),
         ("dept=3", "--own: there is no option 'dept'; did you mean 'depth'?; have: depth, share, is_sure, file, tags"),
         ("inner=3", "--own: there is no option 'inner'"),
