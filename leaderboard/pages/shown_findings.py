@@ -7,6 +7,7 @@ from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from biasboard.ground.plain_text import listed
+from evaluators.benchmark import load_benchmark
 from leaderboard.findings import LEAST_MODELS, Finding
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
@@ -129,7 +130,9 @@ def _best_without_rank(part: Profile) -> Iterator[str]:
 
 def _below(parts: Sequence[Profile]) -> Iterator[ShownFinding]:
     """Yield how many models do no better than a useless predictor, if any does not."""
-    below = {part: [row for row in part.newest if row.is_below] for part in parts if len(part.newest) >= LEAST_MODELS}
+    # Where nothing says what a model must beat, none is below it.
+    asked = [part for part in parts if len(part.newest) >= LEAST_MODELS and load_benchmark(part.benchmark).gates]
+    below = {part: [row for row in part.newest if row.is_below] for part in asked}
     if any(below.values()):
         counts = [
             f"{len(rows)} of {len(part.newest)} models asked alike on “{part.heading}”" for part, rows in below.items()
