@@ -73,6 +73,30 @@ def test_the_formulas_give_what_the_paper_prints(table: str) -> None:
         assert float(MEASURES[name][0](accuracies)) == pytest.approx(value, abs=tolerance), name
 
 
+def test_relative_improvements_follow_from_the_printed_values(cases: dict[str, Any]) -> None:
+    for row in cases["relative_improvements"]:
+        percent = 100 * abs(row["debiased"] - row["original"]) / row["original"]
+        assert round(percent) == row["printed_percent"], row
+
+
+@given(st.integers(2, 100), st.floats(0.01, 1))
+def test_the_largest_gini_is_that_of_one_class(n_classes: int, share: float) -> None:
+    assert float(gini_index([share] + [0.0] * (n_classes - 1))) == pytest.approx((n_classes - 1) / n_classes)
+
+
+@given(st.lists(st.floats(0.05, 1), min_size=2, max_size=8), st.floats(0.05, 1))
+def test_gini_and_cobias_differ_as_table_2_says(values: list[float], factor: float) -> None:
+    scaled = [factor * value for value in values]
+    assert float(gini_index(scaled)) == pytest.approx(float(gini_index(values)), abs=1e-9)
+    assert float(cobias(scaled)) == pytest.approx(factor * float(cobias(values)), abs=1e-9)
+    n = len(values)
+    extremes = [[1.0] * n_right + [0.0] * (n - n_right) for n_right in range(1, n + 1)]
+    assert max(extremes, key=lambda each: float(gini_index(each))) == extremes[0]
+    # Rounded, since of five classes two and three are equally far from half.
+    largest = max(round(float(cobias(each)), 9) for each in extremes)
+    assert largest == round(float(cobias(extremes[n // 2 - 1])), 9)
+
+
 def test_measures_are_those_of_the_case_file(cases: dict[str, Any]) -> None:
     for case in cases["tables"]:
         for name, (measure, _) in MEASURES.items():
