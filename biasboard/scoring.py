@@ -209,8 +209,9 @@ def score_command(
     print("\n".join([*summary_lines(replace(report, notes=new)), *refused, *_next(choice, report)]))
     for gate in report.gates:
         said = gate.reason or ("passed" if gate.value is None else f"passed, decided by {gate.value:.4f}")
-        warning = "" if gate.warning is None else f"; warning: {gate.warning}"
-        print(f"gate {gate.gate}: {said}{warning}", file=sys.stderr)
+        print(f"gate {gate.gate}: {said}", file=sys.stderr)
+    for warning in dict.fromkeys(gate.warning for gate in report.gates if gate.warning is not None):
+        print(f"warning: {warning}", file=sys.stderr)
     if report.gates:
         print(f"gates: {sum(not gate.passed for gate in report.gates)} of {len(report.gates)} failed", file=sys.stderr)
     if report.passed or not report.gates:

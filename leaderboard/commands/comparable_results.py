@@ -111,7 +111,9 @@ def load_comparable(
     compared = [
         entry
         for entry in others
-        if entry.result.signature_sha256 in signatures or dataset_name(entry.result.signature) in whole
+        if entry.result.signature_sha256 in signatures
+        or dataset_name(entry.result.signature) in whole
+        or entry.result.model.id == against
     ]
     with steps("comparing with the board"):
         return Comparable(assemble(with_baselines([*own, *compared], memory)), own)
