@@ -347,6 +347,19 @@ def test_other_runs_of_the_user_count_only_if_the_model_is_compared_with_them(tm
         assert {row.model.id for row in table.rows if not row.is_baseline} == counted
 
 
+def test_all_results_of_the_other_model_count_whatever_was_asked_of_this_one(tmp_path: Path) -> None:
+    """A measure that only the other has must not be lost with the results that it is computed from."""
+    write_model(tmp_path / "runs", "acme/even", leaning(1.0, 0.1))
+    for is_ambiguous in (False, True):
+        write_model(tmp_path / "runs", "acme/older", leaning(1.0, 0.1), ambiguous=is_ambiguous)
+    # Without a key, nothing is known to be whole, as with answers to some items only.
+    book = KeyBook(tmp_path / "none")
+    found = load_comparable([Root(tmp_path / "runs", "local")], book, Memory(None), is_even, "acme/older")
+    entries = [row.entry for table in found.board.tables for row in table.rows] + list(found.board.apart)
+    asked = {(entry.result.model.id, entry.result.signature.config) for entry in entries if not entry.is_baseline}
+    assert asked == {("acme/even", "type2"), ("acme/older", "type2"), ("acme/older", "type1")}
+
+
 @pytest.mark.parametrize(
     ("renamed", "same", "reason"),
     [
