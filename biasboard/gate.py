@@ -19,6 +19,7 @@ _PANEL = "Gate"
 _FEWEST = 30
 """Number of units from which an interval is trusted: those of fewer are often too narrow."""
 _ROUNDING = 1e-12
+_OF_SOME = "only some items were asked; ask all, or add --allow-limited"
 _NO_SKILL = "the model is not shown to beat a useless predictor, of which evenness says nothing"
 
 
@@ -145,7 +146,7 @@ def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice)
         lacks = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({share:.1%}) have no score"
         reason = None if share <= most else f"{lacks}, more than {most:.1%}"
         if not benchmark.is_whole and not choice.allow_limited:
-            reason = "only some items were asked; ask all, or add --allow-limited"
+            reason = _OF_SOME
         gate = f"{benchmark.benchmark}.max_missing={most:g}"
         yield GateOutcome(gate=gate, passed=reason is None, value=share, reason=reason)
     for benchmark in summary.benchmarks if choice.max_worse is not None else ():
@@ -155,17 +156,20 @@ def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice)
 def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> Iterator[GateOutcome]:
     """Yield by how much each measure may be worse than that of another model."""
     most = choice.max_worse or 0.0
+
+    def outcome(name: str, value: float | None, reason: str | None) -> GateOutcome:
+        gate = f"{name} worse than {against} by at most {most:g}"
+        return GateOutcome(gate=gate, passed=reason is None, value=value, reason=reason)
+
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
     why_not = None if compared else benchmark.why_not_compared or "no measure has a value of both"
     if not benchmark.is_whole and not choice.allow_limited:
-        why_not = "only some items were asked; ask all, or add --allow-limited"
+        why_not = _OF_SOME
     if why_not is not None:
-        gate = f"{benchmark.benchmark} worse than {against} by at most {most:g}"
-        yield GateOutcome(gate=gate, passed=False, value=None, reason=why_not)
+        yield outcome(benchmark.benchmark, None, why_not)
         return
     for name in benchmark.not_measured:
-        gate = f"{benchmark.benchmark}.{name} worse than {against} by at most {most:g}"
-        yield GateOutcome(gate=gate, passed=False, value=None, reason=f"it has a value of {against} alone")
+        yield outcome(f"{benchmark.benchmark}.{name}", None, f"it has a value of {against} alone")
     for name, difference in compared:
         low = difference.lead if choice.point else difference.low
         # How much farther from the ideal the model may be, if it answers as badly as it can where it did not.
@@ -176,8 +180,7 @@ def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> 
             reason = "the interval of the difference is unknown; add --point to let the difference decide"
         elif value > most + _ROUNDING:
             reason = f"may be worse by {value:.4f}"
-        gate = f"{benchmark.benchmark}.{name} worse than {against} by at most {most:g}"
-        yield GateOutcome(gate=gate, passed=reason is None, value=value, reason=reason)
+        yield outcome(f"{benchmark.benchmark}.{name}", value, reason)
 
 
 def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:
