@@ -51,6 +51,14 @@ def pytest_configure(config: pytest.Config) -> None:
     note_environment()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what opens a browser: its event loop stays in the process, where other tests want to start one."""
+    for item in items:
+        if "chromium_executable" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+
+
 def _refuse_other_hosts(event: str, arguments: tuple[object, ...]) -> None:
     if event in ("socket.connect", "socket.sendto"):
         address = arguments[1]
