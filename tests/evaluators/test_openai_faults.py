@@ -35,6 +35,7 @@ from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import Answers, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.address import parse_address
+from evaluators.backends.openai.client import Connection
 from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.pacing import Pacer, Patience
@@ -47,6 +48,7 @@ from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made
 from tests.evaluators.test_pipeline import wait_for_answers
 
 KEY = "sk-made-0123456789abcdef"
+ADDRESS = parse_address("http://127.0.0.1:9/v1", None)
 TALKATIVE = Patience(
     n_tries=1000, outage_seconds=30.0, longest_pause=0.1, fault_seconds=0.3, silent_seconds=0.4, repeat_seconds=0.5
 )
@@ -153,7 +155,7 @@ def test_everything_at_once_ends_in_the_right_statuses(endpoint: FakeEndpoint) -
 
 def test_closing_ends_what_is_under_way_and_the_thread(tokenizer: Tokenizer) -> None:
     def threads() -> list[str]:
-        return [thread.name for thread in threading.enumerate() if thread.name == "openai-endpoint"]
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("openai-endpoint")]
 
     with FakeEndpoint(tokenizer, serves=SERVES, delay=0.01) as endpoint:
         backend = opened(endpoint)
@@ -389,7 +391,7 @@ def test_a_pause_in_which_the_limit_falls_ends_with_one_call_at_a_time() -> None
         pacer.end()
 
     async def simulated() -> None:
-        pacer = Pacer(most, Patience(longest_pause=0.05))
+        pacer = Pacer(Connection(ADDRESS, 1.0, most), Patience(longest_pause=0.05))
         for _ in range(most):
             pacer.answered()
         # All calls wait for a limit that is used up, and meanwhile the endpoint goes down.
@@ -407,8 +409,9 @@ def test_a_pause_in_which_the_limit_falls_ends_with_one_call_at_a_time() -> None
 
 def test_waits_that_an_endpoint_asks_for_do_not_follow_each_other_for_ever() -> None:
     busy = NoAnswerError("busy", "limited", status=429, retry_after=1.5)
+    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=1.0, longest_retry_after=2.0))
     with pytest.raises(RunError, match="answered nothing for 4 s"):
-        Pacer(1, Patience(outage_seconds=1.0, longest_retry_after=2.0)).failed(busy, time.monotonic() - 3.5)
+        pacer.failed(busy, time.monotonic() - 3.5)
 
 
 @pytest.mark.slow

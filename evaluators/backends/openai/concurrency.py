@@ -7,15 +7,14 @@ shared iterator. Calls are built only when they are sent, so memory stays small 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import Future, wait
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response
@@ -24,7 +23,7 @@ from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.generation import TEST, is_cut_thinking
 from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.methods import Methods, response_of
-from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
+from evaluators.backends.openai.pacing import Caller, Pacer, Patience
 
 _TICK_SECONDS = 0.2
 # An answer that waited for the whole tick was stored up to 200 ms after it arrived.
@@ -37,51 +36,38 @@ _FORBIDDEN = "the endpoint forbids every prompt, also a harmless one: ask its pr
 T = TypeVar("T")
 
 
-class CoroutineThread(Generic[T]):
-    """A coroutine in a thread of its own, since the caller may be in an event loop itself, as in a notebook.
+_Outbox: TypeAlias = SimpleQueue[tuple[int, Response, asyncio.Event] | None]
+"""Indices of requests and their responses as they arrive, each with what is set once it is stored; None at the end."""
 
-    It is a context manager: leaving it cancels the coroutine if it is still running, and waits for it to end.
+
+@contextmanager
+def _in_thread(work: Coroutine[Any, Any, T]) -> Iterator[tuple[Future[T], Callable[[Callable[[], object]], None]]]:
+    """Run a coroutine in a thread of its own, since the caller may be in an event loop itself, as in a notebook.
+
+    Leaving cancels the coroutine if it is still running, and waits for it to end.
+
+    Yields:
+        The coming result, and a function that calls another one in the event loop's thread, if the loop has not ended.
     """
+    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    loop = runner.get_loop()
+    task = loop.create_task(work)
 
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        """Prepare to run a coroutine."""
-        self.result: Future[T] = Future()
-        self._work = work
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="openai-endpoint")
+    def run() -> T:
+        with runner:
+            return loop.run_until_complete(task)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._started.wait()
-        return self
+    def call(function: Callable[[], object]) -> None:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(function)
 
-    def __exit__(self, *_: object) -> None:
-        # Only the main task, which cancels its workers: cancelling all tasks of the loop at once would leave calls that
-        # were about to connect never awaited.
-        if self._task is not None:
-            self.call(self._task.cancel)
-        self._thread.join()
-
-    def call(self, function: Callable[[], object]) -> None:
-        """Call a function in the event loop's thread; do nothing if the loop has ended."""
-        if self._loop is not None:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(function)
-
-    def _main(self) -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="openai-endpoint") as thread:
         try:
-            self.result.set_result(asyncio.run(self._run()))
-        except BaseException as error:  # The future raises it again.
-            self.result.set_exception(error)
+            yield thread.submit(run), call
         finally:
-            self._started.set()
-
-    async def _run(self) -> T:
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._started.set()
-        return await self._work
+            # Only the main task, which cancels its workers: cancelling all tasks of the loop at once would leave calls
+            # that were about to connect never awaited.
+            call(task.cancel)
 
 
 def run_in_thread(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] = lambda: None) -> T:
@@ -91,29 +77,10 @@ def run_in_thread(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] = 
         work: The coroutine.
         meanwhile: Function to call several times a second until the coroutine ends, in the caller's thread.
     """
-    with CoroutineThread(work) as thread:
-        while not wait([thread.result], _TICK_SECONDS).done:
+    with _in_thread(work) as (result, _):
+        while not wait([result], _TICK_SECONDS).done:
             meanwhile()
-        return thread.result.result()
-
-
-class _Arrived(NamedTuple):
-    """A response on its way from the event loop's thread to the generator."""
-
-    request_index: int
-    response: Response
-    stored: asyncio.Event
-    """Set once the response has been stored."""
-
-
-def _go_on(arrived: Sequence[_Arrived]) -> None:
-    """Let the workers go on whose responses have been stored."""
-    for _, _, stored in arrived:
-        stored.set()
-
-
-_Outbox: TypeAlias = SimpleQueue[_Arrived | None]
-"""Responses as they arrive; None after the last one."""
+        return result.result()
 
 
 @dataclass(frozen=True)
@@ -130,45 +97,46 @@ class ConcurrentRun:
 
         Closing the iterator cancels the calls under way and ends the thread.
         """
-        pacer = Pacer(self.connection.concurrency, self.patience)
-        watch = Watch(self.connection, pacer)
+        pacer = Pacer(self.connection, self.patience)
         outbox: _Outbox = SimpleQueue()
         n_waiting, since = len(missing), time.perf_counter()
-        with CoroutineThread(self._work(requests, sorted(missing), pacer, outbox)) as thread:
-            thread.result.add_done_callback(lambda _: outbox.put(None))
+        with _in_thread(self._work(requests, sorted(missing), pacer, outbox)) as (ended, call):
+            ended.add_done_callback(lambda _: outbox.put(None))
             more = True
             while more:
                 arrived, more = _next_arrivals(outbox)
                 n_waiting -= len(arrived)
-                watch.look(n_waiting)
+                pacer.look(n_waiting)
                 if (sent := self.ledger.news()) is not None:
                     yield sent
                 if arrived:
                     now = time.perf_counter()
                     yield Answers({index: response for index, response, _ in arrived}, now - since)
                     since = now
-                    thread.call(partial(_go_on, arrived))
-        thread.result.result()
+                    for _, _, stored in arrived:
+                        call(stored.set)
+        ended.result()
 
     async def _work(self, requests: Sequence[Request], indices: Sequence[int], pacer: Pacer, outbox: _Outbox) -> None:
         async with Client(self.connection) as client:
             caller, todo = Caller(client, pacer, self.ledger), iter(indices)
+
+            async def work() -> None:
+                # Calls are built here, not ahead, so that a queue of 100,000 requests takes only a few megabytes.
+                for index in todo:
+                    stored = asyncio.Event()
+                    outbox.put((index, await self._answer(caller, requests[index]), stored))
+                    # A killed process loses what is not stored: waiting bounds that by the number of calls under way.
+                    await stored.wait()
+
             n_workers = min(self.connection.concurrency, len(indices))
-            workers = [asyncio.create_task(self._worker(caller, requests, todo, outbox)) for _ in range(n_workers)]
+            workers = [asyncio.create_task(work()) for _ in range(n_workers)]
             try:
                 await asyncio.gather(*workers)
             finally:
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-
-    async def _worker(self, caller: Caller, requests: Sequence[Request], todo: Iterator[int], outbox: _Outbox) -> None:
-        # Calls are built here, not ahead, so that a queue of 100,000 requests takes only a few megabytes.
-        for index in todo:
-            arrived = _Arrived(index, await self._answer(caller, requests[index]), asyncio.Event())
-            outbox.put(arrived)
-            # A killed process loses what is not stored: waiting here bounds that by the number of calls under way.
-            await arrived.stored.wait()
 
     async def _answer(self, caller: Caller, request: Request) -> Response:
         methods, dialect = self.methods, self.methods.generation.dialect
@@ -225,9 +193,9 @@ class ConcurrentRun:
                 ) from None
 
 
-def _next_arrivals(outbox: _Outbox) -> tuple[list[_Arrived], bool]:
+def _next_arrivals(outbox: _Outbox) -> tuple[list[tuple[int, Response, asyncio.Event]], bool]:
     """Return the responses that arrive together, within a tick, and False if they are the last."""
-    arrived: list[_Arrived] = []
+    arrived: list[tuple[int, Response, asyncio.Event]] = []
     end = time.monotonic() + _TICK_SECONDS
     while len(arrived) < _RESPONSES_PER_EVENT:
         try:

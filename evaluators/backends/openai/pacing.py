@@ -69,23 +69,28 @@ class Patience:
 
 
 class Pacer:
-    """Limits the concurrent calls of one event loop; all times are those of a monotonic clock."""
+    """Limits the concurrent calls of one event loop, and tells of outages; all times are those of a monotonic clock."""
 
-    def __init__(self, most: int, patience: Patience) -> None:
-        """Create a pacer that allows a few concurrent calls at first, and at most ``most`` later."""
+    def __init__(self, connection: Connection, patience: Patience) -> None:
+        """Create a pacer that allows a few concurrent calls at first, and later as many as the connection."""
         self.patience = patience
+        self._connection = connection
         self.n_answered = 0
         """Number of replies, also of those that refuse."""
         self.n_under_way = 0
-        self.open_at = 0.0
+        self._open_at = 0.0
         """Time at which the next call may start."""
-        self.faults_since: float | None = None
+        self._faults_since: float | None = None
         """Start of the first attempt that failed since the last answer; None if none did."""
-        self.waiting_since: float | None = None
+        self._waiting_since: float | None = None
         """Time since which nothing has come back; None if no call is under way."""
-        self.longest_wait = 0.0
+        self._longest_wait = 0.0
         """Longest time in seconds between two answers so far."""
-        self._most = float(most)
+        self._told_at: float | None = None
+        """Time of the last message to the user; None if there was none."""
+        self._told_since: float | None = None
+        """Start of the outage that the user was told of; None if there is none."""
+        self._most = float(connection.concurrency)
         # Draws only pauses between tries, so the seed changes no answer.
         self._rng = np.random.default_rng(0)
         self._limit = min(self._most, _START_LIMIT)
@@ -108,22 +113,22 @@ class Pacer:
     async def start(self) -> float:
         """Wait until another call may start, and return the time then; :meth:`end` must follow."""
         while True:
-            while (seconds := self.open_at - time.monotonic()) > 0:
+            while (seconds := self._open_at - time.monotonic()) > 0:
                 await asyncio.sleep(seconds)
             await self._turns.acquire()
             now = time.monotonic()
             # Since it was granted, the limit may have fallen or a pause begun.
-            if now >= self.open_at and self._turns.borrowed_tokens <= self._turns.total_tokens:
+            if now >= self._open_at and self._turns.borrowed_tokens <= self._turns.total_tokens:
                 break
             self._turns.release()
-        self.waiting_since = now if self.n_under_way == 0 else self.waiting_since
+        self._waiting_since = now if self.n_under_way == 0 else self._waiting_since
         self.n_under_way += 1
         return now
 
     def end(self) -> None:
         """Record that a call has ended, whether it succeeded or failed."""
         self.n_under_way -= 1
-        self.waiting_since = self.waiting_since if self.n_under_way else None
+        self._waiting_since = self._waiting_since if self.n_under_way else None
         self._turns.release()
 
     def answered(self, pause_seconds: float = 0.0) -> None:
@@ -137,11 +142,11 @@ class Pacer:
         """
         self.n_answered += 1
         now = time.monotonic()
-        if self.waiting_since is not None:
-            self.longest_wait = max(self.longest_wait, now - self.waiting_since)
-        self.waiting_since = self._answered_at = now
+        if self._waiting_since is not None:
+            self._longest_wait = max(self._longest_wait, now - self._waiting_since)
+        self._waiting_since = self._answered_at = now
         self._n_faults = self._n_holds = 0
-        self.faults_since = None
+        self._faults_since = None
         self._allow(min(self._most, self._limit + (1.0 if self._limit < self._threshold else 1.0 / self._limit)))
         self._last_good_limit = max(self._limit, self._last_good_limit if self._limit < self._threshold else 0.0)
         self._hold(pause_seconds, "its rate limit is used up")
@@ -153,15 +158,15 @@ class Pacer:
             RunError: the endpoint has not answered for too long, or asks for too long a wait.
         """
         now, patience = time.monotonic(), self.patience
-        if self.faults_since is None:
-            self.faults_since, self._failing_since = max(began, self._answered_at), now
+        if self._faults_since is None:
+            self._faults_since, self._failing_since = max(began, self._answered_at), now
             self._first_fault = fault.reason
-        self._last_fault, self.waiting_since = fault.reason, now
+        self._last_fault, self._waiting_since = fault.reason, now
         if fault.retry_after is not None:
             self._hold(fault.retry_after, fault.reason)
             # A wait that the endpoint asked for does not count as an outage.
-            self._failing_since = max(self._failing_since, self.open_at)
-        silent = now - self.faults_since
+            self._failing_since = max(self._failing_since, self._open_at)
+        silent = now - self._faults_since
         # Nor may waits that it asks for follow each other for ever.
         is_over = silent > patience.outage_seconds + patience.longest_retry_after
         if is_over or now - self._failing_since > patience.outage_seconds:
@@ -191,12 +196,46 @@ class Pacer:
         """
         # A server that dies says why once; from then on, connections to it are refused.
         last, first = last or self._last_fault, self._first_fault
-        return last if self.faults_since is None or first == last else f"{last}; the first was {first}"
+        return last if self._faults_since is None or first == last else f"{last}; the first was {first}"
 
     def pause(self, n_tries: int) -> float:
         """Draw the seconds to wait before another try, uniformly up to a bound that doubles with every try."""
         bound = min(self.patience.longest_pause, _SHORTEST_PAUSE * 2.0 ** min(n_tries, 16))
         return float(self._rng.uniform(0, bound))
+
+    def look(self, n_waiting: int) -> None:
+        """Tell the user that the endpoint has stopped answering, or answers again; ``n_waiting`` requests wait.
+
+        It is called several times a second, perhaps from another thread than the event loop's.
+        """
+        now, patience, host = time.monotonic(), self.patience, self._connection.address.host_and_port
+        since, silent_since, soon = self._faults_since, self._waiting_since, self._open_at - now
+        waiting = "1 request waits" if n_waiting == 1 else f"{n_waiting:,} requests wait"
+        if self._told_since is not None and since is None and self.n_answered:
+            note(f"{host} answers again, after {now - self._told_since:.0f} s")
+            self._told_since = self._told_at = None
+            return
+        if self._told_at is not None and now < self._told_at + patience.repeat_seconds:
+            return
+        if since is not None:
+            if now < since + patience.fault_seconds:
+                return
+            self._told_since = self._told_since or since
+            told = (
+                f"no answer from {host} for {now - since:.0f} s: {self.described()}; {waiting}; tried again "
+                f"{f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after {patience.outage_seconds:g} s"
+            )
+        elif soon > patience.silent_seconds:
+            told = f"{host} asks to wait {soon:.0f} s (its rate limit is used up); {waiting}"
+        elif silent_since is not None and (
+            now >= silent_since + max(patience.silent_seconds, _SILENCE_FACTOR * self._longest_wait)
+        ):
+            timeout = self._connection.timeout
+            told = f"no answer from {host} for {now - silent_since:.0f} s; {waiting}, each up to {timeout:g} s"
+        else:
+            return
+        self._told_at = now
+        note(f"{told}; Ctrl-C keeps the answers")
 
     def _allow(self, limit: float) -> None:
         if int(limit) != int(self._limit):
@@ -210,55 +249,7 @@ class Pacer:
                 f"the endpoint asks to wait {seconds:.0f} s ({reason}); answers are kept, run the same command again "
                 "after that"
             )
-        self.open_at = max(self.open_at, time.monotonic() + seconds)
-
-
-@dataclass
-class Watch:
-    """Reports on the console when an endpoint stops answering, and when it answers again.
-
-    :meth:`look` is called several times a second, perhaps from another thread than the event loop's.
-    """
-
-    connection: Connection
-    pacer: Pacer
-    _line_at: float | None = None
-    """Time of the last message; None if there was none."""
-    _outage_since: float | None = None
-    """Start of the outage that was reported; None if none is."""
-
-    def look(self, n_waiting: int) -> None:
-        """Print a line if the state has changed or the last line is old; ``n_waiting`` requests lack an answer."""
-        now, pacer, host = time.monotonic(), self.pacer, self.connection.address.host_and_port
-        patience, since, silent_since = pacer.patience, pacer.faults_since, pacer.waiting_since
-        again = 0.0 if self._line_at is None else self._line_at + patience.repeat_seconds
-        waiting = "1 request waits" if n_waiting == 1 else f"{n_waiting:,} requests wait"
-        if self._outage_since is not None and since is None and pacer.n_answered:
-            note(f"{host} answers again, after {now - self._outage_since:.0f} s")
-            self._outage_since = self._line_at = None
-        elif since is not None and now >= max(since + patience.fault_seconds, again):
-            self._line_at, self._outage_since = now, self._outage_since or since
-            soon = pacer.open_at - now
-            note(
-                f"no answer from {host} for {now - since:.0f} s: {pacer.described()}; {waiting}; tried again "
-                f"{f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after {patience.outage_seconds:g} s; Ctrl-C "
-                "keeps the answers"
-            )
-        elif since is None and pacer.open_at - now > patience.silent_seconds:
-            if now >= again:
-                self._line_at = now
-                note(
-                    f"{host} asks to wait {pacer.open_at - now:.0f} s (its rate limit is used up); {waiting}; Ctrl-C "
-                    "keeps the answers"
-                )
-        elif since is None and silent_since is not None:
-            due = silent_since + max(patience.silent_seconds, _SILENCE_FACTOR * pacer.longest_wait)
-            if now >= max(due, again):
-                self._line_at = now
-                note(
-                    f"no answer from {host} for {now - silent_since:.0f} s; {waiting}, each up "
-                    f"to {self.connection.timeout:g} s; Ctrl-C keeps the answers"
-                )
+        self._open_at = max(self._open_at, time.monotonic() + seconds)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,11 @@ A method works if it can answer a made-up request, with the same calls and the s
 
 from __future__ import annotations
 
-import asyncio
 import difflib
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any
 
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
@@ -24,7 +21,7 @@ from evaluators.backends.openai.dialect import Dialect
 from evaluators.backends.openai.generation import TEST, VLLM_SAMPLING, Generation, thinks
 from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.methods import Methods
-from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
+from evaluators.backends.openai.pacing import Caller, Pacer, Patience
 from evaluators.backends.openai.protocol import Call, count, total_usage
 from evaluators.backends.openai.scoring import (
     EchoText,
@@ -52,16 +49,10 @@ _WAYS_OFF: Sequence[Mapping[str, Any]] = (
 _PATIENCE = Patience(
     n_tries=3, n_timeouts=1, retries_unusable=False, call_seconds=0.0, outage_seconds=30.0, longest_pause=1.0
 )
-_START_SECONDS = 1.5
-"""Seconds of retries while nothing listens at the address."""
-_START_PAUSE = 0.3
 _LISTING_SECONDS = 5.0
 """Seconds that the list of models may take; a server need compute nothing for it."""
 _MOST_LISTED = 8
 _ADDED_TOKENS = "log-probabilities would belong to another text; turn this off in the server, or use --api chat"
-
-_Listing: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""Fields that describe each model of an endpoint, by its name."""
 
 
 @dataclass
@@ -79,7 +70,8 @@ class Probe:
     """Names of the methods whose route is not there."""
     _closed: dict[str, str] = field(default_factory=dict)
     """Remedies for methods whose route may not be used, as by a key without the right to it."""
-    _listing: _Listing | None = None
+    _listing: Mapping[str, Mapping[str, Any]] | None = None
+    """Fields that describe each model of the endpoint, by its name; None if it has no list of them."""
 
     def run(self, api: str | None) -> Methods:
         """Return the best methods that work through an API: ``chat``, ``completions``, or either if None.
@@ -88,10 +80,9 @@ class Probe:
             ConfigError: the endpoint cannot be reached, refuses the key or the model, or changes the prompt; or the
                 tokenizer is not that of the model.
         """
-        pacer = Pacer(2, _PATIENCE)
-        watch = Watch(self.connection, pacer)
+        pacer = Pacer(replace(self.connection, concurrency=2), _PATIENCE)
         try:
-            return run_in_thread(self._run(pacer, api), lambda: watch.look(1))
+            return run_in_thread(self._run(pacer, api), lambda: pacer.look(1))
         except RunError as error:
             raise ConfigError(f"{self._where}: {error}") from None
 
@@ -111,7 +102,7 @@ class Probe:
             if methods is None and api != "chat":
                 methods = await self._texts("completions")
             if methods is None:
-                raise ConfigError(await self._failure(client))
+                raise ConfigError(self._failure())
             return methods
 
     async def _read_models(self, client: Client) -> None:
@@ -120,22 +111,19 @@ class Probe:
         Raises:
             ConfigError: nothing listens at the address.
         """
-        began = time.monotonic()
-        while self._listing is None:
-            try:
-                self._listing = await _read_listing(client)
-            except NoAnswerError as error:
-                if error.timed_out:
-                    host, seconds = self.connection.address.host_and_port, f"{_LISTING_SECONDS:g} s"
-                    note(f"no answer from {host} to a first question within {seconds}; asking again")
-                if error.sent:
-                    return
-                # Nothing listens at the address yet: the server may be starting.
-                if time.monotonic() - began >= _START_SECONDS:
-                    raise ConfigError(
-                        f"{self._where} cannot be reached: {error.reason}; start the server, or check --base-url"
-                    ) from None
-                await asyncio.sleep(_START_PAUSE)
+        try:
+            listed = (await client.get("/models", seconds=_LISTING_SECONDS)).data.get("data")
+        except NoAnswerError as error:
+            if not error.sent:
+                raise ConfigError(
+                    f"{self._where} cannot be reached: {error.reason}; start the server, or check --base-url"
+                ) from None
+            if error.timed_out:
+                host, seconds = self.connection.address.host_and_port, f"{_LISTING_SECONDS:g} s"
+                note(f"no answer from {host} to a first question within {seconds}; asking again")
+            return
+        entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        self._listing = {name: entry for entry in entries if isinstance(name := entry.get("id"), str)}
 
     def _generation(self, api: str) -> Generation:
         entry, wanted = (self._listing or {}).get(self.wanted.model, {}), self.wanted
@@ -282,7 +270,7 @@ class Probe:
                 f"adds some, such as a BOS; {_ADDED_TOKENS}"
             )
 
-    async def _failure(self, client: Client) -> str:
+    def _failure(self) -> str:
         # The answer of a route that is there says more than that another one is missing.
         telling = {name: why for name, why in self._reasons.items() if name not in self._missing} or self._reasons
         reasons = "; ".join(f"{name}: {why}" for name, why in telling.items())
@@ -291,8 +279,8 @@ class Probe:
             return f"{self._where}: {telling[closed[-1]]}; {self._closed[closed[-1]]}"
         if address.is_azure and "api-version" not in address.query:
             return f"{self._where} ({reasons}): Azure may want a version; add ?api-version=VERSION to --base-url"
-        if listing is None and (likely := await _likely_address(client, self._where)) is not None:
-            return f"{self._where} is not the address of an API; did you mean --base-url {likely}?"
+        if listing is None and not self._where.endswith("/v1"):
+            return f"{self._where} does not answer ({reasons}); the --base-url of most endpoints ends in /v1"
         if listing and model not in listing:
             like = difflib.get_close_matches(model, listing, n=_MOST_LISTED, cutoff=0.0)
             more = len(listing) - len(like)
@@ -304,34 +292,3 @@ class Probe:
             f"{self._where} does not answer for model '{model}' ({reasons}); check --model and --base-url, and "
             "that the server runs"
         )
-
-
-async def _read_listing(client: Client, base: str = "") -> _Listing:
-    """Read the list of models below a URL, or below the client's own; raise what ``Client.get`` raises."""
-    data = (await client.get(f"{base}/models", seconds=_LISTING_SECONDS)).data.get("data")
-    entries = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
-    return {name: entry for entry in entries if isinstance(name := entry.get("id"), str)}
-
-
-async def _likely_address(client: Client, url: str) -> str | None:
-    """Return a usual base URL on the same host that has a list of models; None if none of them has."""
-    for candidate in _usual_addresses(url):
-        try:
-            if await _read_listing(client, candidate):
-                return candidate
-        except NoAnswerError as error:
-            # Only an API asks for a key.
-            if error.status in (401, 403):
-                return candidate
-            if error.passes and not error.unusable:
-                return None
-    return None
-
-
-def _usual_addresses(url: str) -> Iterator[str]:
-    parts = urlsplit(url)
-    before, version, _ = parts.path.partition("/v1")
-    for path in [f"{before}/v1"] if version else dict.fromkeys([f"{parts.path}/v1", "/v1"]):
-        address = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
-        if address != url:
-            yield address
