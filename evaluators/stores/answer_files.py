@@ -18,7 +18,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.stores.maintenance import chosen_models
 from evaluators.stores.read_only import open_store
-from evaluators.stores.store import request_columns, response_adapter, stored_request
+from evaluators.stores.store import REQUEST_COLUMNS, adapter_of, stored_request
 from schemas.documents.result import Model
 from schemas.files import contract
 
@@ -114,11 +114,10 @@ def _check_exportable(chosen: Mapping[int, Model], out: Path) -> None:
 
 def _rows(connection: sqlite3.Connection, chosen: Mapping[int, Model], with_prompts: bool) -> Iterator[dict[str, Any]]:
     """Yield the answers in the order of their keys, whatever the order in which they were stored."""
-    read_response = response_adapter().validate_json
+    read_response = adapter_of(Response).validate_json
     marks = ",".join("?" * len(chosen))
     rows = connection.execute(
-        f"SELECT model_id, {request_columns(connection)}, response FROM responses WHERE model_id IN ({marks}) "
-        "ORDER BY key",
+        f"SELECT model_id, {REQUEST_COLUMNS}, response FROM responses WHERE model_id IN ({marks}) ORDER BY key",
         list(chosen),
     )
     for model_id, request, head, response in rows:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
-
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.stores.read_only import is_begun, open_store
-from evaluators.stores.store import STORE, check_format, has_heads, store_errors
+from evaluators.stores.store import STORE, adapter_of, check_format, store_errors
 from schemas.documents.result import Model
 
 _LONGEST_PREFIX = 64
@@ -140,10 +137,9 @@ def prune(path: Path, *, model: str | None = None, before: int | None = None, dr
             connection.execute("BEGIN EXCLUSIVE")
             for model_id in chosen:
                 _delete(connection, model_id, before)
-            if has_heads(connection):
-                connection.execute(
-                    "DELETE FROM heads WHERE id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL)"
-                )
+            connection.execute(
+                "DELETE FROM heads WHERE id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL)"
+            )
         # SQLite keeps the pages of removed rows until the file is rewritten.
         connection.execute("VACUUM")
     return Pruned(removed, n_bytes, _size(path))
@@ -176,7 +172,7 @@ def _exclusive_connection(path: Path) -> sqlite3.Connection:
 
 def _all_models(connection: sqlite3.Connection) -> dict[int, Model]:
     rows = connection.execute("SELECT id, model FROM models ORDER BY id")
-    return {model_id: _model_adapter().validate_json(text) for model_id, text in rows}
+    return {model_id: adapter_of(Model).validate_json(text) for model_id, text in rows}
 
 
 def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) -> dict[int, Model]:
@@ -226,8 +222,6 @@ def _models(
 
 def _head_bytes(connection: sqlite3.Connection, model_id: int, before: int | None) -> int:
     """Return the size of the beginnings of prompts that no other responses use."""
-    if not has_heads(connection):
-        return 0
     chosen = "model_id = :model AND (:before IS NULL OR stored_at < :before)"
     (n_bytes,) = connection.execute(
         "SELECT COALESCE(SUM(LENGTH(CAST(text AS BLOB))), 0) FROM heads "
@@ -242,9 +236,7 @@ def _delete(connection: sqlite3.Connection, model_id: int, before: int | None) -
     connection.execute(
         "DELETE FROM responses WHERE model_id = ? AND (? IS NULL OR stored_at < ?)", (model_id, before, before)
     )
-    # A store of format 2 need not have the table of choices.
-    with_choices = (("choices", "model_id"),) if has_heads(connection) else ()
-    for table, column in (("runtimes", "model_id"), *with_choices, ("models", "id")):
+    for table, column in (("runtimes", "model_id"), ("choices", "model_id"), ("models", "id")):
         connection.execute(
             f"DELETE FROM {table} WHERE {column} = ? AND NOT EXISTS (SELECT 1 FROM responses WHERE model_id = ?)",
             (model_id, model_id),
@@ -259,8 +251,3 @@ def _size(path: Path) -> int:
 def names(models: Sequence[StoredModel]) -> str:
     """Join the ids of models for a message."""
     return ", ".join(dict.fromkeys(stored.model.id for stored in models)) or "no model"
-
-
-@cache
-def _model_adapter() -> TypeAdapter[Model]:
-    return TypeAdapter(Model)

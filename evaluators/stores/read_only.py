@@ -12,11 +12,9 @@ from typing import NamedTuple
 from evaluators.backend import Response, Runtime
 from evaluators.stores.store import (
     BUSY_SECONDS,
-    IS_ANSWER,
+    REQUEST_COLUMNS,
+    adapter_of,
     check_format,
-    request_columns,
-    response_adapter,
-    runtime_adapter,
     store_errors,
     stored_request,
     stored_rows,
@@ -98,7 +96,7 @@ def stored_responses(
     Raises:
         RunError: the file is not a store, or one of the responses cannot be read.
     """
-    decode_response, decode_runtime = response_adapter().validate_json, runtime_adapter().validate_json
+    decode_response, decode_runtime = adapter_of(Response).validate_json, adapter_of(Runtime).validate_json
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
         responses = {key: decode_response(text) for key, text in stored_rows(connection, "key, response", list(keys))}
         if not responses:
@@ -152,7 +150,7 @@ def read_answers(path: Path) -> dict[str, Response]:
         RunError: the file is not a store.
     """
     with open_store(path, leave_no_trace=True) as connection:
-        rows = connection.execute(f"SELECT {request_columns(connection)}, response FROM responses WHERE {IS_ANSWER}")
-        decode = response_adapter().validate_json
+        rows = connection.execute(f"SELECT {REQUEST_COLUMNS}, response FROM responses")
+        decode = adapter_of(Response).validate_json
         answers = ((stored_request(request, head), response) for request, head, response in rows)
         return {request.sha256: decode(response) for request, response in answers if request.adapter is None}

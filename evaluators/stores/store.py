@@ -32,8 +32,6 @@ from schemas.files import contract
 
 STORE = "responses.sqlite"
 _FORMAT = 3
-_READABLE = (2, _FORMAT)
-"""Formats that can be read. Format 2 stores every prompt whole."""
 # Appending rows and indexing their keys takes half the time of a table ordered by key.
 _TABLES = """
 CREATE TABLE IF NOT EXISTS models (id INTEGER PRIMARY KEY, model_sha256 TEXT NOT NULL UNIQUE, model TEXT NOT NULL);
@@ -132,8 +130,7 @@ class ResponseStore:
             with self._connection:
                 # One transaction, so that another process sees all tables with their format, or none.
                 self._connection.execute("BEGIN IMMEDIATE")
-                if check_format(self._connection) == 2:
-                    self._connection.execute("ALTER TABLE responses ADD COLUMN head_id INTEGER")
+                check_format(self._connection)
                 for statement in _TABLES.split(";"):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version={_FORMAT}")
@@ -174,9 +171,7 @@ class ResponseStore:
 
     def sent(self, sent: Sent) -> None:
         """Record the number and cost of requests that are being sent."""
-        # Raises errors of finished writes, without waiting for those under way.
-        while self._writing and self._writing[0].done():
-            self._writing.pop(0).result()
+        self._settle(timeout=0.0)
         self._write_later("INSERT INTO usage VALUES (?, 0, ?)", sent)
 
     def add(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float = 0.0) -> None:
@@ -195,7 +190,7 @@ class ResponseStore:
             self._settle(timeout=_PATIENCE * seconds)
 
     def _settle(self, timeout: float | None = None) -> None:
-        """Wait for pending writes, at most ``timeout`` seconds each, and raise their errors."""
+        """Wait for pending writes, at most ``timeout`` seconds each (any time if None), and raise their errors."""
         while self._writing:
             try:
                 self._writing[0].result(timeout)
@@ -207,14 +202,14 @@ class ResponseStore:
             self._writing.pop(0)
 
     def _write_later(self, statement: str, values: Sequence[object]) -> None:
-        self._writing.append(self._thread.submit(self._execute, statement, values))
+        def execute() -> None:
+            with store_errors(self.path), self._connection:
+                self._connection.execute(statement, values)
 
-    def _execute(self, statement: str, values: Sequence[object]) -> None:
-        with store_errors(self.path), self._connection:
-            self._connection.execute(statement, values)
+        self._writing.append(self._thread.submit(execute))
 
     def _write(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float) -> None:
-        responses, now = response_adapter(), int(time.time())
+        responses, now = adapter_of(Response), int(time.time())
         sound = {key: answer for key, answer in answers.items() if answer[1].status != "failed"}
         heads = {key: self._heads.head_of(request.prompt) for key, (request, _) in sound.items()}
         with store_errors(self.path), self._connection:
@@ -252,7 +247,7 @@ class ResponseStore:
     def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:
         """Return the stored responses by key, without keys that have none."""
         rows = self._read(lambda connection: stored_rows(connection, "key, response", list(keys)))
-        decode = response_adapter().validate_json
+        decode = adapter_of(Response).validate_json
         with store_errors(self.path):
             return {key: decode(text) for key, text in rows}
 
@@ -301,7 +296,7 @@ class ResponseStore:
         statement = "SELECT runtime FROM runtimes WHERE model_id = ? ORDER BY runtime"
         rows = self._read(lambda connection: connection.execute(statement, (self._model_id,)))
         with store_errors(self.path):
-            return [runtime_adapter().validate_json(text) for (text,) in rows]
+            return [adapter_of(Runtime).validate_json(text) for (text,) in rows]
 
 
 def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
@@ -321,24 +316,16 @@ def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
             return
 
 
-def check_format(connection: sqlite3.Connection) -> int:
-    """Check that a file is empty or has a readable format, and return its format, or that of a new file.
+def check_format(connection: sqlite3.Connection) -> None:
+    """Check that a file is empty or has the format of this version.
 
     Raises:
         sqlite3.DatabaseError: the file has another format.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    if n_tables and version not in _READABLE:
-        formats = " and ".join(map(str, _READABLE))
-        raise sqlite3.DatabaseError(f"written in format {version}, this version reads {formats}")
-    return int(version) if n_tables else _FORMAT
-
-
-# Earlier versions stored an error inside an answer as an empty answer. It is not looked for as JSON, which takes
-# longer: inside a text the quotes are escaped.
-IS_ANSWER = """instr(response, CAST('"finish_reason":"error"' AS BLOB)) = 0"""
-"""Condition in SQL on rows of responses that holds for all but errors."""
+    if n_tables and version != _FORMAT:
+        raise sqlite3.DatabaseError(f"written in format {version}, this version reads {_FORMAT}")
 
 
 def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> list[tuple[bytes, ...]]:
@@ -348,21 +335,12 @@ def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[byt
     for start in range(0, len(keys), _VARIABLES):
         part = keys[start : start + _VARIABLES]
         marks = ",".join("?" * len(part))
-        rows += connection.execute(
-            f"SELECT {columns} FROM responses WHERE key IN ({marks}) AND {IS_ANSWER}", part
-        ).fetchall()
+        rows += connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part).fetchall()
     return rows
 
 
-def has_heads(connection: sqlite3.Connection) -> bool:
-    """Return True if a store keeps shared beginnings of prompts in a table of their own."""
-    return check_format(connection) >= _FORMAT
-
-
-def request_columns(connection: sqlite3.Connection) -> str:
-    """Return the columns that :func:`stored_request` reads a request from."""
-    head = "(SELECT text FROM heads WHERE heads.id = head_id)" if has_heads(connection) else "NULL"
-    return f"request, {head}"
+REQUEST_COLUMNS = "request, (SELECT text FROM heads WHERE heads.id = head_id)"
+"""Columns of a table of responses that :func:`stored_request` reads a request from."""
 
 
 def stored_request(request: bytes, head: str | None) -> Request:
@@ -372,13 +350,13 @@ def stored_request(request: bytes, head: str | None) -> Request:
         request: JSON of the request, with the rest of its prompt.
         head: Beginning of its prompt; None if the prompt is stored whole.
     """
-    stored = request_adapter().validate_json(request)
+    stored: Request = adapter_of(Request).validate_json(request)
     return stored if head is None else replace(stored, prompt=head + stored.prompt)
 
 
 def request_bytes(request: Request, head: str) -> bytes:
     """Return the JSON of a request whose prompt lacks its beginning."""
-    return request_adapter().dump_json(replace(request, prompt=request.prompt[len(head) :]) if head else request)
+    return adapter_of(Request).dump_json(replace(request, prompt=request.prompt[len(head) :]) if head else request)
 
 
 @contextmanager
@@ -405,21 +383,9 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 @cache
-def request_adapter() -> TypeAdapter[Request]:
-    """Return the adapter that converts requests to and from JSON."""
-    return TypeAdapter(Request)
-
-
-@cache
-def response_adapter() -> TypeAdapter[Response]:
-    """Return the adapter that converts responses to and from JSON."""
-    return TypeAdapter(Response)
-
-
-@cache
-def runtime_adapter() -> TypeAdapter[Runtime]:
-    """Return the adapter that converts runtimes to and from JSON."""
-    return TypeAdapter(Runtime)
+def adapter_of(kind: Any) -> TypeAdapter[Any]:
+    """Return what converts a type, such as :class:`Response`, to and from the JSON of a store."""
+    return TypeAdapter(kind)
 
 
 class Heads:

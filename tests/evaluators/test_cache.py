@@ -403,47 +403,6 @@ def test_heads_are_shared_beginnings_and_end_with_a_line_where_they_can() -> Non
     assert resumed.head_of(prompts[2]) == instruction
 
 
-def old_store(path: Path, request: Request) -> None:
-    """Write a store as the format before wrote it, with every prompt as a whole."""
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(
-            "CREATE TABLE models (id INTEGER PRIMARY KEY, model_sha256 TEXT NOT NULL UNIQUE, model TEXT NOT NULL);"
-            "CREATE TABLE responses (key BLOB NOT NULL UNIQUE, model_id INTEGER NOT NULL, request BLOB NOT NULL,"
-            " response BLOB NOT NULL, stored_at INTEGER NOT NULL);"
-            "CREATE TABLE usage (n_attempts INTEGER NOT NULL, seconds REAL NOT NULL, cost_usd REAL);"
-            "CREATE TABLE runtimes (model_id INTEGER NOT NULL, runtime TEXT NOT NULL,"
-            " PRIMARY KEY (model_id, runtime)) WITHOUT ROWID;"
-            "PRAGMA user_version=2;"
-        )
-        of = model_named("tests/one")
-        fields = {name: getattr(of, name) for name in Model.__dataclass_fields__}
-        connection.execute("INSERT INTO models VALUES (1, ?, ?)", (of.identity_sha256, json.dumps(fields)))
-        asked = {"prompt": request.prompt, "options": [" a", " b"], "outcomes": ["a", "b"], "facts": {}}
-        said = {"status": "answered", "option_logprobs": [-0.5, -1.5], "option_end_logprobs": [None, None]}
-        key = store_key(of, request, with_facts=False)
-        connection.execute(
-            "INSERT INTO responses VALUES (?, 1, ?, ?, 1700000000)", (key, json.dumps(asked), json.dumps(said))
-        )
-
-
-def test_a_store_of_the_format_before_is_read_and_goes_on(tmp_path: Path) -> None:
-    first, *others = shown(1, 5)
-    path = tmp_path / "old.sqlite"
-    old_store(path, first)
-    before = path.read_bytes()
-    assert read_answers(path) == {first.sha256: SOUND}
-    assert summarise(path).n_answers == 1
-    export(path, tmp_path / "old.jsonl")
-    assert json.loads((tmp_path / "old.jsonl").read_text(encoding="ascii"))["prompt"] == first.prompt
-    assert answered_keys(path, [store_key(model_named("tests/one"), first, with_facts=False)])
-    assert path.read_bytes() == before
-    stored(path, others, model_named("tests/one"))
-    assert set(read_answers(path)) == {request.sha256 for request in (first, *others)}
-    pruned = tmp_path / "pruned.sqlite"
-    old_store(pruned, first)
-    assert prune(pruned, before=1800000000).removed[0].n_answers == 1
-
-
 def test_pruning_removes_the_beginnings_that_nothing_uses_and_tells_their_size(tmp_path: Path) -> None:
     path = tmp_path / "cache.sqlite"
     shared, own = shown(1, 40, seed=1), shown(1, 40, seed=2)

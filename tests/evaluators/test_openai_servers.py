@@ -23,8 +23,6 @@ from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.generation import TEST
 from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.runs.measure.recording import exchange_of
-from evaluators.stores.read_only import answered_keys, read_answers
-from evaluators.stores.store import ResponseStore, store_key
 from evaluators.tasks.coreference.coreference_task import TASK
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.openai_runs import (
@@ -749,20 +747,3 @@ def test_an_extra_body_is_sent_and_is_a_condition() -> None:
         assert backend.model.identity_sha256 != plain_model.identity_sha256
         assert "--extra-body '{\"top_k\": 1}'" in backend.arguments
     assert bodies[-1]["top_k"] == 1
-
-
-def test_what_was_stored_as_an_answer_by_mistake_is_asked_again(tmp_path: Path) -> None:
-    with served(lambda sent: plain(chat())) as server:
-        backend = connected(server)
-        requests = made(3)
-        keys = [store_key(backend.model, request, with_facts=False) for request in requests]
-        responses = Asked().of(backend, requests).responses
-        # As earlier versions stored an error in a choice, beside a text that only speaks of one.
-        responses[0] = Response(status="answered", text="", finish_reason="error")
-        responses[1] = Response(status="answered", text='"finish_reason":"error"', finish_reason="stop")
-        with ResponseStore(tmp_path / "responses.sqlite", backend.model) as store:
-            store.add({key: (requests[place], responses[place]) for place, key in enumerate(keys)})
-            found = store.responses(keys)
-        assert {*found} == {keys[1], keys[2]}
-        assert answered_keys(tmp_path / "responses.sqlite", keys) == {keys[1], keys[2]}
-        assert len(read_answers(tmp_path / "responses.sqlite")) == 2

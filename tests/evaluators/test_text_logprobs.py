@@ -14,7 +14,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.openai.generation import Generation
-from evaluators.stores.store import response_adapter
+from evaluators.stores.store import adapter_of
 from schemas.documents.base import as_row
 from schemas.documents.record import Record
 from schemas.files.arrow_files import arrow_schema
@@ -97,10 +97,10 @@ def test_an_endpoint_is_asked_for_them_only_if_it_gives_some() -> None:
 
 
 def test_stores_keep_them_and_older_answers_have_none() -> None:
-    stored = response_adapter().dump_json(Response(status="answered", text="A", text_logprob=-1.5))
-    assert response_adapter().validate_json(stored).text_logprob == -1.5
+    stored = adapter_of(Response).dump_json(Response(status="answered", text="A", text_logprob=-1.5))
+    assert adapter_of(Response).validate_json(stored).text_logprob == -1.5
     older = b'{"status":"answered","text":"A","finish_reason":"stop"}'
-    assert response_adapter().validate_json(older).text_logprob is None
+    assert adapter_of(Response).validate_json(older).text_logprob is None
 
 
 def test_files_of_records_from_before_are_read_and_others_are_refused(tmp_path: Path) -> None:
