@@ -88,7 +88,7 @@ class BackendOptions:
     prices: Path | None = option("File of prices per million tokens, for the backend openai.", panel=COST_PANEL)
     max_cost: float | None = option("Stop before this many US dollars are spent.", panel=COST_PANEL, min=0)
     batch: bool | None = option("Send everything through the endpoint's batch API.", panel=COST_PANEL)
-    engine: str | None = option("Engine of each worker: transformers, vllm or http.", panel=_RAY)
+    engine: str | None = option("Engine of each worker: transformers or vllm.", panel=_RAY)
     address: str | None = option("Address of the Ray cluster; by default a local one is started.", panel=_RAY)
     workers: int | None = option(
         "Number of workers, each with its own copy of the model; by default one per GPU.", panel=_RAY, min=1

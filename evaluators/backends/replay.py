@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import override
@@ -53,26 +53,21 @@ _UNKNOWN = Response(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StoredAnswer:
+_Count: TypeAlias = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StoredAnswer(Response):
     """A line of a JSON-lines file: a response, and the request that it answers."""
 
-    option_logprobs: tuple[float | None, ...] = ()
     request_sha256: str | None = None
     prompt: str | None = None
     options: tuple[str, ...] | None = None
-    option_end_logprobs: tuple[float | None, ...] | None = None
-    option_token_counts: tuple[Annotated[int, Field(ge=0)] | None, ...] | None = None
-    option_is_bound: tuple[bool, ...] = ()
-    n_moved_tokens: Annotated[int, Field(ge=0)] | None = None
     status: ExchangeStatus = "answered"
-    text: str | None = None
-    thinking: str | None = None
-    finish_reason: str | None = None
-    n_prompt_tokens: Annotated[int, Field(ge=0)] | None = None
-    n_completion_tokens: Annotated[int, Field(ge=0)] | None = None
-    error: str | None = None
-    text_logprob: float | None = None
+    option_token_counts: tuple[_Count | None, ...] = ()
+    n_moved_tokens: _Count | None = None
+    n_prompt_tokens: _Count | None = None
+    n_completion_tokens: _Count | None = None
 
 
 @dataclass(frozen=True)
@@ -191,25 +186,19 @@ def _read_line(line: _StoredAnswer, where: str) -> tuple[str, Response]:
         raise DataError(
             f"{where}: option_logprobs: Field required; a line needs option_logprobs and a prompt, or a text"
         )
-    for logprob in (*line.option_logprobs, *(line.option_end_logprobs or ())):
+    for logprob in (*line.option_logprobs, *line.option_end_logprobs):
         if logprob is not None and not logprob <= 0:
             raise DataError(f"{where}: {logprob} is above 0, so no log-probability; give natural logarithms")
-    lists = {"options": line.options, "option_end_logprobs": line.option_end_logprobs}
-    for field_name, values in {**lists, "option_token_counts": line.option_token_counts}.items():
-        if values is not None and n and len(values) != n:
-            raise DataError(f"{where}: {len(values)} {field_name}, {n} option_logprobs; give one per option")
-    if line.option_is_bound and len(line.option_is_bound) != n:
-        raise DataError(
-            f"{where}: {len(line.option_is_bound)} option_is_bound, {n} option_logprobs; give one per option"
-        )
+    for name in ("options", "option_end_logprobs", "option_token_counts", "option_is_bound"):
+        if (values := getattr(line, name)) and n != len(values) and (n or name == "option_is_bound"):
+            raise DataError(f"{where}: {len(values)} {name}, {n} option_logprobs; give one per option")
     if line.prompt is not None and line.options is not None:
         key = ChoiceRequest(prompt=line.prompt, options=line.options, outcomes=()).sha256
     elif line.request_sha256 is not None:
         key = line.request_sha256
     else:
         raise DataError(f"{where}: says neither prompt and options nor request_sha256; add one of them")
-    unknown: tuple[None, ...] = (None,) * n
     known = {field.name: getattr(line, field.name) for field in fields(Response)}
-    known["option_end_logprobs"] = line.option_end_logprobs or unknown
-    known["option_token_counts"] = line.option_token_counts or unknown
+    for name in ("option_end_logprobs", "option_token_counts"):
+        known[name] = known[name] or (None,) * n
     return key, Response(**known)

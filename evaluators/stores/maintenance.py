@@ -1,21 +1,25 @@
-"""Inspects stores of responses from outside a run, and prunes caches.
+"""Inspects and exports stores of responses from outside a run.
 
-A shared cache and the ``responses.sqlite`` of a run are the same kind of file. All functions read both; only
-:func:`prune` removes responses, and only from caches.
+A shared cache and the ``responses.sqlite`` of a run are the same kind of file, and all functions read both.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-from biasboard.ground.errors import ConfigError, RunError
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing
+from biasboard.ground.strict_json import JsonValue
+from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.stores.read_only import is_begun, open_store
-from evaluators.stores.store import STORE, adapter_of, check_format, store_errors
+from evaluators.stores.store import REQUEST_COLUMNS, STORE, adapter_of, stored_request
 from schemas.documents.result import Model
+from schemas.files import contract
 
 _LONGEST_PREFIX = 64
 _SHORTEST_PREFIX = 8
@@ -29,7 +33,7 @@ class StoredModel(NamedTuple):
     n_generations: int
     n_bytes: int
     """Size of the requests and responses in bytes, without the file's indexes and free pages, and without beginnings of
-    prompts that other responses share."""
+    prompts that are stored once."""
     oldest: int | None
     """Time at which the oldest response was stored, in seconds since 1970; None if there is no response."""
     newest: int | None
@@ -52,15 +56,6 @@ class StoreSummary(NamedTuple):
     def n_answers(self) -> int:
         """The number of responses of all models."""
         return sum(model.n_answers for model in self.models)
-
-
-class Pruned(NamedTuple):
-    """The responses that were removed from a cache, or that a dry run would remove."""
-
-    removed: tuple[StoredModel, ...]
-    n_bytes_before: int
-    n_bytes_after: int | None
-    """Size of the file in bytes after pruning; None for a dry run."""
 
 
 def find_store(path: Path) -> Path:
@@ -98,81 +93,93 @@ def summarise(path: Path) -> StoreSummary:
     Raises:
         RunError: the file is not a store.
     """
+    found = []
     with open_store(path) as connection:
-        return StoreSummary(tuple(_models(connection)), _size(path))
+        for model_id, model in chosen_models(connection, None, path).items():
+            counts = connection.execute(
+                # Both kinds of request have a prompt, but only choices have options.
+                "SELECT COALESCE(SUM(choice), 0), COALESCE(SUM(1 - choice), 0), COALESCE(SUM(n_bytes), 0), "
+                "MIN(stored_at), MAX(stored_at) FROM (SELECT stored_at, "
+                "json_type(CAST(request AS TEXT), '$.options') IS NOT NULL AS choice, "
+                "LENGTH(key) + LENGTH(request) + LENGTH(response) AS n_bytes FROM responses WHERE model_id = ?)",
+                (model_id,),
+            )
+            found.append(StoredModel(model, *counts.fetchone()))
+    log = path.with_name(f"{path.name}-wal")
+    return StoreSummary(tuple(found), path.stat().st_size + (log.stat().st_size if log.exists() else 0))
 
 
-def prune(path: Path, *, model: str | None = None, before: int | None = None, dry_run: bool = False) -> Pruned:
-    """Remove responses from a cache and shrink its file.
+def export(path: Path, out: Path, *, model: str | None = None, with_prompts: bool = True) -> int:
+    """Write the answers of one model as JSON lines, in the order of their keys, which the backend replay reads.
 
     Args:
-        path: File of the cache.
-        model: Id of the model whose responses are removed, or the beginning of its identity; None for all models.
-        before: Time in seconds since 1970; only responses stored before it are removed. None for responses of any age.
-        dry_run: True to only count what would be removed.
+        path: Path of the store.
+        out: Path of a ``.jsonl`` file; it is written completely or not at all.
+        model: Id, or beginning of the identity, of the model whose answers are written; None if there is only one.
+        with_prompts: False to write only hashes of the prompts: the licence of a dataset may forbid redistribution.
 
     Returns:
-        The responses that were removed, or that would be.
+        Number of answers that were written.
 
     Raises:
-        ConfigError: there is no such model, or neither model nor time was given.
-        RunError: the file is not a store, or is the store of a run, or another process has it open.
+        ConfigError: there is no such model, several are meant, its answers cannot be replayed, or the output file has
+            another ending or exists.
+        RunError: the file is not a store of answers.
     """
-    if model is None and before is None:
-        raise ConfigError("say what to remove: --model or --older-than; to remove all of a cache, delete its file")
-    if path.name == STORE:
-        raise RunError(
-            f"{path} is the store of a run, from which its scores are traced; delete the folder of the run if nobody "
-            "needs it, or copy the store under another name and prune that"
-        )
-    n_bytes = _size(path)
-    if dry_run:
-        with open_store(path) as connection:
-            chosen = chosen_models(connection, model, path)
-            return Pruned(tuple(_models(connection, chosen, before)), n_bytes, None)
-    with store_errors(path), closing(_exclusive_connection(path)) as connection:
+    if out.suffix != ".jsonl":
+        raise ConfigError(f"--out {out}: unknown format; name a file that ends in .jsonl")
+    if out.exists():
+        raise ConfigError(f"--out {out} exists already; name another file, or remove it")
+    with open_store(path) as connection:
         chosen = chosen_models(connection, model, path)
-        removed = tuple(_models(connection, chosen, before))
-        with connection:
-            connection.execute("BEGIN EXCLUSIVE")
-            for model_id in chosen:
-                _delete(connection, model_id, before)
-            connection.execute(
-                "DELETE FROM heads WHERE id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL)"
+        for one in chosen.values():
+            if one.endpoint == "baseline":
+                raise ConfigError(
+                    f"{one.id} is a baseline, whose answers depend on more than what was asked; name another model "
+                    "with --model, and run baselines with --backend baseline"
+                )
+            if one.adapters_sha256 is not None:
+                raise ConfigError(
+                    f"{one.id} answers one question in several ways, with an adapter for each context, which cannot be "
+                    "replayed; take the records of its runs"
+                )
+        if len(chosen) > 1:
+            have = ", ".join(f"{one.id} ({one.identity_sha256[:12]})" for one in chosen.values())
+            raise ConfigError(
+                f"{len(chosen)} models are meant, and a file is replayed as one; give --model an id or the start of an "
+                f"identity; have: {have}"
             )
-        # SQLite keeps the pages of removed rows until the file is rewritten.
-        connection.execute("VACUUM")
-    return Pruned(removed, n_bytes, _size(path))
+        n_rows = 0
+        with replacing(out) as temporary, temporary.open("w", encoding="ascii", newline="\n") as file:
+            for model_id, one in chosen.items():
+                for request, head, response in connection.execute(
+                    f"SELECT {REQUEST_COLUMNS}, response FROM responses WHERE model_id = ? ORDER BY key", (model_id,)
+                ):
+                    answer = adapter_of(Response).validate_json(response)
+                    line = _line(one, stored_request(request, head), answer, with_prompts)
+                    # Non-ASCII is escaped: some readers take characters such as U+2028 for the end of a line.
+                    file.write(json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n")
+                    n_rows += 1
+    return n_rows
 
 
-def _exclusive_connection(path: Path) -> sqlite3.Connection:
-    """Open an exclusive connection.
-
-    Raises:
-        RunError: another process has the store open.
-    """
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=1, isolation_level=None)
-    try:
-        check_format(connection)
-        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        # Succeeds only for the sole process that has the store open, since it removes the write-ahead log.
-        connection.execute("PRAGMA journal_mode=DELETE")
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        connection.close()
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise RunError(f"{path}: another process has this store open; wait for it or stop it") from error
-        raise
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _all_models(connection: sqlite3.Connection) -> dict[int, Model]:
-    rows = connection.execute("SELECT id, model FROM models ORDER BY id")
-    return {model_id: adapter_of(Model).validate_json(text) for model_id, text in rows}
+def _line(model: Model, request: Request, response: Response, with_prompts: bool) -> JsonValue:
+    """Return an answer as a line; null and empty fields are left out, except the answer to a choice."""
+    is_choice = isinstance(request, ChoiceRequest)
+    # Texts may quote a dataset whose licence forbids redistribution.
+    asked = ["prompt", "options" if is_choice else "stop"] if with_prompts else []
+    asked += [] if is_choice else ["max_tokens", "temperature", "top_p", "sample", "seed"]
+    line = {
+        "model": model.id,
+        "model_sha256": model.identity_sha256,
+        "kind": "choice" if is_choice else "generate",
+        "request_sha256": request.sha256,
+        **{name: getattr(request, name) for name in asked},
+        **asdict(response),
+    }
+    return contract.plain(
+        {name: value for name, value in line.items() if value not in (None, (), []) or name == "option_logprobs"}
+    )
 
 
 def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) -> dict[int, Model]:
@@ -186,7 +193,8 @@ def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) 
     Raises:
         ConfigError: there is no model of that name.
     """
-    models = _all_models(connection)
+    rows = connection.execute("SELECT id, model FROM models ORDER BY id")
+    models: dict[int, Model] = {model_id: adapter_of(Model).validate_json(text) for model_id, text in rows}
     if name is None:
         return models
     is_prefix = _SHORTEST_PREFIX <= len(name) <= _LONGEST_PREFIX
@@ -199,53 +207,6 @@ def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) 
         have = ", ".join(dict.fromkeys(model.id for model in models.values())) or "none"
         raise ConfigError(f"{path} holds no answers of model '{name}'; have: {have}")
     return chosen
-
-
-def _models(
-    connection: sqlite3.Connection, chosen: dict[int, Model] | None = None, before: int | None = None
-) -> Iterator[StoredModel]:
-    """Yield the counts of each chosen model (all if None), for responses stored before a time (any if None)."""
-    for model_id, model in (_all_models(connection) if chosen is None else chosen).items():
-        row = connection.execute(
-            # Both kinds of request have a prompt, but only choices have options.
-            "SELECT COALESCE(SUM(choice), 0), COALESCE(SUM(1 - choice), 0), COALESCE(SUM(n_bytes), 0), "
-            "MIN(stored_at), MAX(stored_at) FROM (SELECT stored_at, "
-            "json_type(CAST(request AS TEXT), '$.options') IS NOT NULL AS choice, "
-            "LENGTH(key) + LENGTH(request) + LENGTH(response) AS n_bytes FROM responses "
-            "WHERE model_id = ? AND (? IS NULL OR stored_at < ?))",
-            (model_id, before, before),
-        )
-        n_choices, n_generations, n_bytes, oldest, newest = row.fetchone()
-        n_bytes += _head_bytes(connection, model_id, before)
-        yield StoredModel(model, n_choices, n_generations, n_bytes, oldest, newest)
-
-
-def _head_bytes(connection: sqlite3.Connection, model_id: int, before: int | None) -> int:
-    """Return the size of the beginnings of prompts that no other responses use."""
-    chosen = "model_id = :model AND (:before IS NULL OR stored_at < :before)"
-    (n_bytes,) = connection.execute(
-        "SELECT COALESCE(SUM(LENGTH(CAST(text AS BLOB))), 0) FROM heads "
-        f"WHERE id IN (SELECT head_id FROM responses WHERE {chosen}) "
-        f"AND id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL AND NOT ({chosen}))",
-        {"model": model_id, "before": before},
-    ).fetchone()
-    return int(n_bytes)
-
-
-def _delete(connection: sqlite3.Connection, model_id: int, before: int | None) -> None:
-    connection.execute(
-        "DELETE FROM responses WHERE model_id = ? AND (? IS NULL OR stored_at < ?)", (model_id, before, before)
-    )
-    for table, column in (("runtimes", "model_id"), ("choices", "model_id"), ("models", "id")):
-        connection.execute(
-            f"DELETE FROM {table} WHERE {column} = ? AND NOT EXISTS (SELECT 1 FROM responses WHERE model_id = ?)",
-            (model_id, model_id),
-        )
-
-
-def _size(path: Path) -> int:
-    log = path.with_name(f"{path.name}-wal")
-    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def names(models: Sequence[StoredModel]) -> str:

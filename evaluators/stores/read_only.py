@@ -74,18 +74,10 @@ def answered_keys(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BU
         return {key for (key,) in stored_rows(connection, "key", list(keys))}
 
 
-class StoredResponses(NamedTuple):
-    """Responses in a store, and the runtimes that computed them."""
-
-    responses: dict[bytes, Response]
-    runtimes: tuple[Runtime, ...]
-    """The distinct runtimes of the model that gave them."""
-
-
 def stored_responses(
     path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float = BUSY_SECONDS
-) -> StoredResponses:
-    """Read a model's responses to some keys from a store.
+) -> tuple[dict[bytes, Response], tuple[Runtime, ...]]:
+    """Read a model's responses to some keys from a store, and the distinct runtimes of the model.
 
     Args:
         path: File of the store.
@@ -100,12 +92,12 @@ def stored_responses(
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
         responses = {key: decode_response(text) for key, text in stored_rows(connection, "key, response", list(keys))}
         if not responses:
-            return StoredResponses({}, ())
+            return {}, ()
         rows = connection.execute(
             "SELECT runtime FROM runtimes JOIN models ON models.id = model_id WHERE model_sha256 = ? ORDER BY runtime",
             (model.identity_sha256,),
         )
-        return StoredResponses(responses, tuple(decode_runtime(text) for (text,) in rows.fetchall()))
+        return responses, tuple(decode_runtime(text) for (text,) in rows.fetchall())
 
 
 class Pace(NamedTuple):

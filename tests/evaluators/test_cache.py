@@ -1,4 +1,4 @@
-"""The store that runs share: nothing is asked twice, and it can be looked into, taken out of and made smaller.
+"""The store that runs share: nothing is asked twice, and it can be looked into and taken out of.
 
 Beginnings that many prompts share are stored once, and every request is read back as it was asked.
 """
@@ -14,19 +14,21 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
+from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request, Response
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.replay import open_backend as open_replay
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.estimate import _store_bytes
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.answer_files import export
-from evaluators.stores.maintenance import prune, summarise
+from evaluators.stores.maintenance import export, summarise
 from evaluators.stores.read_only import answered_keys, read_answers
 from evaluators.stores.store import LEAST_HEAD, Heads, ResponseStore, store_key
 from evaluators.task import load_task, prompt_of
@@ -276,69 +278,6 @@ def test_a_store_is_read_while_a_run_writes_it_and_leaves_no_file_behind(tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == ["cache.sqlite"]
 
 
-@pytest.fixture
-def full(tmp_path: Path) -> Path:
-    path = tmp_path / "cache.sqlite"
-    for name, n_answers in (("tests/one", 300), ("tests/other", 20)):
-        model = model_named(name)
-        requests = [choice(f"{name} {number} " + "long " * 100) for number in range(n_answers)]
-        with ResponseStore(path, model) as store:
-            store.add({store_key(model, one, with_facts=False): (one, SOUND) for one in requests})
-    return path
-
-
-def test_pruning_removes_what_was_named_and_frees_its_room(full: Path) -> None:
-    before = full.read_bytes()
-    told = evaluators("cache", "prune", full, "--model", "tests/one", "--dry-run")
-    assert "would remove 300 answers" in told.stdout
-    assert full.read_bytes() == before
-    done = evaluators("cache", "prune", full, "--model", "tests/one")
-    assert done.exit_code == 0, done.stderr
-    assert "removed 300 answers, freed" in done.stdout
-    assert counts(full) == {"tests/other": 20}
-    assert full.stat().st_size < len(before) / 4
-    assert [file.name for file in full.parent.iterdir()] == ["cache.sqlite"]
-
-
-def test_pruning_by_age_keeps_what_is_younger(full: Path) -> None:
-    with closing(sqlite3.connect(full)) as connection, connection:
-        connection.execute("UPDATE responses SET stored_at = stored_at - 864000 WHERE rowid % 2")
-    for more, n_removed, left in (((), 0, 20), (("--model", "tests/other"), 10, 10)):
-        done = evaluators("cache", "prune", full, "--older-than", "9.5" if more else "11", *more)
-        assert f"removed {n_removed} answers" in done.stdout
-        assert counts(full) == {"tests/one": 300, "tests/other": left}
-
-
-@pytest.mark.slow
-def test_a_pruned_cache_is_filled_again(dataset: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache.sqlite"
-    first = scored(dataset, tmp_path / "first", cache, LoggingBackend(tmp_path / "log"))
-    assert evaluators("cache", "prune", cache, "--model", "tests/logging").exit_code == 0
-    assert counts(cache) == {}
-    second = scored(dataset, tmp_path / "second", cache, LoggingBackend(tmp_path / "log"))
-    assert second.result.usage.n_attempts == N_REQUESTS
-    assert second.records == first.records
-    assert counts(cache) == {"tests/logging": N_REQUESTS}
-
-
-def test_pruning_refuses_a_store_in_use_one_of_a_run_and_everything(dataset: Path, full: Path, tmp_path: Path) -> None:
-    with ResponseStore(full, model_named("tests/one")):
-        done = evaluators("cache", "prune", full, "--model", "tests/one")
-        assert (done.exit_code, done.stderr.count("\n")) == (3, 1)
-        assert "another process has this store open; wait for it or stop it" in done.stderr
-    assert counts(full) == {"tests/one": 300, "tests/other": 20}
-    everything = evaluators("cache", "prune", full)
-    assert everything.exit_code == 1
-    assert "say what to remove: --model or --older-than" in everything.stderr
-    scored(dataset, tmp_path / "runs", None, LoggingBackend(tmp_path / "log"))
-    (store,) = (tmp_path / "runs").rglob("responses.sqlite")
-    for target in (store, store.parent):
-        done = evaluators("cache", "prune", target, "--model", "tests/logging")
-        assert done.exit_code == 3
-        assert "is the store of a run, from which its scores are traced" in done.stderr
-    assert counts(store) == {"tests/logging": N_REQUESTS}
-
-
 def text_of(rng: random.Random, n_words: int) -> str:
     return " ".join("".join(rng.choices("abcdefghij", k=6)) for _ in range(n_words))
 
@@ -403,19 +342,80 @@ def test_heads_are_shared_beginnings_and_end_with_a_line_where_they_can() -> Non
     assert resumed.head_of(prompts[2]) == instruction
 
 
-def test_pruning_removes_the_beginnings_that_nothing_uses_and_tells_their_size(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_an_exported_file_replays_to_the_same_records(tmp_path: Path) -> None:
+    dataset, cache = write_dataset(tmp_path / "data", {"type2": made_items(30)}), tmp_path / "cache.sqlite"
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"))
+
+    def scored(name: str, backend: Backend, cache: Path | None = None) -> Run:
+        options = RunOptions(root=tmp_path / name, cache=cache, max_failure_rate=0.5, command="tests")
+        return read_run(run(plan, backend, options).folder)
+
+    backend = LoggingBackend(
+        tmp_path / "log", status=lambda request: "refused" if request.sha256[0] == "0" else "answered"
+    )
+    original = scored("runs", backend, cache)
+    assert original.result.counts.refused > 0
+    for out, more in (("answers.jsonl", ()), ("hashes.jsonl", ("--without-prompts",))):
+        done = evaluators("cache", "export", cache, "--out", tmp_path / out, *more)
+        assert (done.exit_code, done.stdout) == (0, f"120 answers in {tmp_path / out}\n"), done.stderr
+        lines = (tmp_path / out).read_text().splitlines()
+        assert len(lines) == 120
+        assert {"prompt" in json.loads(line) for line in lines} == {not more}
+        again = scored(f"runs-{out}", open_replay(str(tmp_path / out), BackendOptions(name="acme/imported")))
+        assert [asdict(record) for record in again.records] == [asdict(record) for record in original.records]
+        assert again.result.metrics == original.result.metrics
+
+
+def test_every_answer_survives_a_file(tmp_path: Path) -> None:
     path = tmp_path / "cache.sqlite"
-    shared, own = shown(1, 40, seed=1), shown(1, 40, seed=2)
-    one, other = model_named("tests/one"), model_named("tests/other")
-    stored(path, [*shared, *own], one)
-    stored(path, shared, other)
-    said = {stored_model.model.id: stored_model.n_bytes for stored_model in summarise(path).models}
-    n_head = len(own[0].prompt.encode()) - 200
-    tails = 80 * 700
-    assert n_head < said["tests/one"] < n_head + tails
-    assert said["tests/other"] < said["tests/one"] / 2
-    removed = prune(path, model="tests/one").removed
-    assert removed[0].n_answers == 80
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT COUNT(*) FROM heads").fetchone() == (1,)
-    assert set(read_answers(path)) == {request.sha256 for request in shared}
+    model = model_named("tests/one")
+    odd = "line\u2028separators, \x85 and \n inside"
+    answers: list[tuple[Request, Response]] = [
+        (
+            choice(odd),
+            Response(
+                status="answered",
+                option_logprobs=(float("-inf"), -0.25),
+                option_is_bound=(False, True),
+                option_end_logprobs=(None, -1.0),
+                option_token_counts=(1, None),
+                n_moved_tokens=1,
+                n_prompt_tokens=7,
+                n_completion_tokens=0,
+            ),
+        ),
+        (choice("refused"), Response(status="refused", error="not this")),
+        (
+            GenerateRequest(prompt=odd, max_tokens=9, temperature=0.7, stop=("\n",), sample=2, seed=3),
+            Response(status="answered", text=odd, n_completion_tokens=4, finish_reason="length"),
+        ),
+        (GenerateRequest(prompt="empty", max_tokens=1), Response(status="answered", text="")),
+    ]
+    with ResponseStore(path, model) as store:
+        store.add({store_key(model, request, with_facts=False): (request, answer) for request, answer in answers})
+    assert evaluators("cache", "export", path, "--out", tmp_path / "answers.jsonl").exit_code == 0
+    backend = open_replay(str(tmp_path / "answers.jsonl"), BackendOptions())
+    for request, answer in answers:
+        (found,) = backend.answer([request])
+        filled_in = {} if answer.option_end_logprobs else {"option_end_logprobs": (), "option_token_counts": ()}
+        assert {**asdict(found), **filled_in} == asdict(answer)
+
+
+def test_an_export_of_several_models_needs_a_choice(tmp_path: Path) -> None:
+    path, out = tmp_path / "cache.sqlite", tmp_path / "answers.jsonl"
+    for name in ("tests/one", "tests/other"):
+        model = model_named(name)
+        with ResponseStore(path, model) as store:
+            store.add({store_key(model, choice("x"), with_facts=False): (choice("x"), SOUND)})
+    several = evaluators("cache", "export", path, "--out", out)
+    assert several.exit_code == 1
+    assert "2 models are meant" in several.stderr
+    unknown = evaluators("cache", "export", path, "--out", out, "--model", "tests/none")
+    assert "holds no answers of model 'tests/none'; have: tests/one, tests/other" in unknown.stderr
+    assert "ends in .jsonl" in evaluators("cache", "export", path, "--out", tmp_path / "x.csv").stderr
+    assert not out.exists()
+    identity = model_named("tests/other").identity_sha256[:12]
+    assert evaluators("cache", "export", path, "--out", out, "--model", identity).exit_code == 0
+    assert json.loads(out.read_text())["model"] == "tests/other"
+    assert "exists already" in evaluators("cache", "export", path, "--out", out, "--model", identity).stderr

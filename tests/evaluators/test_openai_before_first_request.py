@@ -93,20 +93,21 @@ def test_an_endpoint_of_texts_names_the_prompts_that_work_there(dataset: Path, t
     assert "mcq2-generate-v1, mcq3-generate-v1" in result.stderr
     assert {"transformers", "vllm"} <= {*result.stderr.strip().rpartition("backends that can: ")[2].split(", ")}
     assert "--api completions" not in result.stderr
+    assert "; or take --tokenizer NAME, where the endpoint has completions" in result.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prompt", ["intrinsic-v1", "mcq2-v1"])
 def test_a_choice_of_chat_is_told_that_completions_can_do_more(
-    prompt: str, dataset: Path, tokenizer: Tokenizer
+    prompt: str, dataset: Path, folder: Path, tokenizer: Tokenizer
 ) -> None:
     with FakeEndpoint(tokenizer, serves=BOTH) as endpoint:
         result = run(dataset, endpoint, "--prompt", prompt, "--api", "chat")
         assert of_items(endpoint) == []
         assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-        assert "; or take --api completions" in result.stderr
+        assert "; or take --tokenizer NAME and --api completions, where the endpoint has completions" in result.stderr
         assert "mcq2-generate-v1" in result.stderr
-        taken = run(dataset, endpoint, "--prompt", prompt, "--api", "completions")
+        taken = run(dataset, endpoint, "--prompt", prompt, "--tokenizer", folder, "--api", "completions")
     assert taken.exit_code == 0, taken.output
 
 
@@ -140,16 +141,19 @@ def test_where_options_cannot_be_scored_after_a_text_votes_are_named(
     assert "or cot-logprob-v1" not in result.stderr
 
 
-def test_completions_write_and_then_score_the_options_after_it(dataset: Path, tokenizer: Tokenizer) -> None:
+def test_completions_write_and_then_score_the_options_after_it(
+    dataset: Path, folder: Path, tokenizer: Tokenizer
+) -> None:
     with FakeEndpoint(tokenizer, serves=BOTH) as endpoint:
-        prompt = ("--prompt", "cot-logprob-v1", "--api", "completions")
+        prompt = ("--prompt", "cot-logprob-v1", "--api", "completions", "--tokenizer", folder)
         told = run(dataset, endpoint, *prompt, "--dry-run", "--format", "json")
         result = run(dataset, endpoint, *prompt)
         assert result.exit_code == 0, result.output
         n_sent = len(endpoint.received)
         assert run(dataset, endpoint, *prompt).exit_code == 0
         # Only what the endpoint can do is found out again.
-        assert all("The clock on the wall" in str(one.body) for one in endpoint.received[n_sent:] if one.body)
+        asked_again = [one.body for one in endpoint.received[n_sent:]]
+        assert asked_again == [one.body for one in endpoint.received[: len(asked_again)]]
     (path,) = (dataset.parent / "runs").rglob("result.json")
     finished = read_run(path.parent)
     (estimated,) = json.loads(told.stdout)["runs"]
@@ -163,9 +167,14 @@ def test_completions_write_and_then_score_the_options_after_it(dataset: Path, to
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("api", [None, "completions", "chat"])
-@pytest.mark.parametrize("requests", [GENERATE, CHOICE], ids=["texts", "choices"])
-@pytest.mark.parametrize("with_tokenizer", [False, True])
+@pytest.mark.parametrize(
+    ("api", "requests", "with_tokenizer"),
+    [
+        *((api, requests, True) for api in (None, "completions", "chat") for requests in (GENERATE, CHOICE)),
+        *((api, GENERATE, False) for api in (None, "completions", "chat")),
+        *((api, CHOICE, False) for api in (None, "chat")),
+    ],
+)
 def test_the_bound_on_tokens_holds(
     api: str | None, requests: list[Request], with_tokenizer: bool, folder: Path, tokenizer: Tokenizer
 ) -> None:
@@ -197,7 +206,7 @@ def test_the_bound_on_tokens_holds(
 
 
 @pytest.mark.slow
-def test_a_result_does_not_tell_the_address(dataset: Path, tokenizer: Tokenizer) -> None:
+def test_a_result_does_not_tell_the_address(dataset: Path, folder: Path, tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer, serves=WITH_TOP) as endpoint:
         first = endpoint.answer
 
@@ -208,7 +217,7 @@ def test_a_result_does_not_tell_the_address(dataset: Path, tokenizer: Tokenizer)
             return first(received)
 
         endpoint.answer = answer  # type: ignore[method-assign]
-        result = run(dataset, endpoint, "--prompt", "mcq2-v1")
+        result = run(dataset, endpoint, "--prompt", "mcq2-v1", "--tokenizer", folder)
         assert result.exit_code == 0, result.output
         port = endpoint.port
     (path,) = (dataset.parent / "runs").rglob("result.json")
@@ -348,13 +357,17 @@ def test_the_exact_name_goes_before_the_longer_glob_before_the_shorter(tmp_path:
     [
         ("not toml", DataError, "TOML"),
         ('["other"]\ninput = 1\noutput = 1', ConfigError, "have: other"),
-        ('["made/model"]\ninput = 1', DataError, "'output' is missing"),
-        ('["made/model"]\ninput = -1\noutput = 1', DataError, "no price"),
-        ('["made/model"]\ninput = nan\noutput = 1', DataError, "no price"),
-        ('["made/model"]\ninput = true\noutput = 1', DataError, "no price"),
-        ('["made/model"]\ninputs = 1\noutput = 1', DataError, "'inputs' does not exist"),
-        ('["made/model"]\ninput = 1\noutput = 1\nbatch_discount = 50', DataError, "no share"),
-        ('"made/model" = 3', DataError, "not a table"),
+        ('["made/model"]\ninput = 1', DataError, "made/model.output: Field required"),
+        ('["made/model"]\ninput = -1\noutput = 1', DataError, "model.input: .* greater than or equal to 0"),
+        ('["made/model"]\ninput = nan\noutput = 1', DataError, "model.input: .* finite"),
+        ('["made/model"]\ninput = true\noutput = 1', DataError, "model.input: .* number; give each model a table with"),
+        ('["made/model"]\ninputs = 1\noutput = 1', DataError, "model.inputs: "),
+        (
+            '["made/model"]\ninput = 1\noutput = 1\nbatch_discount = 50',
+            DataError,
+            "batch_discount: .* less than or equal to 1",
+        ),
+        ('"made/model" = 3', DataError, "made/model: .*; give each model a table with"),
     ],
 )
 def test_unsound_prices_are_refused(text: str, kind: type[BiasboardError], message: str, tmp_path: Path) -> None:

@@ -48,22 +48,20 @@ def expected(tokenizer: Tokenizer, request: ChoiceRequest) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("serves", "with_tokenizer", "way", "prompts_per_call"),
+    ("serves", "way", "prompts_per_call"),
     [
-        (TRIE, True, "option_trie", "many"),
-        (TRIE - {"lists"}, True, "option_trie", "one"),
-        (ECHO, True, "echo", "many"),
-        (ECHO - {"lists"}, True, "echo", "one"),
-        (ECHO, False, "echo_text", "many"),
-        (ECHO - {"lists"}, False, "echo_text", "one"),
-        (TRIE - {"models"}, True, "option_trie", "many"),
+        (TRIE, "option_trie", "many"),
+        (TRIE - {"lists"}, "option_trie", "one"),
+        (ECHO, "echo", "many"),
+        (ECHO - {"lists"}, "echo", "one"),
+        (TRIE - {"models"}, "option_trie", "many"),
     ],
 )
 def test_every_exact_way_gives_the_sums_of_the_model(
-    serves: Serves, with_tokenizer: bool, way: str, prompts_per_call: str, folder: Path, tokenizer: Tokenizer
+    serves: Serves, way: str, prompts_per_call: str, folder: Path, tokenizer: Tokenizer
 ) -> None:
     with FakeEndpoint(tokenizer, serves=serves) as endpoint:
-        backend = opened(endpoint, folder if with_tokenizer else None)
+        backend = opened(endpoint, folder)
         settings = backend.runtime.settings
         assert (settings["option_scoring"], settings["prompts_per_call"]) == (way, prompts_per_call)
         assert backend.capabilities == {"option_logprobs", "generation"}
@@ -86,9 +84,9 @@ def test_tokens_that_merge_across_the_border_are_scored_with_every_option(folder
     n_common = next(place for place, column in enumerate(zip(*rows, strict=False)) if len(set(column)) > 1)
     sums = [sum(token_logprob(ids[:at], ids[at]) for at in range(n_common, len(ids))) for ids in rows[1:]]
     assert n_common < len(rows[0]), "the case does not test what it is for"
-    for serves, with_tokenizer in ((TRIE, True), (ECHO, True), (ECHO, False)):
+    for serves in (TRIE, ECHO):
         with FakeEndpoint(tokenizer, serves=serves) as endpoint:
-            found, _ = ask(opened(endpoint, folder if with_tokenizer else None), [request])
+            found, _ = ask(opened(endpoint, folder), [request])
         assert found[0].option_logprobs == pytest.approx(sums)
         assert found[0].n_moved_tokens == len(rows[0]) - n_common
 

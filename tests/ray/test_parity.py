@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Tokenizer
 
 from evaluators.backend import BlockLimits, ChoiceRequest, Request, TokenCount, open_backend
 from evaluators.backend_options import BackendOptions
@@ -20,7 +19,6 @@ from evaluators.models.request_blocks import plan_blocks
 from schemas.folders.run_folder import read_run
 from tests.commands import output_of, run
 from tests.evaluators.asking import all_answers_of, answers_of
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.made_data import save_tiny_llama
 from tests.ray.engines import LOG, Meeting, Scripted, finish, opened
 from tests.terminal import without_progress
@@ -133,33 +131,6 @@ def address(repository: Path) -> Iterator[str]:
         assert head.stdout is not None
         yield next(line.strip() for line in head.stdout if ":" in line)
         head.communicate()
-
-
-@pytest.mark.slow
-def test_workers_at_an_address_ask_an_endpoint(
-    dataset: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = "made-up-key-of-a-test"
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    folder = save_tokenizer(tmp_path / "tokenizer")
-    with FakeEndpoint(Tokenizer.from_file(str(folder / "tokenizer.json"))) as endpoint:
-        common = ("--dataset", dataset, "--model", MODEL, "--base-url", endpoint.url, "--tokenizer", folder)
-        run_on_one_thread(*common, "--out", tmp_path / "alone", "--backend", "openai")
-        n_alone = endpoint.n_received
-        ray = ("--backend", "ray", "--engine", "http", "--address", address, "--workers", "2")
-        said = run_on_one_thread(*common, "--out", tmp_path / "together", *ray)
-        assert {received.headers.get("authorization") for received in endpoint.received} == {f"Bearer {key}"}
-        n_together = endpoint.n_received - n_alone
-    (alone,) = (tmp_path / "alone").rglob("result.json")
-    (together,) = (tmp_path / "together").rglob("result.json")
-    one, other = read_run(alone.parent).result, read_run(together.parent).result
-    assert other.records == one.records
-    assert other.environment.settings["workers"] == "2"
-    # Every worker finds out for itself what the endpoint can do; one that comes too late to answer is not heard of it.
-    assert one.usage.n_attempts <= other.usage.n_attempts <= n_together
-    assert key not in said
-    for path in together.parent.iterdir():
-        assert key.encode() not in path.read_bytes()
 
 
 @pytest.mark.slow

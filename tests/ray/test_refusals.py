@@ -20,10 +20,8 @@ from tests.terminal import without_progress
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (BackendOptions(), r"needs --engine; have: transformers, vllm, http"),
-        (BackendOptions(engine="baseline"), r"--engine baseline does not exist; have: transformers, vllm, http"),
-        (BackendOptions(engine="http", batch=True), r"--batch .* take --backend openai"),
-        (BackendOptions(engine="http", max_cost=1.0), r"--max-cost .* take --backend openai"),
+        (BackendOptions(), r"needs --engine; have: transformers, vllm"),
+        (BackendOptions(engine="baseline"), r"--engine baseline does not exist; have: transformers, vllm"),
         (BackendOptions(engine="vllm", data_parallel=2), r"--data-parallel .* give --workers"),
     ],
 )
@@ -40,7 +38,7 @@ def test_adapters_of_contexts_are_for_one_machine(tmp_path: Path) -> None:
 
 def test_every_engine_is_a_backend() -> None:
 
-    assert set(ENGINES.values()) <= set(BACKENDS.names())
+    assert set(ENGINES) <= set(BACKENDS.names())
 
 
 @pytest.mark.slow
@@ -65,7 +63,7 @@ def open_in_own_process(before: str, options: str) -> subprocess.CompletedProces
         "from evaluators.backend import BACKENDS, open_backend\n"
         "from evaluators.backend_options import BackendOptions\n"
         "from biasboard.ground.errors import BiasboardError\n"
-        f"try: open_backend('ray', 'org/model', BackendOptions(engine='http', {options}))\n"
+        f"try: open_backend('ray', 'org/model', BackendOptions(engine='vllm', {options}))\n"
         "except BiasboardError as error: sys.exit(f'{type(error).__name__}: {error}')\n"
     )
     return run("-c", program, fresh=True)

@@ -2,10 +2,10 @@
 
 The way of a request, and of the test calls that ``probe`` sends before the first one::
 
-    openai_backend ──▶ concurrency ──▶ methods ──▶ scoring, generation    request to calls, replies to response
-                   │            └─▶ pacing ──▶ client                     each call, repeated at a bearable rate
-                   │                       └─▶ costs                      what was sent and spent, and the limit on it
-                   └─▶ batch_api ────────────▶ client                     or all calls as a file, answered in a day
+    openai_backend ──▶ concurrency ──▶ scoring ──▶ generation    request to calls, replies to response
+                   │            └─▶ pacing ──▶ client            each call, repeated at a bearable rate
+                   │                       └─▶ costs             what was sent and spent, and the limit on it
+                   └─▶ batch_api ────────────▶ client            or all calls as a file, answered in a day
 
 *address* holds the credentials; *client* makes one call, and *stream* puts its answer together where it comes in parts;
 *protocol* knows the routes and the fields of replies. Whatever brings no answer is a ``NoAnswerError``, and what it

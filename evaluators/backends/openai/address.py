@@ -43,9 +43,7 @@ class Address:
         """All secret texts: key, user, password, header and query values."""
         plain = {self.key, *self.headers.values(), *self.query.values(), *self._keys_in_path} - {_NO_KEY}
         # What stands behind a scheme, as in "Bearer KEY".
-        plain |= {value.rpartition(" ")[2] for value in self.headers.values()}
-        basic = self.headers.get("Authorization", "").removeprefix("Basic ")
-        plain |= {*self._basic, basic}
+        plain |= {*(value.rpartition(" ")[2] for value in self.headers.values()), *self._basic}
         # Hiding texts of fewer than four characters would garble messages and protect little.
         return frozenset(value for value in plain if len(value) > 3)
 
@@ -72,8 +70,7 @@ class Address:
     def shown(self) -> str:
         """The URL for messages on the console, without parts of the path that look like keys."""
         parts = urlsplit(self.url)
-        hidden = self._keys_in_path
-        path = "/".join("***" if part in hidden else part for part in parts.path.split("/"))
+        path = "/".join("***" if part in self._keys_in_path else part for part in parts.path.split("/"))
         return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
     @property
@@ -102,15 +99,12 @@ class Address:
         The address counts as a secret, unless it is OpenAI's own: the text may be published, and the endpoint may be an
         internal machine.
         """
-        host = urlsplit(self.url).hostname or ""
-        # A host without a dot may be a plain word, such as "server".
-        addresses = (
-            () if self.is_openai else (self.url, self.host_and_port, *([host] if {".", ":"} & set(host) else []))
-        )
         # A server may send lone surrogates, which UTF-8 files cannot hold.
         text = text.encode("utf-8", "replace").decode()
-        for address in addresses:
-            text = text.replace(address, "the endpoint")
+        if not self.is_openai:
+            for address in (self.url, self.host_and_port, urlsplit(self.url).hostname or ""):
+                # A host without a dot may be a plain word, such as "server".
+                text = text.replace(address, "the endpoint") if {".", ":"} & set(address) else text
         text = masked(text, self.keys)
         # In its own case alone, since a word such as EMPTY may stand where no key is needed.
         for secret in sorted(self.secrets, key=len, reverse=True):
@@ -123,18 +117,19 @@ class Address:
         Raises:
             RecursionError: the value is nested deeper than any answer.
         """
-        return self._without_keys(value, _DEEPEST)
 
-    def _without_keys(self, value: Any, deepest: int) -> Any:
-        if isinstance(value, str):
-            return masked(value, self.keys)
-        if not deepest:
-            raise RecursionError
-        if isinstance(value, list):
-            return [self._without_keys(one, deepest - 1) for one in value]
-        if isinstance(value, dict):
-            return {masked(name, self.keys): self._without_keys(one, deepest - 1) for name, one in value.items()}
-        return value
+        def hidden(value: Any, deepest: int) -> Any:
+            if isinstance(value, str):
+                return masked(value, self.keys)
+            if not deepest:
+                raise RecursionError
+            if isinstance(value, list):
+                return [hidden(one, deepest - 1) for one in value]
+            if isinstance(value, dict):
+                return {masked(name, self.keys): hidden(one, deepest - 1) for name, one in value.items()}
+            return value
+
+        return hidden(value, _DEEPEST)
 
 
 def parse_address(base_url: str | None, key: str | None, headers: Sequence[str] = ()) -> Address:

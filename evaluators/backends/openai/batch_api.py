@@ -26,9 +26,17 @@ from evaluators.backend import Answers, Events, Request, Response, Sent
 from evaluators.backends.openai.client import Client, Connection
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
-from evaluators.backends.openai.meanings import NoAnswerError, error_inside, error_of, error_text
-from evaluators.backends.openai.methods import Methods, response_of
+from evaluators.backends.openai.meanings import (
+    NoAnswerError,
+    error_inside,
+    error_of,
+    error_text,
+    list_in,
+    mapping_in,
+    mappings_in,
+)
 from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, Call, shown
+from evaluators.backends.openai.scoring import Methods, response_of
 
 _RESPONSES_PER_EVENT = 1024
 _KEY_LENGTH = 40
@@ -89,13 +97,17 @@ class BatchRun:
         for index in sorted(missing):
             indices_of[requests[index].sha256[:_KEY_LENGTH]].append(index)
         under_way = {key for batch in self._batches for key in batch.requests}
-        calls: dict[str, list[Call]] = {}
+        calls: dict[str, Call] = {}
         unaskable: dict[int, Response] = {}
         for key in [key for key in indices_of if key not in under_way]:
             try:
-                calls[key] = self.methods.calls(requests[indices_of[key][0]])
+                called = self.methods.calls(requests[indices_of[key][0]])
             except NoAnswerError as error:
                 unaskable |= dict.fromkeys(indices_of[key], response_of(error))
+                continue
+            if len(called) > 1:
+                raise ConfigError("--batch sends one call per request, and here options take several; leave it out")
+            calls[key] = called[0]
         if unaskable:
             yield Answers(unaskable, 0.0)
         yield from self._submit(calls)
@@ -109,7 +121,7 @@ class BatchRun:
                 for start in range(0, len(keys), _RESPONSES_PER_EVENT):
                     responses: dict[int, Response] = {}
                     for key in keys[start : start + _RESPONSES_PER_EVENT]:
-                        response = self._response(key, requests[indices_of[key][0]], entries)
+                        response = self._response(requests[indices_of[key][0]], entries.get(key, _MISSING))
                         responses |= dict.fromkeys(indices_of[key], response)
                     now = time.perf_counter()
                     if (sent := self.ledger.news()) is not None:
@@ -121,30 +133,24 @@ class BatchRun:
             if self._batches:
                 time.sleep(self.limits.poll_seconds)
 
-    def _submit(self, calls_of: Mapping[str, Sequence[Call]]) -> Iterator[Sent]:
-        self.ledger.check_batch(call for calls in calls_of.values() for call in calls)
-        lines: list[bytes] = []
-        keys: list[str] = []
+    def _submit(self, calls: Mapping[str, Call]) -> Iterator[Sent]:
+        self.ledger.check_batch(calls.values())
+        lines: dict[str, bytes] = {}
         size = 0
-        for key, calls in calls_of.items():
-            entries = [
-                {"custom_id": f"{key}-{number}", "method": "POST", "url": f"/v1{call.route}", "body": dict(call.body)}
-                for number, call in enumerate(calls)
-            ]
-            new = [json.dumps(entry, ensure_ascii=False).encode() + b"\n" for entry in entries]
-            n_bytes = sum(map(len, new))
-            if lines and (len(lines) + len(new) > self.limits.lines or size + n_bytes > self.limits.bytes):
-                yield from self._send(lines, keys)
-                lines, keys, size = [], [], 0
-            lines += new
-            keys.append(key)
-            size += n_bytes
+        for key, call in calls.items():
+            entry = {"custom_id": key, "method": "POST", "url": f"/v1{call.route}", "body": dict(call.body)}
+            line = json.dumps(entry, ensure_ascii=False).encode() + b"\n"
+            if lines and (len(lines) == self.limits.lines or size + len(line) > self.limits.bytes):
+                yield from self._send(lines)
+                lines, size = {}, 0
+            lines[key] = line
+            size += len(line)
         if lines:
-            yield from self._send(lines, keys)
+            yield from self._send(lines)
 
-    def _send(self, lines: Sequence[bytes], keys: Sequence[str]) -> Iterator[Sent]:
-        uploaded = self._retry(methodcaller("upload", "requests.jsonl", b"".join(lines)))
-        batch = _Batch(_checked_id(uploaded, "an uploaded file"), None, list(keys))
+    def _send(self, lines: Mapping[str, bytes]) -> Iterator[Sent]:
+        uploaded = self._retry(methodcaller("upload", "requests.jsonl", b"".join(lines.values())))
+        batch = _Batch(_checked_id(uploaded, "an uploaded file"), None, list(lines))
         # Saved before the batch exists, so that a process killed in between finds its uploaded file again.
         self._batches.append(batch)
         self._save()
@@ -153,10 +159,12 @@ class BatchRun:
             yield sent
         self._create(batch)
 
-    def _create(self, batch: _Batch) -> None:
-        route = CHAT if self.methods.api == "chat" else COMPLETIONS
-        body = {"input_file_id": batch.file_id, "endpoint": f"/v1{route}", "completion_window": "24h"}
-        made = self._retry(methodcaller("post", Call("/batches", body))).data
+    def _create(self, batch: _Batch, made: Mapping[str, Any] | None = None) -> None:
+        """Create a batch of an uploaded file, unless it was ``made`` before, and save its id."""
+        if made is None:
+            route = CHAT if self.methods.api == "chat" else COMPLETIONS
+            body = {"input_file_id": batch.file_id, "endpoint": f"/v1{route}", "completion_window": "24h"}
+            made, _ = self._retry(methodcaller("post", Call("/batches", body)))
         batch.batch_id = _checked_id(made.get("id"), "a batch")
         self._save()
 
@@ -167,8 +175,12 @@ class BatchRun:
             RunError: the endpoint rejected the batch, did not end it until the deadline, or cannot be reached.
         """
         if batch.batch_id is None:
-            self._recover_id(batch)
-        data = self._get(f"/batches/{_checked_id(batch.batch_id, 'a batch')}")
+            # The process was killed while it created the batch. The newest hundred hold it, unless a hundred others
+            # were created since.
+            newest = mappings_in(self._retry(methodcaller("get", "/batches?limit=100")), "data")
+            same = [entry for entry in newest if entry.get("input_file_id") == batch.file_id]
+            self._create(batch, same[0] if same else None)
+        data = self._retry(methodcaller("get", f"/batches/{_checked_id(batch.batch_id, 'a batch')}"))
         status = data.get("status")
         if not isinstance(status, str):
             raise RunError(
@@ -184,9 +196,7 @@ class BatchRun:
             return None
         if status == "failed":
             self._forget(batch)
-            errors = data.get("errors")
-            held = errors.get("data") if isinstance(errors, Mapping) else None
-            listed = held[:_MOST_REASONS] if isinstance(held, list) else []
+            listed = list_in(mapping_in(data, "errors"), "data")[:_MOST_REASONS]
             reasons = "; ".join(error_text(error).message for error in listed) or "no reason given"
             reasons = self.connection.address.clean(reasons)
             raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Fix this and run the command again")
@@ -199,7 +209,7 @@ class BatchRun:
             found: dict[str, Any] = {}
             for entry in self._retry(methodcaller("get_lines", route, len(asked))):
                 custom_id = entry.get("custom_id")
-                if not isinstance(custom_id, str) or custom_id.rpartition("-")[0] not in asked:
+                if not isinstance(custom_id, str) or custom_id not in asked:
                     continue
                 earlier = found.setdefault(custom_id, entry)
                 if earlier is _TWICE or earlier.get("response") != entry.get("response"):
@@ -207,44 +217,18 @@ class BatchRun:
             entries |= found
         return entries
 
-    def _recover_id(self, batch: _Batch) -> None:
-        """Find the id of a batch that was being created when the process was killed, or create the batch now."""
-        # The newest hundred: the batch is among them unless a hundred others were created since.
-        data = self._get("/batches?limit=100").get("data")
-        listed = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
-        same = [entry for entry in listed if entry.get("input_file_id") == batch.file_id]
-        if same:
-            batch.batch_id = _checked_id(same[0].get("id"), "a batch")
-            self._save()
-        else:
-            self._create(batch)
-
-    def _response(self, key: str, request: Request, entries: Mapping[str, Any]) -> Response:
-        bodies = []
-        for number in range(len(self.methods.calls(request))):
-            try:
-                bodies.append(self._body(entries.get(f"{key}-{number}", _MISSING)))
-            except NoAnswerError as error:
-                # Only this line failed, also by an error that would end a run of single calls.
-                return response_of(error)
-            self.ledger.charge_batch(bodies[-1])
-        return self.methods.response(request, bodies)
-
-    def _body(self, entry: Mapping[str, Any] | str) -> Mapping[str, Any]:
-        """Return the reply in an entry of a batch's result files, or raise its error, or why there is none."""
+    def _response(self, request: Request, entry: Mapping[str, Any] | str) -> Response:
+        """Return the response in an entry of a batch's result files, or say why there is no entry."""
         if isinstance(entry, str):
-            raise NoAnswerError(entry)
-        response = entry.get("response")
-        status, body = (
-            response.get(name) if isinstance(response, Mapping) else None for name in ("status_code", "body")
-        )
-        error = entry.get("error")
+            return response_of(NoAnswerError(entry))
+        response, error = mapping_in(entry, "response"), entry.get("error")
+        status, body = response.get("status_code"), response.get("body")
         if status == 200 and isinstance(body, Mapping) and not error and (error := error_inside(body)) is None:
-            return body
-        raise error_of(status if isinstance(status, int) else 400, error or body, self.connection.address.clean, {})
-
-    def _get(self, route: str) -> Mapping[str, Any]:
-        return self._retry(methodcaller("get", route)).data  # type: ignore[no-any-return]
+            self.ledger.charge_batch(body)
+            return self.methods.response(request, [body])
+        # Only this line failed, also by an error that would end a run of single calls.
+        known = status if isinstance(status, int) else 400
+        return response_of(error_of(known, error or body, self.connection.address.clean, {}))
 
     def _retry(self, work: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
         """Run ``work`` with a client, and again after faults that may pass.

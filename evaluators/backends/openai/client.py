@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import httpx2
 
@@ -54,15 +54,6 @@ class Connection:
     """Seconds that one attempt may take in total, not just between two bytes."""
     concurrency: int
     """Largest number of calls under way at a time."""
-
-
-class Reply(NamedTuple):
-    """An endpoint's reply with an HTTP status 2xx."""
-
-    data: Any
-    """JSON object of the body."""
-    pause_seconds: float
-    """Seconds until the endpoint's rate limits allow another call; 0 if they allow one now."""
 
 
 _room: ContextVar[int] = ContextVar("room", default=_LEAST_BYTES)
@@ -210,16 +201,17 @@ class Client:
         record.msg, record.args = self._address.clean(record.getMessage()), ()
         return True
 
-    async def post(self, call: Call) -> Reply:
-        """Send a call."""
+    async def post(self, call: Call) -> tuple[dict[str, Any], float]:
+        """Send a call; return the JSON object of the reply, and the seconds until rate limits allow another call."""
         # Ask for the raw response: the library's models hide which fields a server left out.
         n_bytes = _BYTES_OF_TOKEN * call.n_completion + _BYTES_BACK * len(json.dumps(call.body))
         request = self._client.post(call.route, body=call.body, cast_to=httpx2.Response)
         return await self._attempt(request, n_bytes=n_bytes)
 
-    async def get(self, route: str, *, seconds: float | None = None) -> Reply:
+    async def get(self, route: str, *, seconds: float | None = None) -> dict[str, Any]:
         """Fetch a JSON object that costs nothing, such as ``/models``, within ``seconds``; None for the usual limit."""
-        return await self._attempt(self._client.get(route, cast_to=httpx2.Response), seconds)
+        data, _ = await self._attempt(self._client.get(route, cast_to=httpx2.Response), seconds)
+        return data
 
     async def get_lines(self, route: str, n_lines: int) -> list[dict[str, Any]]:
         """Fetch the JSON objects in the lines of a file that has ``n_lines`` of them."""
@@ -245,7 +237,9 @@ class Client:
         except RecursionError:
             return None if any_kind else "JSON that is nested too deep to read"
 
-    async def _attempt(self, awaitable: Any, seconds: float | None = None, n_bytes: int = 0) -> Reply:
+    async def _attempt(
+        self, awaitable: Any, seconds: float | None = None, n_bytes: int = 0
+    ) -> tuple[dict[str, Any], float]:
         async with self._limited(self._timeout if seconds is None else seconds, n_bytes):
             response = await awaitable
             kind = _media_type(response.headers)
@@ -256,7 +250,7 @@ class Client:
         # Some routers pass on the errors of the servers behind them with status 200, beside what was written before.
         if (error := error_inside(data)) is not None:
             raise error_of(200, error, self._address.clean, response.headers)
-        return Reply(data, rate_limit_pause(response.headers))
+        return data, rate_limit_pause(response.headers)
 
     @asynccontextmanager
     async def _limited(self, seconds: float, n_bytes: int = 0, most: int = _MOST_BYTES) -> AsyncIterator[None]:

@@ -22,8 +22,8 @@ from evaluators.backends.openai.client import Client, Connection
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.generation import TEST, is_cut_thinking
 from evaluators.backends.openai.meanings import NoAnswerError
-from evaluators.backends.openai.methods import Methods, response_of
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience
+from evaluators.backends.openai.scoring import Methods, response_of
 
 _TICK_SECONDS = 0.2
 # An answer that waited for the whole tick was stored up to 200 ms after it arrived.

@@ -15,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import json
-import math
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.toml_files import read_toml
@@ -29,21 +30,25 @@ from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.protocol import Call, usage
 
 _TOKENS_PER_PRICE = 1_000_000
-_FIELDS = ("input", "cached_input", "output", "batch_discount")
 _TEMPLATE_TOKENS = 64
 """Largest number of tokens that a chat template is assumed to add to a prompt."""
 _MOST_NAMES = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_Dollars: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Price:
     """The prices of one model, in US dollars per million tokens."""
 
-    input: float
-    output: float
-    cached_input: float
-    """Price of prompt tokens that the endpoint reads from its cache."""
-    batch_discount: float = 0.0
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    input: _Dollars
+    output: _Dollars
+    cached_input: _Dollars | None = None
+    """Price of prompt tokens that the endpoint reads from its cache; None if it is that of others."""
+    batch_discount: Annotated[_Dollars, Field(le=1)] = 0.0
     """Share of the price that the batch API takes off."""
 
     def cost_usd(self, n_prompt: int, n_completion: int, *, n_cached: int = 0, batch: bool = False) -> float:
@@ -52,10 +57,9 @@ class Price:
         >>> round(Price(input=2.0, output=8.0, cached_input=1.0).cost_usd(3_000_000, 500_000, n_cached=1_000_000), 6)
         9.0
         """
-        cost = (
-            (n_prompt - n_cached) * self.input + n_cached * self.cached_input + n_completion * self.output
-        ) / _TOKENS_PER_PRICE
-        return cost * (1 - self.batch_discount) if batch else cost
+        cached_input = self.input if self.cached_input is None else self.cached_input
+        cost = (n_prompt - n_cached) * self.input + n_cached * cached_input + n_completion * self.output
+        return cost / _TOKENS_PER_PRICE * (1 - self.batch_discount if batch else 1)
 
 
 def read_price(path: Path, model: str) -> Price:
@@ -69,31 +73,20 @@ def read_price(path: Path, model: str) -> Price:
         ConfigError: there is no such file, or no entry for the model.
         DataError: the file is not a valid file of prices.
     """
-    tables = read_toml(path, option="--prices", what="prices")
-    prices = {name: _price(table, where=f"{path}: model '{name}'") for name, table in tables.items()}
+    try:
+        prices = TypeAdapter(dict[str, Price]).validate_python(read_toml(path, option="--prices", what="prices"))
+    except ValidationError as error:
+        # The last, since a field that is misspelt comes after the one that is missing for it.
+        fault = error.errors()[-1]
+        raise DataError(
+            f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}; give each model a table with input, output "
+            "and perhaps cached_input, in US dollars per million tokens, and a batch_discount from 0 to 1"
+        ) from None
     matching = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
     if not matching:
         have = ", ".join(prices) or "none"
         raise ConfigError(f"{path}: no price for model '{model}'; have: {have}. Add a table of that name")
     return prices[max(matching, key=lambda name: (name == model, len(name)))]
-
-
-def _price(table: object, *, where: str) -> Price:
-    if not isinstance(table, Mapping):
-        raise DataError(f'{where}: not a table; write ["MODEL"] and below it input = ..., output = ...')
-    for field, value in table.items():
-        if field not in _FIELDS:
-            raise DataError(f"{where}: '{field}' does not exist; have: {', '.join(_FIELDS)}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise DataError(f"{where}: {field} = {value!r} is no price; give US dollars per million tokens, 0 or more")
-    for field in ("input", "output"):
-        if field not in table:
-            raise DataError(f"{where}: '{field}' is missing; give US dollars per million tokens")
-    prices = {"cached_input": table["input"], **table}
-    if prices.get("batch_discount", 0) > 1:
-        discount = prices["batch_discount"]
-        raise DataError(f"{where}: batch_discount = {discount} is no share; give a number from 0 to 1, such as 0.5")
-    return Price(**{field: float(value) for field, value in prices.items()})
 
 
 class Ledger:
@@ -188,11 +181,10 @@ class Ledger:
             name = reply.get(key)
             if isinstance(name, str) and name and len(names) < _MOST_NAMES:
                 names.add(name)
-        used = usage(reply)
-        if self._price is None or used.n_prompt is None:
+        n_prompt, n_completion, n_cached = usage(reply)
+        if self._price is None or n_prompt is None:
             return None
-        n_cached = min(used.n_cached, used.n_prompt)
-        return self._price.cost_usd(used.n_prompt, used.n_completion or 0, n_cached=n_cached, batch=batch)
+        return self._price.cost_usd(n_prompt, n_completion or 0, n_cached=min(n_cached, n_prompt), batch=batch)
 
     def check_batch(self, calls: Iterable[Call]) -> None:
         """Check that the limit covers calls that are sent all at once.

@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.openai.dialect import Dialect
-from evaluators.backends.openai.meanings import NoAnswerError
+from evaluators.backends.openai.meanings import NoAnswerError, list_in, mapping_in
 from evaluators.backends.openai.protocol import (
     CHAT,
     COMPLETIONS,
@@ -130,7 +130,7 @@ class Generation:
             finish_reason="length" if is_cut_off else ending,
             n_prompt_tokens=n_prompt,
             n_completion_tokens=n_completion,
-            text_logprob=_text_logprob(choice.get("logprobs")) if request.with_logprob else None,
+            text_logprob=_text_logprob(choice) if request.with_logprob else None,
         ).stopped_at(request.stop)
 
 
@@ -153,9 +153,7 @@ def shows_thinking(choice: Mapping[str, Any]) -> bool:
 
 def _texts(choice: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Return what a message answers and what it thinks; None for what it does not hold."""
-    message = choice.get("message")
-    if not isinstance(message, Mapping):
-        return None, None
+    message = mapping_in(choice, "message")
     content = message.get("content")
     thoughts = [message.get(name) for name in _THINKING_FIELDS]
     if isinstance(content, list):
@@ -177,20 +175,17 @@ def _said(part: object) -> str:
     return next((_said(part[name]) for name in ("text", "thinking", "reasoning", "content") if part.get(name)), "")
 
 
-def _text_logprob(returned: object) -> float | None:
+def _text_logprob(choice: Mapping[str, Any]) -> float | None:
     """Return the sum of the log-probabilities of a text's tokens; None if one is missing or none.
 
     Chat returns a list of tokens as ``content``, completions return numbers as ``token_logprobs``.
     """
-    if not isinstance(returned, Mapping):
-        return None
-    tokens, listed = returned.get("content"), returned.get("token_logprobs")
-    if isinstance(tokens, list):
+    returned = mapping_in(choice, "logprobs")
+    listed = list_in(returned, "token_logprobs")
+    if tokens := list_in(returned, "content"):
         listed = [token.get("logprob") if isinstance(token, Mapping) else None for token in tokens]
-    if not isinstance(listed, list) or not listed:
-        return None
     try:
-        return math.fsum(logprob(value, what="a token") for value in listed)
+        return math.fsum(logprob(value, what="a token") for value in listed) if listed else None
     except NoAnswerError:
         # A sum of the others would look like that of a likelier text.
         return None

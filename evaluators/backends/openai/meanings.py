@@ -9,10 +9,10 @@ from __future__ import annotations
 import email.utils
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from biasboard.ground.toml_files import packaged_toml
 
@@ -23,6 +23,7 @@ _REMEDIES: Mapping[Meaning, str] = {
     "credit": "the account's credit is used up; add some",
     "absent": "check --model and --base-url",
 }
+_PATTERNS = ("code", "message", "finish_reason")
 _STATUS = re.compile("[1-5][0-9][0-9]")
 _FILTERED = frozenset({200, 400, 403, 406, 422, 424, 446, 451})
 """Statuses by which filters decline."""
@@ -84,24 +85,13 @@ class ErrorText(NamedTuple):
     """HTTP status that it states itself; None if it states none."""
 
 
-class _Row(NamedTuple):
-    means: Meaning
-    status: frozenset[int]
-    code: re.Pattern[str] | None
-    message: re.Pattern[str] | None
-    finish_reason: re.Pattern[str] | None
-
-
 @cache
-def _rows() -> tuple[_Row, ...]:
-    def pattern(row: Mapping[str, Any], name: str) -> re.Pattern[str] | None:
-        return re.compile(row[name], re.IGNORECASE) if name in row else None
-
-    rows = packaged_toml(__package__ or "", "meanings.toml")["row"]
-    names = ("code", "message", "finish_reason")
-    return tuple(
-        _Row(row["means"], frozenset(row.get("status", ())), *(pattern(row, name) for name in names)) for row in rows
-    )
+def _rows() -> list[dict[str, Any]]:
+    """Return the rows of the table, with their patterns compiled."""
+    return [
+        {name: re.compile(value, re.IGNORECASE) if name in _PATTERNS else value for name, value in row.items()}
+        for row in packaged_toml(__package__ or "", "meanings.toml")["row"]
+    ]
 
 
 def meaning_of_error(status: int, error: ErrorText) -> Meaning:
@@ -110,13 +100,13 @@ def meaning_of_error(status: int, error: ErrorText) -> Meaning:
     >>> meaning_of_error(400, ErrorText("Content Exists Risk", "invalid_request_error", "", None))
     'refused'
     """
+    texts = {"code": error.codes, "message": error.message}
     for row in _rows():
-        fits = row.finish_reason is None and (not row.status or status in row.status)
+        fits = "finish_reason" not in row and status in row.get("status", (status,))
         # A filter has looked at a prompt: it neither lacks a key, nor is it busy or broken.
-        fits = fits and (row.means != "refused" or status in _FILTERED)
-        fits = fits and (row.code is None or row.code.search(error.codes) is not None)
-        if fits and (row.message is None or row.message.search(error.message) is not None):
-            return row.means
+        fits = fits and (row["means"] != "refused" or status in _FILTERED)
+        if fits and all(row[name].search(text) for name, text in texts.items() if name in row):
+            return cast(Meaning, row["means"])
     return "failed"
 
 
@@ -127,8 +117,8 @@ def meaning_of_ending(finish_reason: str) -> Meaning | None:
     >>> meaning_of_ending("PROHIBITED_CONTENT"), meaning_of_ending("stop")
     ('refused', None)
     """
-    rows = (row for row in _rows() if row.finish_reason is not None and row.finish_reason.fullmatch(finish_reason))
-    return next((row.means for row in rows), None)
+    endings = (row for row in _rows() if "finish_reason" in row)
+    return next((row["means"] for row in endings if row["finish_reason"].fullmatch(finish_reason)), None)
 
 
 def error_of(
@@ -167,17 +157,17 @@ def error_text(body: object, otherwise: str = "") -> ErrorText:
         return error_text(body[0], otherwise)
     fields = _fields(body)
     # LiteLLM and OpenRouter quote the provider's own words; Azure has its reason in an inner error.
-    metadata = _mapping(fields.get("metadata"))
+    metadata = mapping_in(fields, "metadata")
     quoted = metadata.get("raw")
-    codes = [*(fields.get(name) for name in _CODES), _mapping(fields.get("innererror")).get("code")]
+    codes = [*(fields.get(name) for name in _CODES), mapping_in(fields, "innererror").get("code")]
     codes += ["moderation"] if "flagged_input" in metadata else [metadata.get("error_type")]
     # Azure sends status 400 with a completion that its filter ended, and no error.
-    codes += [_mapping(choice).get("finish_reason") for choice in _list(fields.get("choices"))]
+    codes += [choice.get("finish_reason") for choice in mappings_in(fields, "choices")]
     said = next((text for name in _MESSAGES if (text := _sentence(fields.get(name)))), "")
     parameter = fields.get("param")
     # FastAPI names the place of a wrong parameter: ["body", "seed"].
-    for detail in _list(fields.get("detail"))[:1]:
-        parameter = parameter or next(reversed(_list(_mapping(detail).get("loc"))), None)
+    for detail in mappings_in(fields, "detail")[:1]:
+        parameter = parameter or next(reversed(list_in(detail, "loc")), None)
     words = [str(code) for code in codes if isinstance(code, str | int) and not isinstance(code, bool)]
     stated = next((int(word) for word in words if _STATUS.fullmatch(word)), None)
     message = f"{said}: {quoted}" if isinstance(quoted, str) and quoted and quoted not in said else said
@@ -186,15 +176,15 @@ def error_text(body: object, otherwise: str = "") -> ErrorText:
 
 def error_inside(data: Mapping[str, Any]) -> object | None:
     """Return the error that an answer with status 200 holds, wherever it stands; None if it holds none."""
-    base = data.get("base_resp")  # MiniMax's.
     if _is_error(data.get("error")) or data.get("object") == "error" or _is_error(data.get("error_code")):
         return data
     if data.get("success") is False or ("choices" not in data and "msg" in data):
         return data
-    if isinstance(base, Mapping) and base.get("status_code"):
+    # MiniMax's.
+    if (base := mapping_in(data, "base_resp")).get("status_code"):
         return base
-    for choice in map(_mapping, _list(data.get("choices"))):
-        for holder in (choice, _mapping(choice.get("message"))):
+    for choice in mappings_in(data, "choices"):
+        for holder in (choice, mapping_in(choice, "message")):
             if _is_error(holder.get("error")):
                 return {"error": holder["error"]}
         ending = choice.get("finish_reason")
@@ -222,18 +212,27 @@ def _is_ok(code: object) -> bool:
     return str(code).lower() in ("0", "200", "ok", "success")
 
 
-def _list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else ()
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping_in(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the object in a field of a reply; an empty one if the field holds something else, or is left out."""
+    value = data.get(name)
     return value if isinstance(value, Mapping) else {}
+
+
+def list_in(data: Mapping[str, Any], name: str) -> list[Any]:
+    """Return the list in a field of a reply; an empty one if the field holds something else, or is left out."""
+    value = data.get(name)
+    return value if isinstance(value, list) else []
+
+
+def mappings_in(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the objects of the list in a field of a reply, without what else it holds."""
+    return [value for value in list_in(data, name) if isinstance(value, Mapping)]
 
 
 def _sentence(value: object) -> str:
     """Return a description of an error as text; a list of them as its first."""
     if isinstance(value, list) and value:
-        return _sentence(_mapping(value[0]).get("msg") or value[0])
+        return _sentence((value[0].get("msg") if isinstance(value[0], Mapping) else None) or value[0])
     return "" if value is None or isinstance(value, bool) else str(value)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,6 @@ from typing_extensions import override
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import masked
-from biasboard.ground.progress import note
 from evaluators.backend import (
     Backend,
     Capability,
@@ -43,11 +41,10 @@ from evaluators.backends.openai.costs import Ledger, Price, most_prompt_tokens, 
 from evaluators.backends.openai.dialect import Dialect
 from evaluators.backends.openai.generation import Generation
 from evaluators.backends.openai.meanings import NoAnswerError
-from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probe
 from evaluators.backends.openai.protocol import Call
-from evaluators.backends.openai.scoring import FirstTokens, scoring_methods
+from evaluators.backends.openai.scoring import FirstTokens, Methods, scoring_methods
 from evaluators.models.thinking_aloud import arguments_of, conditions_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
 from schemas.documents.result import Model
@@ -60,8 +57,6 @@ _OPTIONS = (
 _OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n", "max_tokens", "max_completion_tokens"})
 _CONCURRENCY = 64
 _TIMEOUT = 120.0
-# Providers report the dated snapshot behind a name; servers report a file name or a tag.
-_NAME_ENDS = re.compile(r"(\.gguf|[-:@]latest|[-:@_]v?\d{4}-\d{2}(-\d{2})?|[-:@_]\d{8}|-\d{4})$")
 
 
 @dataclass
@@ -80,7 +75,6 @@ class OpenAIBackend(Backend):
     state_path: Path | None = None
     """File in which unfinished batches are recorded; None to record none."""
     is_remote: bool = True
-    _has_warned: bool = False
 
     def __post_init__(self) -> None:
         self._ledger = Ledger(self.price, self.options.max_cost)
@@ -94,17 +88,13 @@ class OpenAIBackend(Backend):
     @cached_property
     def probed(self) -> Methods:
         """The methods that work at the endpoint, which is probed on first access."""
-        methods = self._probe(self.api)
+        methods = Probe(self.connection, self.wanted, self.options.reasoning_effort, self._ledger).run(self.api)
         if self.options.end_logprobs and methods.option_scoring != "option_trie":
             raise ConfigError(
                 f"--end-logprobs needs an endpoint with logprob_token_ids and --tokenizer; this one is asked through "
                 f"{methods.option_scoring or 'text alone'}. Leave it out"
             )
         return methods
-
-    def _probe(self, api: str | None) -> Methods:
-        effort = self.options.reasoning_effort
-        return Probe(self.connection, self.wanted, effort, self._ledger).run(api)
 
     @property
     def tokenizer(self) -> ModelTokenizer | None:
@@ -229,15 +219,11 @@ class OpenAIBackend(Backend):
         return has_template or all(possible.api == "chat" for possible in self._possible())
 
     def completion_options(self) -> Sequence[str]:
-        """Return ``--api completions`` if the user chose chat, and completions return log-probabilities of options."""
-        if self.api != "chat":
-            return ()  # Completions were tried first.
-        try:
-            option_scoring = self._probe("completions").option_scoring
-        except ConfigError:
-            return ()
-        leave_out = " without --chat" if self.options.chat else ""
-        return () if option_scoring is None else (f"--api completions{leave_out}",)
+        """Return what lets completions score options: a tokenizer, and not to choose a chat."""
+        needed = [] if self.tokenizer else ["--tokenizer NAME"]
+        if self.api == "chat":
+            needed.append("--api completions without --chat" if self.options.chat else "--api completions")
+        return (f"{' and '.join(needed)}, where the endpoint has completions",) if needed else ()
 
     @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
@@ -246,7 +232,6 @@ class OpenAIBackend(Backend):
             yield sent
         if not missing:
             return
-        self._check_names()
         run: BatchRun | ConcurrentRun
         if self.options.batch:
             identity = self.model.identity_sha256
@@ -255,20 +240,7 @@ class OpenAIBackend(Backend):
             run = ConcurrentRun(self.connection, methods, self._ledger, self.patience)
         # Closed with the caller's iterator, so that calls under way are cancelled then, not at garbage collection.
         with closing(run.ask(requests, missing)) as events:
-            for event in events:
-                yield event
-                self._check_names()
-
-    def _check_names(self) -> None:
-        """Warn once if the endpoint answers in the name of another model; results record the name."""
-        others = sorted(name for name in self._ledger.models if not is_same_model(self.wanted.model, name))
-        if others and not self._has_warned:
-            self._has_warned = True
-            address = self.connection.address
-            note(
-                f"warning: {address.host_and_port} answers as '{address.clean(others[0])}' and was asked for "
-                f"'{self.wanted.model}'; results record it; check --model, and what the endpoint routes to"
-            )
+            yield from events
 
     @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
@@ -317,13 +289,12 @@ class OpenAIBackend(Backend):
             apis = ["chat"]
         else:
             apis = ["completions", "chat"] if self.api is None else ["completions"]
-        # The best one, for completions with many prompts per call and with one.
+        generations = [replace(self.wanted, api=api, dialect=replace(self.wanted.dialect)) for api in apis]
+        # The best one, for completions with many prompts per call and with one; none, where only texts can be asked.
         return [
-            Methods(method, method.generation)
-            for api in apis
-            for method in scoring_methods(replace(self.wanted, api=api, dialect=replace(self.wanted.dialect)))[
-                : 1 if api == "chat" else 2
-            ]
+            Methods(method, generation)
+            for generation in generations
+            for method in (*scoring_methods(generation)[: 1 if generation.api == "chat" else 2],) or (None,)
         ]
 
 
@@ -334,28 +305,6 @@ def _calls(methods: Methods, requests: Sequence[Request]) -> list[Call]:
         with suppress(NoAnswerError):
             calls += methods.calls(request)
     return calls
-
-
-def is_same_model(asked: str, answered: str) -> bool:
-    """Return True if the name that an endpoint reports may mean the requested model.
-
-    >>> is_same_model("gpt-4o", "openai/gpt-4o-2024-08-06")
-    True
-    >>> is_same_model("org/llama3", "/srv/models/llama3.gguf")
-    True
-    >>> is_same_model("gpt-4o", "gpt-4o-mini")
-    False
-    """
-    # A server may leave out the organisation, or put a provider's name before it.
-    names = [_parts(asked), _parts(answered)]
-    n_common = min(map(len, names))
-    return names[0][-n_common:] == names[1][-n_common:]
-
-
-def _parts(name: str) -> list[str]:
-    """Return the parts of a name between slashes; only the last for an absolute path."""
-    *before, last = name.strip().lower().rstrip("/").split("/")
-    return [*([] if name.startswith("/") else before), _NAME_ENDS.sub("", last)]
 
 
 def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:

@@ -107,8 +107,8 @@ class Pacer:
         """Numbers of overloads and of pauses of all calls since the last reply."""
         self._failing_since = 0.0
         """Time of the first fault since the last reply, or the end of the last wait that the endpoint asked for."""
-        self._first_fault = self._last_fault = ""
-        """Reasons of the first and the last fault since the last answer."""
+        self._last_fault = ""
+        """Reason of the last fault."""
 
     async def start(self) -> float:
         """Wait until another call may start, and return the time then; :meth:`end` must follow."""
@@ -160,7 +160,6 @@ class Pacer:
         now, patience = time.monotonic(), self.patience
         if self._faults_since is None:
             self._faults_since, self._failing_since = max(began, self._answered_at), now
-            self._first_fault = fault.reason
         self._last_fault, self._waiting_since = fault.reason, now
         if fault.retry_after is not None:
             self._hold(fault.retry_after, fault.reason)
@@ -171,7 +170,7 @@ class Pacer:
         is_over = silent > patience.outage_seconds + patience.longest_retry_after
         if is_over or now - self._failing_since > patience.outage_seconds:
             raise RunError(
-                f"the endpoint has answered nothing for {silent:.0f} s; last fault: {self.described()}. Answers are "
+                f"the endpoint has answered nothing for {silent:.0f} s; last fault: {fault.reason}. Answers are "
                 "kept: run the same command again when it is back"
             )
         if not fault.overload:
@@ -187,16 +186,6 @@ class Pacer:
             self._hold(self.pause(self._n_holds), fault.reason)
             self._n_holds += 1
             self._held_at = now
-
-    def described(self, last: str | None = None) -> str:
-        """Describe the faults since the last answer by the last of them, and by the first, which may tell the cause.
-
-        Args:
-            last: Reason of the last fault of a single call; None for that of all calls.
-        """
-        # A server that dies says why once; from then on, connections to it are refused.
-        last, first = last or self._last_fault, self._first_fault
-        return last if self._faults_since is None or first == last else f"{last}; the first was {first}"
 
     def pause(self, n_tries: int) -> float:
         """Draw the seconds to wait before another try, uniformly up to a bound that doubles with every try."""
@@ -222,7 +211,7 @@ class Pacer:
                 return
             self._told_since = self._told_since or since
             told = (
-                f"no answer from {host} for {now - since:.0f} s: {self.described()}; {waiting}; tried again "
+                f"no answer from {host} for {now - since:.0f} s: {self._last_fault}; {waiting}; tried again "
                 f"{f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after {patience.outage_seconds:g} s"
             )
         elif soon > patience.silent_seconds:
@@ -319,8 +308,7 @@ class Caller:
                     or (n_limited >= patience.n_limited and is_late)
                 ):
                     if n_tries + n_limited > 1:
-                        last = self.pacer.described(fault.reason)
-                        fault.reason = f"gave up after {n_tries + n_limited} tries; the last: {last}"
+                        fault.reason = f"gave up after {n_tries + n_limited} tries; the last: {fault.reason}"
                     raise
             await asyncio.sleep(self.pacer.pause(n_tries))
 
@@ -328,8 +316,8 @@ class Caller:
         began = await self.pacer.start()
         try:
             async with self.ledger.attempt(call) as charge:
-                reply = await self.client.post(call)
-                charge(reply.data)
+                reply, pause_seconds = await self.client.post(call)
+                charge(reply)
         except NoAnswerError as fault:
             if fault.passes:
                 self.pacer.failed(fault, began)
@@ -338,5 +326,5 @@ class Caller:
             raise
         finally:
             self.pacer.end()
-        self.pacer.answered(reply.pause_seconds)
-        return reply.data  # type: ignore[no-any-return]
+        self.pacer.answered(pause_seconds)
+        return reply

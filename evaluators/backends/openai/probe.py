@@ -19,13 +19,12 @@ from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.dialect import Dialect
 from evaluators.backends.openai.generation import TEST, VLLM_SAMPLING, Generation, thinks
-from evaluators.backends.openai.meanings import NoAnswerError
-from evaluators.backends.openai.methods import Methods
+from evaluators.backends.openai.meanings import NoAnswerError, mappings_in
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience
 from evaluators.backends.openai.protocol import Call, count, total_usage
 from evaluators.backends.openai.scoring import (
-    EchoText,
     FirstTokens,
+    Methods,
     OtherTokensError,
     ScoringMethod,
     echoes,
@@ -66,6 +65,7 @@ class Probe:
     """Effort of thinking, or ``off``; None for the endpoint's own."""
     ledger: Ledger
     _reasons: dict[str, str] = field(default_factory=dict)
+    """Reasons why methods do not work, by their names."""
     _missing: set[str] = field(default_factory=set)
     """Names of the methods whose route is not there."""
     _closed: dict[str, str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Probe:
             ConfigError: nothing listens at the address.
         """
         try:
-            listed = (await client.get("/models", seconds=_LISTING_SECONDS)).data.get("data")
+            listed = await client.get("/models", seconds=_LISTING_SECONDS)
         except NoAnswerError as error:
             if not error.sent:
                 raise ConfigError(
@@ -122,7 +122,7 @@ class Probe:
                 host, seconds = self.connection.address.host_and_port, f"{_LISTING_SECONDS:g} s"
                 note(f"no answer from {host} to a first question within {seconds}; asking again")
             return
-        entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        entries = mappings_in(listed, "data")
         self._listing = {name: entry for entry in entries if isinstance(name := entry.get("id"), str)}
 
     def _generation(self, api: str) -> Generation:
@@ -206,6 +206,8 @@ class Probe:
 
     def _methods(self, choice: ScoringMethod | None, generation: Generation) -> Methods:
         reasons = {name: why for name, why in self._reasons.items() if name not in ("chat", "completions")}
+        if generation.tokenizer is None:
+            reasons["echo"] = "completions score whole options only with --tokenizer, the model's own"
         return Methods(choice, generation, reasons, self.connection.address.without_secrets)
 
     async def _trial(self, generation: Generation) -> Response | None:
@@ -255,19 +257,16 @@ class Probe:
 
     @staticmethod
     def _check_length(method: ScoringMethod, calls: Sequence[Call], replies: Sequence[Mapping[str, Any]]) -> None:
-        """Raise a ConfigError if the endpoint counts more prompt tokens than were sent or echoed."""
+        """Raise a ConfigError if the endpoint counts more prompt tokens than were sent."""
         if isinstance(method, FirstTokens):
             return  # The chat template adds some.
-        if isinstance(method, EchoText):
-            n_sent = sum(len(echoed.tokens) for echoed in method.echoed(_CHOICE, replies))
-        else:
-            n_sent = sum(call.n_prompt or 0 for call in calls)
+        n_sent = sum(call.n_prompt or 0 for call in calls)
         # llama-cpp-python adds a BOS, which shifted log-probabilities by 0.1 to 0.2 nats.
         n_counted, _ = total_usage(replies)
         if n_counted is not None and n_counted > n_sent:
             raise ConfigError(
-                f"the endpoint counts {n_counted} prompt tokens where {n_sent} were sent or came back: it silently "
-                f"adds some, such as a BOS; {_ADDED_TOKENS}"
+                f"the endpoint counts {n_counted} prompt tokens where {n_sent} were sent: it silently adds some, such "
+                f"as a BOS; {_ADDED_TOKENS}"
             )
 
     def _failure(self) -> str:

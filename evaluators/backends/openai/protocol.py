@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from evaluators.backends.openai.meanings import NoAnswerError, meaning_of_ending
+from evaluators.backends.openai.meanings import NoAnswerError, list_in, mapping_in, mappings_in, meaning_of_ending
 from evaluators.models.tokenizer import ModelTokenizer
 
 # Servers write this for a probability of zero, since JSON has no infinity.
@@ -47,39 +48,31 @@ def chat_tokens(tokenizer: ModelTokenizer | None, prompt: str) -> int | None:
     return len(ids) + _CHAT_FRAME
 
 
-class TokenUsage(NamedTuple):
-    """The token counts that an endpoint reports; None if it does not."""
+def usage(data: Mapping[str, Any]) -> tuple[int | None, int | None, int]:
+    """Return the token counts that a reply reports.
 
-    n_prompt: int | None
-    n_completion: int | None
-    n_cached: int
-    """Number of prompt tokens that came from the endpoint's cache; 0 if it does not say."""
-
-
-def usage(data: Mapping[str, Any]) -> TokenUsage:
-    """Return the token counts that a reply reports."""
-    counts = data.get("usage")
-    if not isinstance(counts, Mapping):
-        return TokenUsage(None, None, 0)
-    details = counts.get("prompt_tokens_details")
-    cached = count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    Returns:
+        Number of prompt tokens, and that of completion tokens, each None if the endpoint does not say; and how many
+        prompt tokens came from its cache, 0 if it does not say.
+    """
+    counts = mapping_in(data, "usage")
+    n_cached = count(mapping_in(counts, "prompt_tokens_details").get("cached_tokens")) or 0
     n_completion = count(counts.get("completion_tokens"))
     n_prompt, n_total = count(counts.get("prompt_tokens")), count(counts.get("total_tokens"))
     # Some leave the tokens of thinking out of the completion, and count them in the total alone.
     if n_prompt is not None and n_total is not None and n_total >= n_prompt:
         n_completion = max(n_completion or 0, n_total - n_prompt)
-    return TokenUsage(n_prompt, n_completion, cached or 0)
+    return n_prompt, n_completion, n_cached
 
 
 def total_usage(replies: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
     """Return the numbers of prompt and completion tokens in several replies; None if a reply does not report them."""
     counts = [usage(data) for data in replies]
-    return _total([n.n_prompt for n in counts]), _total([n.n_completion for n in counts])
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    reported = [n for n in counts if n is not None]
-    return sum(reported) if counts and len(reported) == len(counts) else None
+    prompts, completions = ([n for of_reply in counts if (n := of_reply[part]) is not None] for part in (0, 1))
+    return (
+        sum(prompts) if counts and len(prompts) == len(counts) else None,
+        sum(completions) if counts and len(completions) == len(counts) else None,
+    )
 
 
 def count(value: object) -> int | None:
@@ -102,8 +95,7 @@ def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
         NoAnswerError: a choice is missing, unexpected, or came twice with different contents.
     """
     by_index: dict[int, Mapping[str, Any]] = {}
-    listed = data.get("choices")
-    for choice in listed if isinstance(listed, list) else []:
+    for choice in list_in(data, "choices"):
         if not isinstance(choice, Mapping):
             raise NoAnswerError("a choice of the answer is no JSON object")
         # A single choice needs no index.
@@ -141,53 +133,33 @@ def logprob(value: object, *, what: str) -> float:
     return -math.inf if value <= _ZERO else min(0.0, float(value))
 
 
-class FirstToken(NamedTuple):
-    """A token that an answer may begin with."""
-
-    text: str
-    logprob: float | None
-    """Its log-probability in nats; None if the endpoint does not say."""
-
-
-def first_tokens(choice: Mapping[str, Any]) -> list[FirstToken]:
+def first_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float | None]]:
     """Return the most probable first tokens of an answer in a chat, and the chosen one, without those of probability 0.
 
-    Two tokens may have the same text: a vocabulary may hold it with and without its space, and some servers leave the
-    space out.
+    Each comes with its log-probability in nats, which is None if the endpoint does not say. Two tokens may have the
+    same text: a vocabulary may hold it with and without its space, and some servers leave the space out.
 
     Raises:
         NoAnswerError: the choice holds no such tokens.
     """
     first = first_logprobs(choice, "content")
-    listed = first.get("top_logprobs")
-    entries = [entry for entry in (listed if isinstance(listed, list) else ()) if _is_token(entry)]
+    entries = [entry for entry in mappings_in(first, "top_logprobs") if isinstance(entry.get("token"), str)]
     if not entries:
         raise NoAnswerError("the answer holds no top_logprobs")
-    if _is_token(first) and _text_of(first) not in map(_text_of, entries):
+    if isinstance(first.get("token"), str) and _text_of(first) not in map(_text_of, entries):
         entries.append(first)
-    tokens = [FirstToken(_text_of(entry), _known(entry.get("logprob"))) for entry in entries]
-    # More than all of the probability: the same token was listed twice.
-    if _total_probability(tokens) > 1 + _MOST_ROUNDING:
-        tokens = list(dict.fromkeys(tokens))
-        if _total_probability(tokens) > 1 + _MOST_ROUNDING:
-            raise NoAnswerError("the probabilities of the first token add up to more than 1")
-    return [token for token in tokens if token.logprob != -math.inf]
-
-
-def _total_probability(tokens: Sequence[FirstToken]) -> float:
-    return math.fsum(math.exp(value) for _, value in tokens if value is not None)
-
-
-def _is_token(entry: object) -> bool:
-    return isinstance(entry, Mapping) and isinstance(entry.get("token"), str)
-
-
-def _known(value: object) -> float | None:
-    """Return a log-probability; None if it is none, such as null or "-Infinity" for what a server masked."""
-    try:
-        return logprob(value, what="a token")
-    except NoAnswerError:
-        return None
+    tokens: list[tuple[str, float | None]] = []
+    for entry in entries:
+        known = None
+        # Unknown, such as null or "-Infinity" for what a server masked.
+        with suppress(NoAnswerError):
+            known = logprob(entry.get("logprob"), what="a token")
+        tokens.append((_text_of(entry), known))
+    # The same token may be listed twice, which adds up to more than all of the probability.
+    for distinct in (tokens, list(dict.fromkeys(tokens))):
+        if math.fsum(math.exp(value) for _, value in distinct if value is not None) <= 1 + _MOST_ROUNDING:
+            return [(text, value) for text, value in distinct if value != -math.inf]
+    raise NoAnswerError("the probabilities of the first token add up to more than 1")
 
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
@@ -196,16 +168,14 @@ _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 def _text_of(entry: Mapping[str, Any]) -> str:
     """Return the text of a token, which may be written as bytes or as a number with its bytes beside it."""
     token, given = str(entry["token"]), entry.get("bytes")
-    spelled = bytes(given) if isinstance(given, list) and all(_is_byte(one) for one in given) else b""
+    spelled = b""
+    if isinstance(given, list) and all(type(one) is int and 0 <= one < 256 for one in given):
+        spelled = bytes(given)
     if token.startswith("bytes:"):
         spelled = token.removeprefix("bytes:").encode("latin-1", "ignore").decode("unicode_escape").encode("latin-1")
     elif token_id(token) is None:
         return _BYTE.sub(lambda byte: chr(int(byte[1], 16)), token) if _BYTE.fullmatch(token) else token
     return spelled.decode(errors="replace") if spelled else token
-
-
-def _is_byte(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 256
 
 
 def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
@@ -214,38 +184,25 @@ def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     Raises:
         NoAnswerError: the choice holds no such list.
     """
-    logprobs = choice.get("logprobs")
-    listed = logprobs.get(field) if isinstance(logprobs, Mapping) else None
-    first = listed[0] if isinstance(listed, list) and listed else None
-    if not isinstance(first, Mapping):
+    listed = list_in(mapping_in(choice, "logprobs"), field)
+    if not listed or not isinstance(listed[0], Mapping):
         raise NoAnswerError("the answer holds no log-probabilities")
-    return first
+    return listed[0]
 
 
-class EchoedTokens(NamedTuple):
-    """The tokens that a completion with ``echo`` returns, and the unchecked log-probability of each."""
-
-    tokens: tuple[str, ...]
-    logprobs: tuple[object, ...]
-
-    def cut(self, n: int) -> EchoedTokens:
-        """Return the first ``n`` tokens."""
-        return EchoedTokens(self.tokens[:n], self.logprobs[:n])
-
-
-def echo(choice: Mapping[str, Any]) -> EchoedTokens:
-    """Return the tokens that a choice echoes.
+def echo(choice: Mapping[str, Any]) -> tuple[list[str], list[object]]:
+    """Return the tokens that a completion with ``echo`` returns, and the unchecked log-probability of each.
 
     Raises:
         NoAnswerError: the choice does not hold one log-probability per token.
     """
-    logprobs = choice.get("logprobs")
-    if not isinstance(logprobs, Mapping):
+    logprobs = mapping_in(choice, "logprobs")
+    if not logprobs:
         raise NoAnswerError("the answer holds no log-probabilities")
-    tokens, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
-    if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
+    tokens, values = list_in(logprobs, "tokens"), list_in(logprobs, "token_logprobs")
+    if not tokens or len(tokens) != len(values):
         raise NoAnswerError("the answer does not hold one log-probability per token")
-    return EchoedTokens(tuple(map(str, tokens)), tuple(values))
+    return list(map(str, tokens)), values
 
 
 def token_id(token: str) -> int | None:
@@ -276,11 +233,8 @@ def check_refusal(choice: Mapping[str, Any]) -> None:
     Raises:
         NoAnswerError: the endpoint declined.
     """
-    message, ending = choice.get("message"), choice.get("finish_reason")
-    message = message if isinstance(message, Mapping) else {}
-    content = message.get("content")
-    parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, Mapping)]
-    for refusal in (message.get("refusal"), *(part.get("refusal") for part in parts)):
+    message, ending = mapping_in(choice, "message"), choice.get("finish_reason")
+    for refusal in (part.get("refusal") for part in (message, *mappings_in(message, "content"))):
         if isinstance(refusal, str) and refusal.strip().lower() not in ("", "null", "none", "false"):
             ending = ending if isinstance(ending, str) and ending != "stop" else None
             raise NoAnswerError(refusal, "refused", finish_reason=ending)

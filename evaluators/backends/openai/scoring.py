@@ -11,8 +11,7 @@ The context "The nurse called" with the options " the engineer" and " the nurse"
 * ``option_trie``: completions with ``logprob_token_ids``. The options' tokens form a trie, and each of its inner nodes
   is a prompt. One token is generated, with the log-probabilities of exactly the tokens that may follow the node. The
   endpoint computes the context once and caches it, which ``echo`` prevents.
-* ``echo``: completions that return the tokens of context and option with their log-probabilities. Without a tokenizer
-  it is ``echo_text``, which relies on the endpoint's own tokens.
+* ``echo``: completions that return the tokens of context and option with their log-probabilities.
 * ``first_token``: chat with ``top_logprobs``. Options are scored by the first token of the answer and must differ in
   it. Every returned token that reads as the option counts, with its space or without. An option gets an upper bound
   if its first token is not returned, or if it has further tokens.
@@ -21,17 +20,16 @@ The context "The nurse called" with the options " the engineer" and " the nurse"
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from evaluators.backend import ChoiceRequest, GenerateRequest, Response
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backends.openai.generation import Generation, shows_thinking
 from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.protocol import (
     COMPLETIONS,
     Call,
-    EchoedTokens,
     check_refusal,
     choices,
     echo,
@@ -51,7 +49,7 @@ from evaluators.models.option_trie import (
     option_logprobs,
     split_wide,
 )
-from evaluators.models.tokenizer import ModelTokenizer, TokenRows, n_common_tokens
+from evaluators.models.tokenizer import ModelTokenizer, TokenRows
 
 # Temperature 1 leaves log-probabilities unchanged even where a server applies sampling parameters to them. Even an echo
 # generates a token, because llama-cpp-python reads max_tokens 0 as no limit.
@@ -65,6 +63,8 @@ _SPACES = " ▁ĠĊ\n\r\t"
 """Spaces around a token, also as vocabularies write them."""
 _SIGNS = _SPACES + "()[]*_`'\".,:"
 """What may stand around a letter in one token: models write "(A", "**A" or "A.", and mean the letter."""
+_CONDITIONS = ("temperature", "top_p")
+"""Parameters whose absence leaves it to the provider how answers are drawn."""
 
 
 class OtherTokensError(NoAnswerError):
@@ -78,25 +78,22 @@ class OtherTokensError(NoAnswerError):
 
 @dataclass(frozen=True)
 class _Completions:
-    """The calls of the methods that send prompts as texts to complete."""
+    """The calls of the methods that send token ids to complete."""
 
     generation: Generation
     lists: bool
 
-    def _prompts(self, prompts: Sequence[Any], rest: Mapping[str, Any]) -> list[Call]:
-        """Return the calls for prompts, which are texts or lists of token ids."""
+    def _prompts(self, prompts: Sequence[Sequence[int]], rest: Mapping[str, Any]) -> list[Call]:
+        """Return the calls for prompts of token ids."""
         # vLLM accepts lists of prompts; llama-cpp-python and ``transformers serve`` fail on them.
         size = _MOST_PROMPTS if self.lists else 1
-        parts = [list(prompts[start : start + size]) for start in range(0, len(prompts), size)]
-        return [
-            Call(
-                COMPLETIONS,
-                {"model": self.generation.model, "prompt": part if self.lists else part[0], **_ONE_TOKEN, **rest},
-                None if isinstance(part[0], str) else sum(map(len, part)),
-                len(part),
-            )
-            for part in parts
-        ]
+        calls = []
+        for start in range(0, len(prompts), size):
+            part = [list(ids) for ids in prompts[start : start + size]]
+            prompt = part if self.lists else part[0]
+            body = {"model": self.generation.model, "prompt": prompt, **_ONE_TOKEN, **rest}
+            calls.append(Call(COMPLETIONS, body, sum(map(len, part)), len(part)))
+        return calls
 
     def _choices(self, n_prompts: int, replies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the choice for each prompt."""
@@ -135,7 +132,7 @@ class OptionTrie(_Completions):
         return [
             call
             for nodes, ids in self._groups(self._rows(request, int(self.generation.end_id is not None)))
-            for call in self._prompts([list(node) for node in nodes], {**flags, "logprob_token_ids": ids})
+            for call in self._prompts(nodes, {**flags, "logprob_token_ids": ids})
         ]
 
     def _groups(self, rows: TokenRows) -> list[tuple[list[Node], list[int]]]:
@@ -160,8 +157,8 @@ class OptionTrie(_Completions):
         edges: dict[Node, dict[int, float]] = {}
         for (nodes, ids), reply in zip(self._groups(rows), replies, strict=True):
             for node, choice in zip(nodes, self._choices(len(nodes), [reply]), strict=True):
-                listed = first_logprobs(choice, "top_logprobs").items()
-                returned = {token_id(str(token)): value for token, value in listed}
+                listed = first_logprobs(choice, "top_logprobs")
+                returned = {token_id(str(token)): value for token, value in listed.items()}
                 known = {id_: logprob(returned[id_], what=f"token {id_}") for id_ in ids if id_ in returned}
                 edges.setdefault(node, {}).update(known)
         try:
@@ -194,79 +191,25 @@ class EchoIds(_Completions):
         rows = self._rows(request, 0)
         sums = []
         for ids, choice in zip(rows.ids, self._choices(len(rows.ids), replies), strict=True):
-            echoed = echo(choice)
-            if not echoes(echoed.tokens, ids, self._tokenizer):
-                raise OtherTokensError(echoed.tokens, ids)
-            sums.append(_sum(echoed, rows.n_context, len(ids)))
+            tokens, values = echo(choice)
+            if not echoes(tokens, ids, self._tokenizer):
+                raise OtherTokensError(tokens, ids)
+            sums.append(_sum(tokens[: len(ids)], values, rows.n_context))
         return _scored(sums, rows.token_counts, rows.n_moved, replies)
 
 
 def echoes(tokens: Sequence[str], ids: Sequence[int], tokenizer: ModelTokenizer) -> bool:
     """Return True if the echoed tokens begin with those that were sent."""
-    if len(tokens) < len(ids):
-        return False
-    return all(_is_token(token, id_, tokenizer) for token, id_ in zip(tokens, ids, strict=False))
-
-
-def _is_token(token: str, id_: int, tokenizer: ModelTokenizer) -> bool:
-    number = token_id(token)
-    if number is not None:
-        return number == id_
-    text = str(tokenizer.pretrained.decode([id_]))
-    # Servers write a token with or without its space, and differ in how they write part of a character.
-    return "\ufffd" in text or token.startswith("bytes:") or token.strip(" ▁Ġ") == text.strip(" ▁Ġ")
-
-
-@dataclass(frozen=True)
-class EchoText(_Completions):
-    """The scoring of options by completions with ``echo``, with texts as prompts, if no tokenizer is named."""
-
-    name: ClassVar = "echo_text"
-    needs: ClassVar = "echo"
-
-    def calls(self, request: ChoiceRequest) -> list[Call]:
-        """Return calls for the context alone, which shows the tokens that options change, and with each option."""
-        if not request.prompt:
-            raise NoAnswerError("the context is empty; name the model's --tokenizer")
-        return self._prompts(self._texts(request), {"echo": True, "logprobs": 1})
-
-    def _texts(self, request: ChoiceRequest) -> list[str]:
-        return [request.prompt, *(request.prompt + option for option in request.options)]
-
-    def echoed(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> list[EchoedTokens]:
-        """Return the endpoint's tokens of the context, and of the context with each option."""
-        texts = self._texts(request)
-        whole = map(echo, self._choices(len(texts), replies))
-        return [echoed.cut(n_echoed(echoed.tokens, text)) for echoed, text in zip(whole, texts, strict=True)]
-
-    def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """Sum the log-probabilities of the tokens after the prefix that the context and all options share."""
-        context, *options = self.echoed(request, replies)
-        n_common = n_common_tokens([echoed.tokens for echoed in (context, *options)])
-        if n_common == 0:
-            raise NoAnswerError("context and options share no token")
-        counts = tuple(len(echoed.tokens) - n_common for echoed in options)
-        if 0 in counts:
-            raise NoAnswerError(f"option '{request.options[counts.index(0)]}' has no tokens of its own")
-        sums = [_sum(echoed, n_common, len(echoed.tokens)) for echoed in options]
-        return _scored(sums, counts, len(context.tokens) - n_common, replies)
-
-
-def n_echoed(tokens: Sequence[str], text: str) -> int:
-    """Return how many of the first tokens make up a text, including a BOS that the endpoint may add.
-
-    Raises:
-        NoAnswerError: the tokens make up another text.
-    """
-    for start in (0, 1):
-        so_far = ""
-        for position, token in enumerate(tokens[start:], start=start):
-            so_far += token
-            if so_far == text:
-                return position + 1
-            if not text.startswith(so_far):
-                break
-    raise NoAnswerError("the endpoint gives back another text than it was sent; name the model's --tokenizer")
+    for token, id_ in zip(tokens, ids, strict=False):
+        if (number := token_id(token)) is not None:
+            is_same = number == id_
+        else:
+            text = str(tokenizer.pretrained.decode([id_]))
+            # Servers write a token with or without its space, and differ in how they write part of a character.
+            is_same = "\ufffd" in text or token.startswith("bytes:") or token.strip(" ▁Ġ") == text.strip(" ▁Ġ")
+        if not is_same:
+            return False
+    return len(tokens) >= len(ids)
 
 
 @dataclass(frozen=True)
@@ -307,20 +250,21 @@ class FirstTokens:
         bounds: list[bool] = []
         for option in options:
             # A model may write an option with or without a space before it: each way is a part of its probability.
-            whole = [value for text, value in tokens if _reads_as(text, option)]
-            begun = [] if whole else [token for token in tokens if _begins(token.text, option)]
-            for text in {token.text.strip(_SPACES) for token in begun}:
-                sharing = [other for other in options if other.startswith(text)]
-                if len(sharing) > 1:
+            found = [value for text, value in tokens if _reads_as(text, option)]
+            bounds.append(not found)
+            for token, value in tokens if not found else ():
+                text = token.strip(_SPACES)
+                if not text or not option.startswith(text):
+                    continue
+                if len(sharing := [other for other in options if other.startswith(text)]) > 1:
                     raise NoAnswerError(
                         f"options {', '.join(sharing)} begin with the same token; use letters as options"
                     )
-            found = whole or [token.logprob for token in begun]
+                found.append(value)
             stated = [value for value in found if value is not None]
             # Unknown, and not unseen: it is among the returned tokens, however probable.
             is_unknown = bool(found) and not stated
             values.append(None if is_unknown else _log_sum(stated) if stated else unseen)
-            bounds.append(not whole)
         counts = tuple(None if bound else 1 for bound in bounds)
         return _scored(values, counts, None, replies, tuple(bounds))
 
@@ -331,17 +275,13 @@ def _reads_as(token: str, option: str) -> bool:
     return text == option or (len(option) == 1 and text.strip(_SIGNS) == option)
 
 
-def _begins(token: str, option: str) -> bool:
-    return bool(text := token.strip(_SPACES)) and option.startswith(text)
-
-
 def _log_sum(logprobs: Sequence[float]) -> float:
     """Return the log-probability of any of several tokens; rounding may not lift it above 0."""
     largest = max(logprobs)
     return min(0.0, largest + math.log(math.fsum(math.exp(value - largest) for value in logprobs)))
 
 
-ScoringMethod: TypeAlias = OptionTrie | EchoIds | EchoText | FirstTokens
+ScoringMethod: TypeAlias = OptionTrie | EchoIds | FirstTokens
 """A method: ``calls`` returns the calls for a request, and ``read`` reads the replies, in the same order.
 
 Both raise a ``NoAnswerError`` if the request cannot be asked or a reply lacks what it needs. ``needs`` is the parameter
@@ -355,13 +295,14 @@ def scoring_methods(generation: Generation) -> list[ScoringMethod]:
     if generation.api == "chat":
         return [FirstTokens(generation, top) for top in _TOP_LOGPROBS]
     if generation.tokenizer is None:
-        return [EchoText(generation, lists) for lists in many_or_one]
+        return []
     tries = [OptionTrie(generation, lists) for lists in many_or_one]
     return [*tries, *(EchoIds(generation, lists, as_ids) for lists in many_or_one for as_ids in (True, False))]
 
 
-def _sum(echoed: EchoedTokens, start: int, end: int) -> float:
-    return sum(logprob(echoed.logprobs[i], what=f"token {i} ('{echoed.tokens[i]}')") for i in range(start, end))
+def _sum(tokens: Sequence[str], values: Sequence[object], start: int) -> float:
+    """Add the log-probabilities of tokens from a place on."""
+    return sum(logprob(values[place], what=f"token {place} ('{tokens[place]}')") for place in range(start, len(tokens)))
 
 
 def _scored(
@@ -381,6 +322,90 @@ def _scored(
         option_end_logprobs=ends or (None,) * len(values),
         option_token_counts=counts,
         n_moved_tokens=n_moved,
+        n_prompt_tokens=n_prompt,
+        n_completion_tokens=n_completion,
+    )
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The methods that work at a probed endpoint, or may work at one that is not probed yet."""
+
+    choice: ScoringMethod | None
+    """Method for option log-probabilities; None if the endpoint returns none."""
+    generation: Generation
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Reasons why better methods are not used, by the name of the method."""
+    without_secrets: Callable[[str], str] = str
+    """Function that takes the endpoint's secrets out of what it says."""
+
+    @property
+    def api(self) -> str:
+        """The API of all requests: ``chat`` or ``completions``."""
+        return self.generation.api
+
+    @property
+    def option_scoring(self) -> str | None:
+        """The name of the method for option log-probabilities; None if no method works."""
+        return self.choice.name if self.choice else None
+
+    @property
+    def top_logprobs(self) -> int:
+        """The number of alternatives that chat returns for the first token; 0 if it is not used."""
+        return self.choice.top if isinstance(self.choice, FirstTokens) else 0
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What answers depend on beside the model and the prompt, by name; empty for an endpoint that takes all."""
+        dialect = self.generation.dialect
+        refused = {name: "the provider's" for name in _CONDITIONS if name in dialect.left_out}
+        n_thinking = min(dialect.thinking_tokens, dialect.most_tokens or dialect.thinking_tokens)
+        return refused | ({"thinking_tokens": str(n_thinking)} if n_thinking else {})
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The methods as they are recorded in a result."""
+        return {
+            "api": self.api,
+            "option_scoring": self.option_scoring or "none",
+            "prompts_per_call": "many" if self.choice and self.choice.lists else "one",
+            **self.conditions,
+            **({"top_logprobs": str(self.top_logprobs)} if self.top_logprobs else {}),
+            **self.generation.dialect.settings,
+            **{f"not_{name}": reason for name, reason in self.reasons.items()},
+        }
+
+    def calls(self, request: Request) -> list[Call]:
+        """Return the calls to send.
+
+        Raises:
+            NoAnswerError: the request cannot be asked.
+        """
+        if not isinstance(request, ChoiceRequest):
+            return self.generation.calls(request)
+        if self.choice is None:
+            raise NoAnswerError("the endpoint returns no log-probabilities; use a prompt that is answered in text")
+        return self.choice.calls(request)
+
+    def response(self, request: Request, replies: Sequence[Mapping[str, Any]]) -> Response:
+        """Build the response to a request from the replies to all its calls, in the order of the calls."""
+        try:
+            if isinstance(request, ChoiceRequest):
+                assert self.choice is not None
+                return self.choice.read(request, replies)
+            return self.generation.read(request, replies)
+        except NoAnswerError as error:
+            error.reason = self.without_secrets(error.reason)
+            return response_of(error, replies)
+
+
+def response_of(error: NoAnswerError, replies: Sequence[Mapping[str, Any]] = ()) -> Response:
+    """Return the response to a request without an answer: refused by the model or a filter, or failed."""
+    n_prompt, n_completion = total_usage(replies)
+    return Response(
+        status="refused" if error.means == "refused" else "failed",
+        error=error.reason,
+        finish_reason=error.finish_reason,
         n_prompt_tokens=n_prompt,
         n_completion_tokens=n_completion,
     )

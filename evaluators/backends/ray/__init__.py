@@ -12,7 +12,7 @@ from evaluators.backend_options import BackendOptions
 if TYPE_CHECKING:
     from evaluators.backends.ray.ray_backend import RayBackend
 
-SUMMARY = "another backend on every worker of a Ray cluster: --engine transformers, vllm or http"
+SUMMARY = "another backend on every worker of a Ray cluster: --engine transformers or vllm"
 EXTRA = "ray"
 
 

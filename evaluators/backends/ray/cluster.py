@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
-from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.errors import ConfigError, RunError, import_extra
 from biasboard.ground.plain_text import one_line
 from evaluators.backends.ray.worker import Message, Worker
 
@@ -37,54 +36,17 @@ class Needs(NamedTuple):
         return f"{self.cpus:g} CPUs and {self.gpus:g} GPUs"
 
 
-class Lost(NamedTuple):
+class LostError(RunError):
     """The end of a call whose worker is gone."""
 
-    reason: str
 
-
-@dataclass(eq=False)
-class WorkerCall:
-    """A call to a worker, which answers with a stream of messages."""
-
-    _ray: Any
-    stream: Any
-
-    def next(self) -> Message | Lost | None:
-        """Wait for the next message and return it; None after the last one."""
-        try:
-            message: Message = self._ray.get(next(self.stream))
-        except StopIteration:
-            return None
-        except self._ray.exceptions.RayError as error:
-            return Lost(_reason(self._ray.exceptions, error))
-        return message
-
-
-@dataclass(eq=False)
-class RemoteWorker:
-    """A worker on the cluster, running or about to start."""
-
-    _ray: Any
-    _actor: Any
-
-    def call(self, method: str, *arguments: object) -> WorkerCall:
-        """Call a method of :class:`Worker`; it runs after earlier calls have ended."""
-        return WorkerCall(self._ray, getattr(self._actor, method).options(num_returns="streaming").remote(*arguments))
-
-    def stop(self) -> None:
-        """End the worker's process, whatever it is doing."""
-        self._ray.kill(self._actor)
-
-
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class Cluster:
-    """A cluster that this process has joined."""
+    """A cluster that this process has joined. Its workers and their calls are handles of Ray."""
 
     _ray: Any
     is_local: bool
     """True if the cluster was started on this machine for this process."""
-    version: str = field(default_factory=lambda: importlib.metadata.version("ray"))
 
     @property
     def n_gpus(self) -> int:
@@ -99,18 +61,35 @@ class Cluster:
             int(min(machine.get(kind, 0) // amount for kind, amount in amounts if amount > 0)) for machine in machines
         )
 
-    def start(self, needs: Needs) -> RemoteWorker:
+    def start(self, needs: Needs) -> Any:
         """Start a worker, which may have to wait for a machine."""
         # No restarts: a restarted actor would not have opened the model. The backend replaces lost workers, perhaps on
         # another machine.
         actor = self._ray.remote(Worker).options(num_cpus=needs.cpus, num_gpus=needs.gpus, max_restarts=0)
-        return RemoteWorker(self._ray, actor.remote())
+        return actor.remote()
 
-    def wait(self, calls: Sequence[WorkerCall], seconds: float) -> list[WorkerCall]:
+    def stop(self, worker: Any) -> None:
+        """End a worker's process, whatever it is doing."""
+        self._ray.kill(worker)
+
+    def call(self, worker: Any, method: str, *arguments: object) -> Any:
+        """Call a method of :class:`Worker`, which runs after earlier calls have ended and answers with messages."""
+        return getattr(worker, method).options(num_returns="streaming").remote(*arguments)
+
+    def wait(self, calls: Sequence[Any], seconds: float) -> list[Any]:
         """Wait at most ``seconds``, and return the calls that have a message or have ended."""
         # fetch_local=False: messages stay on the worker's machine until they are read.
-        ready, _ = self._ray.wait([call.stream for call in calls], timeout=seconds, fetch_local=False)
-        return [call for call in calls if call.stream in ready]
+        ready, _ = self._ray.wait(list(calls), timeout=seconds, fetch_local=False)
+        return [call for call in calls if call in ready]
+
+    def next(self, call: Any) -> Message | None:
+        """Wait for the next message of a call and return it, a ``LostError`` among them; None after the last one."""
+        try:
+            return cast(Message, self._ray.get(next(call)))
+        except StopIteration:
+            return None
+        except self._ray.exceptions.RayError as error:
+            return LostError(f"a worker was lost: {_reason(self._ray.exceptions, error)}")
 
 
 def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:

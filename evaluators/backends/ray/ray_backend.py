@@ -11,6 +11,7 @@ failure in a block, its worker is replaced: the engine may be broken, and a new 
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError, RunError
 from evaluators.adapter_set import is_adapter_set
@@ -33,18 +35,10 @@ from evaluators.backend import (
     Sent,
     TokenCount,
 )
+from evaluators.backend import open_backend as open_engine
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.ray.cluster import Cluster, Lost, Needs, RemoteWorker, WorkerCall, join
-from evaluators.backends.ray.worker import (
-    Counted,
-    Message,
-    Opened,
-    Placed,
-    Progress,
-    environment,
-    open_engine,
-    versions,
-)
+from evaluators.backends.ray.cluster import Cluster, LostError, Needs, join
+from evaluators.backends.ray.worker import Message, Opened, Progress, environment, versions
 from evaluators.models.request_blocks import in_run, plan_blocks
 from schemas.documents.result import Model
 
@@ -71,24 +65,19 @@ class _Block:
 class _Seat:
     """A seat for one worker, which may be replaced."""
 
-    worker: RemoteWorker | None = None
-    opening: WorkerCall | None = None
+    worker: Any = None
+    opening: Any = None
+    """Call that opens the model, while it is under way."""
     machine: str = ""
-    in_hand: deque[tuple[WorkerCall, _Block]] = field(default_factory=deque)
+    in_hand: deque[tuple[Any, _Block]] = field(default_factory=deque)
+    """Calls that answer blocks, in their order."""
     n_failures: int = 0
     """Number of workers in a row that were lost before they had opened the model."""
 
     @property
-    def call(self) -> WorkerCall | None:
+    def call(self) -> Any:
         """The call that the worker is busy with, as it handles one at a time; None if it is idle."""
         return self.opening or (self.in_hand[0][0] if self.in_hand else None)
-
-    def dismiss(self) -> None:
-        """End the worker, whatever it is doing."""
-        if self.worker is not None:
-            self.worker.stop()
-        self.worker, self.opening, self.machine = None, None, ""
-        self.in_hand.clear()
 
 
 class RayBackend(Backend):
@@ -139,7 +128,14 @@ class RayBackend(Backend):
     def close(self) -> None:
         """End all workers."""
         for seat in self._seats:
-            seat.dismiss()
+            self._dismiss(seat)
+
+    def _dismiss(self, seat: _Seat) -> None:
+        """End a worker, whatever it is doing."""
+        if seat.worker is not None:
+            self._cluster.stop(seat.worker)
+        seat.worker, seat.opening, seat.machine = None, None, ""
+        seat.in_hand.clear()
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
         """Count the tokens that all requests would take, on one worker; return None if it cannot tell.
@@ -150,14 +146,13 @@ class RayBackend(Backend):
         total = TokenCount(0, 0)
         for indices in plan_blocks(requests, self.block_limits):
             worker = self._seats[0].worker
-            block = [requests[index] for index in indices]
-            message = None if worker is None else worker.call("count_tokens", block).next()
-            if isinstance(message, BiasboardError):
-                raise message
-            if not isinstance(message, Counted):
+            if worker is None:
                 raise RunError("the worker that counted tokens is gone; run the same command again")
-            tokens = message.tokens
-            if tokens is None:
+            block = [requests[index] for index in indices]
+            tokens = self._cluster.next(self._cluster.call(worker, "count_tokens", block))
+            if isinstance(tokens, BiasboardError):
+                raise tokens
+            if not isinstance(tokens, TokenCount):
                 return None
             total = TokenCount(total.n_prompt + tokens.n_prompt, total.n_completion + tokens.n_completion)
         return total
@@ -187,13 +182,13 @@ class RayBackend(Backend):
             # A worker that is still busy would keep the next requests waiting.
             for seat in self._seats:
                 if seat.in_hand:
-                    seat.dismiss()
+                    self._dismiss(seat)
 
     def _start(self, seats: Sequence[_Seat]) -> None:
         for seat in seats:
             if seat.worker is None and seat.n_failures < MOST_TRIES:
                 seat.worker = self._cluster.start(self._needs)
-                seat.opening = seat.worker.call("open", self._opener, environment())
+                seat.opening = self._cluster.call(seat.worker, "open", self._opener, environment())
         if not any(seat.worker for seat in self._seats):
             raise RunError(
                 f"no worker is left: {MOST_TRIES} in a row died while they opened the model; if memory ran "
@@ -208,7 +203,7 @@ class RayBackend(Backend):
                     block = waiting.popleft()
                     asked = [requests[index] for index in block.indices]
                     missing = frozenset(position for position, index in enumerate(block.indices) if index in block.left)
-                    seat.in_hand.append((seat.worker.call("answer", asked, missing), block))
+                    seat.in_hand.append((self._cluster.call(seat.worker, "answer", asked, missing), block))
 
     def _events(self, waiting: deque[_Block]) -> Events:
         """Wait until workers send messages, and yield the events in them."""
@@ -223,33 +218,30 @@ class RayBackend(Backend):
             )
         # Yield a worker's events before reading the next worker's message, whose failure would lose them.
         for call in ready:
-            seat, message = seats[call], call.next()
+            seat, message = seats[call], self._cluster.next(call)
             if seat.opening is not None:
                 self._handle_opening(seat, message)
             else:
                 yield from self._handle_answer(seat, message, waiting)
 
-    def _handle_opening(self, seat: _Seat, message: Message | Lost | None) -> None:
-        if isinstance(message, Placed):
-            seat.machine = message.machine
+    def _handle_opening(self, seat: _Seat, message: Message | None) -> None:
+        if isinstance(message, str):
+            seat.machine = message
         elif isinstance(message, Opened):
             seat.opening, seat.n_failures = None, 0
             self._opened = self._opened or message
             self._refuse_difference(seat, versions(), message.versions)
             identities = [opened.model.identity_sha256 for opened in (self._opened, message)]
             self._refuse_difference(seat, *({"model identity": identity} for identity in identities))
-        elif isinstance(message, BiasboardError):
+        elif isinstance(message, BiasboardError) and not isinstance(message, LostError):
             where = "" if self._cluster.is_local else f"worker on {seat.machine}: "
             raise type(message)(f"{where}{message}")
         else:
-            reason = message.reason if isinstance(message, Lost) else "it ended"
-            logger.warning("a worker was lost while it opened the model: %s", reason)
+            logger.warning("while it opened the model, %s", message or "a worker ended")
             seat.n_failures += 1
-            seat.dismiss()
+            self._dismiss(seat)
 
-    def _handle_answer(
-        self, seat: _Seat, message: Message | Lost | None, waiting: deque[_Block]
-    ) -> Iterator[Sent | Answers]:
+    def _handle_answer(self, seat: _Seat, message: Message | None, waiting: deque[_Block]) -> Iterator[Sent | Answers]:
         block = seat.in_hand[0][1]
         if isinstance(message, Progress):
             self._record_runtime(seat, message.runtime)
@@ -264,8 +256,6 @@ class RayBackend(Backend):
             raise message
         elif isinstance(message, BiasboardError):
             yield from self._failed(seat, str(message), waiting)
-        elif isinstance(message, Lost):
-            yield from self._failed(seat, f"a worker was lost: {message.reason}", waiting)
         else:
             yield from self._failed(seat, "a worker left requests without an answer", waiting)
 
@@ -282,7 +272,7 @@ class RayBackend(Backend):
         """
         _, block = seat.in_hand.popleft()
         waiting.extendleft(other for _, other in reversed(seat.in_hand))
-        seat.dismiss()
+        self._dismiss(seat)
         block.n_failures += 1
         self._n_failures += 1
         if self._n_failures > MOST_TRIES * len(self._seats):
@@ -304,7 +294,9 @@ class RayBackend(Backend):
         if packages:
             self._refuse_difference(seat, self._packages, packages)
         settings = {**runtime.settings, "cluster": "ray", "workers": str(len(self._seats))}
-        self.runtime = replace(runtime, packages={**packages, "ray": self._cluster.version}, settings=settings)
+        self.runtime = replace(
+            runtime, packages={**packages, "ray": importlib.metadata.version("ray")}, settings=settings
+        )
 
     def _refuse_difference(self, seat: _Seat, expected: Mapping[str, str], given: Mapping[str, str]) -> None:
         for name in sorted({*expected, *given}):
@@ -315,7 +307,7 @@ class RayBackend(Backend):
                 )
 
 
-ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}
+ENGINES = ("transformers", "vllm")
 
 
 def open_backend(model: str, options: BackendOptions) -> RayBackend:
@@ -330,42 +322,15 @@ def open_backend(model: str, options: BackendOptions) -> RayBackend:
             or an option.
         MissingExtraError: ray is not installed here, or a worker lacks the engine's library.
     """
-    engine = _engine(options)
-    opener = _opener(engine, model, options)
-    cluster = join(options.address)
-    needs = _needs(engine, options, cluster)
-    n_fitting = cluster.capacity(needs)
-    if cluster.is_local and n_fitting < (options.workers or 1):
-        raise ConfigError(
-            f"this machine has room for {n_fitting} workers of {needs}; give fewer --workers, smaller --worker-cpus or "
-            "--worker-gpus, or the --address of a cluster"
-        )
-    n_workers = options.workers or (max(n_fitting, 1) if needs.gpus else 1)
-    return RayBackend(cluster, opener, needs, n_workers)
-
-
-def _engine(options: BackendOptions) -> str:
     if options.engine not in ENGINES:
         given = (
             "--backend ray needs --engine" if options.engine is None else f"--engine {options.engine} does not exist"
         )
         raise ConfigError(f"{given}; have: {', '.join(ENGINES)}")
-    if options.batch:
-        raise ConfigError("--batch leaves the work to the endpoint; take --backend openai, it needs no cluster")
     if options.lora is not None and is_adapter_set(options.lora):
         raise ConfigError(f"--lora {options.lora} is for one machine; take --backend transformers or vllm")
-    if options.max_cost is not None:
-        raise ConfigError("--max-cost holds within one process; take --backend openai, or leave it out")
     if options.data_parallel is not None:
         raise ConfigError("--data-parallel is for one machine; give --workers, each has a copy of the model")
-    return options.engine
-
-
-def _opener(engine: str, model: str, options: BackendOptions) -> Callable[[], Backend]:
-    """Return a function that opens the engine on a worker, perhaps on another machine.
-
-    Local paths become absolute, and the price file is sent by content.
-    """
     on_worker = replace(
         options,
         tokenizer=None if options.tokenizer is None else _absolute(options.tokenizer),
@@ -376,18 +341,22 @@ def _opener(engine: str, model: str, options: BackendOptions) -> Callable[[], Ba
         worker_cpus=None,
         worker_gpus=None,
     )
-    prices = options.prices.read_text(encoding="utf-8") if options.prices and options.prices.is_file() else None
-    return partial(open_engine, ENGINES[engine], _absolute(model) if engine != "http" else model, on_worker, prices)
+    cluster = join(options.address)
+    n_gpus = options.worker_gpus
+    if n_gpus is None:
+        on_cpu = options.device == "cpu" or (cluster.is_local and not cluster.n_gpus)
+        n_gpus = 0 if on_cpu else options.tensor_parallel or 1
+    needs = Needs(options.worker_cpus or 1, n_gpus)
+    n_fitting = cluster.capacity(needs)
+    if cluster.is_local and n_fitting < (options.workers or 1):
+        raise ConfigError(
+            f"this machine has room for {n_fitting} workers of {needs}; give fewer --workers, smaller --worker-cpus or "
+            "--worker-gpus, or the --address of a cluster"
+        )
+    n_workers = options.workers or (max(n_fitting, 1) if needs.gpus else 1)
+    return RayBackend(cluster, partial(open_engine, options.engine, _absolute(model), on_worker), needs, n_workers)
 
 
 def _absolute(name: str) -> str:
     folder = Path(name)
     return str(folder.resolve()) if folder.is_dir() else name
-
-
-def _needs(engine: str, options: BackendOptions, cluster: Cluster) -> Needs:
-    gpus = options.worker_gpus
-    if gpus is None:
-        on_cpu = engine == "http" or options.device == "cpu" or (cluster.is_local and not cluster.n_gpus)
-        gpus = 0 if on_cpu else options.tensor_parallel or 1
-    return Needs(options.worker_cpus or 1, gpus)

@@ -9,12 +9,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
@@ -28,17 +25,13 @@ from evaluators.backend import (
     Runtime,
     Sent,
     TokenCount,
-    open_backend,
 )
-from evaluators.backend_options import BackendOptions
 from schemas.documents.result import Model
 
 _DEFAULT_LIMITS = BlockLimits(n_texts=256, n_characters=1_000_000)
 """Limits of a block for backends that answer each request by itself: small enough that little is lost with a worker,
 large enough for many requests at a time."""
 _VARIABLES = (
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
     "HF_TOKEN",
     "HF_HUB_OFFLINE",
     "VLLM_BATCH_INVARIANT",
@@ -46,13 +39,7 @@ _VARIABLES = (
 )
 """Environment variables that backends read."""
 _PROGRESS_SECONDS = 0.25
-"""Least time between two messages with progress, because a fast endpoint would cause thousands of messages."""
-
-
-class Placed(NamedTuple):
-    """A message: the worker was placed on a machine."""
-
-    machine: str
+"""Least time between two messages with progress, because fast answers would cause thousands of messages."""
 
 
 class Opened(NamedTuple):
@@ -74,23 +61,8 @@ class Progress(NamedTuple):
     runtime: Runtime
 
 
-class Counted(NamedTuple):
-    """A message: the number of tokens that a block takes; None if the backend cannot tell."""
-
-    tokens: TokenCount | None
-
-
-Message: TypeAlias = Placed | Opened | Progress | Counted | BiasboardError
-
-
-def open_engine(backend: str, model: str, options: BackendOptions, prices: str | None) -> Backend:
-    """Open the backend on a worker, whose machine lacks the file of which ``prices`` is the content."""
-    if prices is None:
-        return open_backend(backend, model, options)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "prices.toml"
-        path.write_text(prices, encoding="utf-8")
-        return open_backend(backend, model, replace(options, prices=path))
+Message: TypeAlias = str | Opened | Progress | TokenCount | BiasboardError
+"""What a worker sends: the name of its machine, its backend, answers, the tokens of a block, or an error."""
 
 
 class Worker:
@@ -107,7 +79,7 @@ class Worker:
             environment: The driver's :func:`environment`. It holds API keys, and is passed in a call because Ray's
                 dashboard shows the environment with which a process starts.
         """
-        yield Placed(platform.node())
+        yield platform.node()
         os.environ.update(environment)
         try:
             backend = self._backend = opener()
@@ -147,10 +119,11 @@ class Worker:
             yield failure
 
     def count_tokens(self, requests: Sequence[Request]) -> Iterator[Message]:
-        """Count the tokens that requests would take."""
+        """Count the tokens that requests would take, and send nothing if the backend cannot tell."""
         assert self._backend is not None
         try:
-            yield Counted(self._backend.count_tokens(requests))
+            if (tokens := self._backend.count_tokens(requests)) is not None:
+                yield tokens
         # A library may raise any exception.
         except Exception as error:
             yield _as_biasboard_error(error, RunError)

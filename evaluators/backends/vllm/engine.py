@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, RunError, import_extra
-from evaluators.backend import Runtime
+from evaluators.backend import GenerateRequest, Response, Runtime
 from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, split_wide
 from evaluators.models.pretrained import SERVE_IT
 
@@ -30,6 +30,8 @@ _ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
 }
 _CPU_CACHE_GIB = "2"
+_ENDS = ("stop", "length")
+"""Finish reasons of a text that ended by itself or at the largest number of tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,27 +54,13 @@ class EngineSettings:
 
 
 class Continuation(NamedTuple):
-    """A prompt to continue, and how to sample."""
+    """A request for a text."""
 
+    request: GenerateRequest
     ids: tuple[int, ...]
+    """Tokens of its prompt."""
     max_tokens: int
-    temperature: float
-    top_p: float
-    stop: tuple[str, ...]
-    seed: int
-    json_schema: str | None = None
-    """JSON Schema that the text must satisfy; None for any text."""
-    with_logprob: bool = False
-
-
-class Generated(NamedTuple):
-    """A generated text."""
-
-    text: str
-    n_tokens: int
-    finish_reason: str | None
-    logprob: float | None = None
-    """Sum of the log-probabilities of its tokens, in nats; None if it was not asked for."""
+    """Largest number of tokens for which the context leaves room."""
 
 
 class Work(NamedTuple):
@@ -89,8 +77,8 @@ class Done(NamedTuple):
 
     logprobs: dict[Node, dict[int, float]]
     """Log-probability of each token that may follow a node of the trie, in nats."""
-    generated: list[Generated]
-    """The texts of the continuations, in their order."""
+    generated: list[Response]
+    """The responses to the continuations, in their order."""
 
 
 class ModelSpecs(NamedTuple):
@@ -215,31 +203,45 @@ class Engine:
             logprobs.setdefault(node, {}).update((token, returned[token].logprob) for token in tokens)
         return logprobs
 
-    def _generate(self, continuations: Sequence[Continuation]) -> list[Generated]:
-        parameters = [
-            self._parameters(
-                max_tokens=asked.max_tokens,
-                temperature=asked.temperature,
-                top_p=asked.top_p,
-                stop=list(asked.stop),
-                seed=asked.seed,
-                # 0 returns the chosen token alone; without it vLLM sums nothing.
-                logprobs=0 if asked.with_logprob else None,
-                **self._schema_parameters(asked.json_schema),
+    def _generate(self, continuations: Sequence[Continuation]) -> list[Response]:
+        parameters = []
+        for request, _, max_tokens in continuations:
+            form = {}
+            if request.json_schema is not None:
+                structured = importlib.import_module("vllm.sampling_params").StructuredOutputsParams
+                form["structured_outputs"] = structured(json=request.json_schema)
+            parameters.append(
+                self._parameters(
+                    max_tokens=max_tokens,
+                    temperature=request.temperature,
+                    top_p=request.top_p,
+                    stop=list(request.stop),
+                    seed=request.sampling_seed,
+                    # 0 returns the chosen token alone; without it vLLM sums nothing.
+                    logprobs=0 if request.with_logprob else None,
+                    **form,
+                )
             )
-            for asked in continuations
-        ]
-        texts = (output.outputs[0] for output in self._ask([asked.ids for asked in continuations], parameters))
-        return [
-            Generated(text.text, len(text.token_ids), text.finish_reason, text.cumulative_logprob) for text in texts
-        ]
-
-    def _schema_parameters(self, json_schema: str | None) -> dict[str, Any]:
-        """Return the parameters that constrain a text to a schema; none without a schema."""
-        if json_schema is None:
-            return {}
-        structured = importlib.import_module("vllm.sampling_params").StructuredOutputsParams
-        return {"structured_outputs": structured(json=json_schema)}
+        responses = []
+        outputs = self._ask([asked.ids for asked in continuations], parameters)
+        for asked, output in zip(continuations, outputs, strict=True):
+            text = output.outputs[0]
+            if text.finish_reason not in _ENDS:
+                # For example if no token of the vocabulary can begin a text of the schema.
+                reason = f"the engine ended the text by itself ({text.finish_reason})"
+                responses.append(Response(status="failed", error=reason))
+                continue
+            responses.append(
+                Response(
+                    status="answered",
+                    text=text.text,
+                    n_prompt_tokens=len(asked.ids),
+                    n_completion_tokens=len(text.token_ids),
+                    finish_reason=text.finish_reason,
+                    text_logprob=None if text.cumulative_logprob is None else min(text.cumulative_logprob, 0.0),
+                )
+            )
+        return responses
 
     def _parameters(self, **chosen: Any) -> Any:
         return self._vllm.SamplingParams(**{"temperature": 0.0, "top_p": 1.0, **chosen})

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import Runtime
@@ -28,31 +28,8 @@ MOST_DEATHS = 2
 """Number of processes that must die of one :class:`Work` before it counts as the cause."""
 
 
-class Dispatched(NamedTuple):
-    """An event: an engine is about to compute a :class:`Work`."""
-
-    number: int
-
-
-class WorkFinished(NamedTuple):
-    """An event: an engine has computed a :class:`Work`."""
-
-    number: int
-    done: Done
-
-
-Event: TypeAlias = Dispatched | WorkFinished
-
-
-class Pool(Protocol):
-    """One or more engines."""
-
-    @property
-    def runtime(self) -> Runtime:
-        """The device, versions and settings of the engines."""
-
-    def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute numbered work; each is taken from the iterable when an engine is free."""
+Event: TypeAlias = tuple[int, Done | None]
+"""The number of a :class:`Work`, and None when an engine is about to compute it, or what the engine has computed."""
 
 
 class InProcess:
@@ -63,15 +40,10 @@ class InProcess:
         self.runtime = self._engine.runtime
 
     def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute the work in order."""
+        """Compute numbered work in order; each is taken from the iterable when the engine is free."""
         for number, work in works:
-            yield Dispatched(number)
-            yield WorkFinished(number, self._engine.compute(work))
-
-
-class _Worker(NamedTuple):
-    process: BaseProcess
-    connection: Connection
+            yield number, None
+            yield number, self._engine.compute(work)
 
 
 class _Task(NamedTuple):
@@ -94,16 +66,16 @@ class Workers:
         """
         # A forked copy of a process that uses a GPU cannot use that GPU.
         context = multiprocessing.get_context("spawn")
-        self._workers: list[_Worker] = []
+        self._workers: dict[Connection, BaseProcess] = {}
         stop = weakref.finalize(self, _stop, self._workers)
         for environment in environments:
             our_end, worker_end = context.Pipe()
             process = context.Process(target=serve, args=(worker_end, replace(settings, environment=environment)))
             process.start()
             worker_end.close()
-            self._workers.append(_Worker(process, our_end))
+            self._workers[our_end] = process
         try:
-            runtimes = [_started(worker) for worker in self._workers]
+            runtimes = [_started(connection, process) for connection, process in self._workers.items()]
         except BaseException:
             stop()
             raise
@@ -115,7 +87,7 @@ class Workers:
     @property
     def process_ids(self) -> tuple[int, ...]:
         """The process ids of the workers that are alive."""
-        return tuple(worker.process.pid for worker in self._workers if worker.process.pid is not None)
+        return tuple(process.pid for process in self._workers.values() if process.pid is not None)
 
     def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
         """Compute the work, one at a time per worker.
@@ -128,7 +100,7 @@ class Workers:
         running: dict[int, _Task] = {}
         exhausted = False
         while True:
-            for worker in [worker for worker in self._workers if worker.connection not in self._busy]:
+            for connection in [connection for connection in self._workers if connection not in self._busy]:
                 task = again.popleft() if again else None
                 if task is None and not exhausted:
                     number, work = next(ahead, (None, None))
@@ -139,12 +111,12 @@ class Workers:
                 if task is None:
                     break
                 # If the caller stops the iteration here, nothing has been sent yet.
-                yield Dispatched(task.number)
+                yield task.number, None
                 running[task.ticket] = task
-                self._busy[worker.connection] = task.ticket
+                self._busy[connection] = task.ticket
                 # A worker that died while idle is noticed below, like one that died at work.
                 with contextlib.suppress(OSError):
-                    worker.connection.send((task.ticket, task.work))
+                    connection.send((task.ticket, task.work))
             if not running and not again and exhausted:
                 return
             # They may have died of the work of an abandoned run.
@@ -155,21 +127,20 @@ class Workers:
     def _collect(self, running: dict[int, _Task], again: deque[_Task]) -> Iterator[Event]:
         """Wait until a worker has finished or died, and yield what has finished."""
         ready = wait(list(self._busy))
-        for worker in [worker for worker in self._workers if worker.connection in ready]:
-            ticket = self._busy.pop(worker.connection)
+        for connection in [connection for connection in self._workers if connection in ready]:
+            ticket = self._busy.pop(connection)
             try:
-                _, outcome = worker.connection.recv()
+                _, outcome = connection.recv()
             except (EOFError, OSError):
-                worker.connection.close()
-                worker.process.join()
-                self._workers.remove(worker)
+                connection.close()
+                self._workers.pop(connection).join()
                 if ticket in running:
                     again.append(self._after_death(running.pop(ticket)))
                 continue
             if isinstance(outcome, BaseException):
                 raise outcome
             if ticket in running:
-                yield WorkFinished(running.pop(ticket).number, outcome)
+                yield running.pop(ticket).number, outcome
 
     def _after_death(self, task: _Task) -> _Task:
         task = task._replace(n_deaths=task.n_deaths + 1)
@@ -181,14 +152,14 @@ class Workers:
         return task
 
 
-def _started(worker: _Worker) -> Runtime:
+def _started(connection: Connection, process: BaseProcess) -> Runtime:
     try:
-        message = worker.connection.recv()
+        message = connection.recv()
     except EOFError:
-        worker.process.join()
+        process.join()
         raise ConfigError(
-            f"a vLLM process died while it loaded the model (exit code {worker.process.exitcode}); if the memory is "
-            "not enough for all copies, give a smaller --data-parallel"
+            f"a vLLM process died while it loaded the model (exit code {process.exitcode}); if the memory is not "
+            "enough for all copies, give a smaller --data-parallel"
         ) from None
     if isinstance(message, BaseException):
         raise message
@@ -196,16 +167,16 @@ def _started(worker: _Worker) -> Runtime:
     return message
 
 
-def _stop(workers: list[_Worker]) -> None:
-    for worker in workers:
-        worker.connection.close()
-        worker.process.terminate()
-    for worker in workers:
-        worker.process.join(_GRACE_SECONDS)
-        if worker.process.is_alive():
+def _stop(workers: dict[Connection, BaseProcess]) -> None:
+    for connection, process in workers.items():
+        connection.close()
+        process.terminate()
+    for process in workers.values():
+        process.join(_GRACE_SECONDS)
+        if process.is_alive():
             # Some threads of the engine ignore the signal.
-            worker.process.kill()
-            worker.process.join()
+            process.kill()
+            process.join()
     workers.clear()
 
 

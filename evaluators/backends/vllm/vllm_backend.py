@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import TypeAlias, TypeVar
 
 from typing_extensions import override
 
@@ -38,8 +38,8 @@ from evaluators.backend import (
     identified_model,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.engine import Continuation, Done, EngineSettings, Generated, ModelSpecs, Work, specs_of
-from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers, environments_of
+from evaluators.backends.vllm.engine import Continuation, Done, EngineSettings, ModelSpecs, Work, specs_of
+from evaluators.backends.vllm.pool import InProcess, Workers, environments_of
 from evaluators.models.chosen_adapters import chosen_adapters
 from evaluators.models.model_files import find_files, find_model, opening_arguments
 from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
@@ -62,20 +62,11 @@ OPTIONS = (
 _CHUNK_TEXTS = 4096
 _CHUNK_TEXTS_CPU = 512
 _CHUNK_CHARACTERS = 4_000_000
+T = TypeVar("T")
 
 
-class _Prepared(NamedTuple):
-    """A chunk of requests that are computed together."""
-
-    indices: list[int]
-    """Indices of the requests among all requests."""
-    encoded: list[TokenRows | Continuation | str]
-    """Tokens to score or to continue for each request, or an error message if it cannot be computed."""
-    work: Work
-
-
-_ENDS = ("stop", "length")
-"""Finish reasons of a text that ended by itself or at the largest number of tokens."""
+_Encoded: TypeAlias = list[TokenRows | Continuation | str]
+"""Tokens to score or to continue for each request of a chunk, or an error message if it cannot be computed."""
 
 
 @dataclass
@@ -98,7 +89,7 @@ class VllmBackend(Backend):
     """Maximum number of options and generations that are computed together."""
     adapters: AdapterSet | None = None
     """Adapters, one for each context; None if the model answers alone or with one adapter for everything."""
-    loaded: Pool | None = field(default=None, repr=False)
+    loaded: InProcess | Workers | None = field(default=None, repr=False)
     """Engines of the model; None until it is loaded."""
 
     @property
@@ -107,7 +98,7 @@ class VllmBackend(Backend):
         runtime = Runtime(device=self.specs.device_name) if self.loaded is None else self.loaded.runtime
         return replace(runtime, obstacles={**runtime.obstacles, **obstacles_of(self.tokenizer)})
 
-    def pool(self) -> Pool:
+    def pool(self) -> InProcess | Workers:
         """Return the engines, and load the model on the first call.
 
         Raises:
@@ -140,23 +131,23 @@ class VllmBackend(Backend):
         if not numbered:
             return
         pool = self.pool()
-        prepared: dict[int, _Prepared] = {}
+        encoded_chunks: dict[int, _Encoded] = {}
 
         def works() -> Iterator[tuple[int, Work]]:
             prepared_chunks = _prepared_ahead(
-                lambda chunk: self._prepare(requests, chunk), [chunk for _, chunk in numbered]
+                lambda chunk: self._prepare([requests[index] for index in chunk]), [chunk for _, chunk in numbered]
             )
-            for (number, _), chunk in zip(numbered, prepared_chunks, strict=True):
-                prepared[number] = chunk
-                yield number, chunk.work
+            for (number, _), (encoded, work) in zip(numbered, prepared_chunks, strict=True):
+                encoded_chunks[number] = encoded
+                yield number, work
 
         start = time.perf_counter()
-        for event in pool.run(works()):
-            if isinstance(event, Dispatched):
-                yield Sent(len(prepared[event.number].indices))
+        for number, done in pool.run(works()):
+            if done is None:
+                yield Sent(len(encoded_chunks[number]))
                 continue
-            chunk = prepared.pop(event.number)
-            answers = dict(zip(chunk.indices, self._responses(chunk, event.done), strict=True))
+            responses = self._responses(encoded_chunks.pop(number), done)
+            answers = dict(zip(chunks[number], responses, strict=True))
             yield Answers(answers, time.perf_counter() - start)
             start = time.perf_counter()
 
@@ -173,14 +164,13 @@ class VllmBackend(Backend):
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
         return self.tokenizer.needed_tokens(requests)
 
-    def _prepare(self, requests: Sequence[Request], indices: list[int]) -> _Prepared:
-        asked = [requests[index] for index in indices]
+    def _prepare(self, asked: Sequence[Request]) -> tuple[_Encoded, Work]:
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]
         scored = (
             rows if isinstance(rows, str) else unknown_token(rows.ids, self.specs.n_vocabulary) or rows
             for rows in self.tokenizer.rows_of_all(choices, self.specs.context_tokens)
         )
-        encoded = [
+        encoded: _Encoded = [
             self._continuation(request) if isinstance(request, GenerateRequest) else next(scored) for request in asked
         ]
         rows = [request for request in encoded if isinstance(request, TokenRows)]
@@ -190,7 +180,7 @@ class VllmBackend(Backend):
         # All requests of a chunk have the same adapter.
         folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
         continuations = [request for request in encoded if isinstance(request, Continuation)]
-        return _Prepared(indices, encoded, Work(nodes, continuations, folder))
+        return encoded, Work(nodes, continuations, folder)
 
     def _continuation(self, request: GenerateRequest) -> Continuation | str:
         """Return the continuation to generate for a request, or an error message if there can be none."""
@@ -202,49 +192,25 @@ class VllmBackend(Backend):
             limit = self.specs.context_tokens
             return f"the prompt takes {len(ids)} tokens and leaves none of the model's {limit} for an answer"
         return unknown_token([ids], self.specs.n_vocabulary) or Continuation(
-            ids,
-            min(request.max_tokens, n_left),
-            request.temperature,
-            request.top_p,
-            request.stop,
-            request.sampling_seed,
-            request.json_schema,
-            request.with_logprob,
+            request, ids, min(request.max_tokens, n_left)
         )
 
-    def _responses(self, chunk: _Prepared, done: Done) -> Iterator[Response]:
+    def _responses(self, encoded: _Encoded, done: Done) -> Iterator[Response]:
         generated = iter(done.generated)
-        for asked in chunk.encoded:
+        for asked in encoded:
             if isinstance(asked, str):
                 yield Response(status="failed", error=asked)
             elif isinstance(asked, Continuation):
-                yield _generated(asked, next(generated))
+                yield next(generated)
             else:
-                yield self._scored(asked, done)
-
-    def _scored(self, rows: TokenRows, done: Done) -> Response:
-        logprobs = option_logprobs(rows, done.logprobs)
-        ends: tuple[float | None, ...] = (None,) * len(logprobs)
-        if self.with_end and self.tokenizer.end_id is not None:
-            ends = end_logprobs(rows, done.logprobs, self.tokenizer.end_id)
-        return rows.response(logprobs, ends, precision=self.model.precision)
+                logprobs = option_logprobs(asked, done.logprobs)
+                ends: tuple[float | None, ...] = (None,) * len(logprobs)
+                if self.with_end and self.tokenizer.end_id is not None:
+                    ends = end_logprobs(asked, done.logprobs, self.tokenizer.end_id)
+                yield asked.response(logprobs, ends, precision=self.model.precision)
 
 
-def _generated(asked: Continuation, answer: Generated) -> Response:
-    if answer.finish_reason not in _ENDS:
-        # For example if no token of the vocabulary can begin a text of the schema.
-        return Response(status="failed", error=f"the engine ended the text by itself ({answer.finish_reason})")
-    return Response(
-        status="answered",
-        text=answer.text,
-        n_prompt_tokens=len(asked.ids),
-        n_completion_tokens=answer.n_tokens,
-        finish_reason=answer.finish_reason,
-        text_logprob=None if answer.logprob is None else min(answer.logprob, 0.0),
-    )
-
-
-def _prepared_ahead(prepare: Callable[[list[int]], _Prepared], chunks: Sequence[list[int]]) -> Iterator[_Prepared]:
+def _prepared_ahead(prepare: Callable[[list[int]], T], chunks: Sequence[list[int]]) -> Iterator[T]:
     """Yield prepared chunks in order; each is prepared while the one before it is computed."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         prepared_chunks = thread.submit(prepare, chunks[0])

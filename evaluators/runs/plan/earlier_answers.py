@@ -58,13 +58,13 @@ def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterab
     left_out = []
     for path in _other_stores(root, signature, model) if wanted else ():
         try:
-            stored = stored_responses(path, wanted, model, busy_seconds=_BUSY_SECONDS)
+            found, found_runtimes = stored_responses(path, wanted, model, busy_seconds=_BUSY_SECONDS)
         except RunError as error:
             left_out.append(_left_out(error))
             continue
-        responses |= stored.responses
-        runtimes += [runtime for runtime in stored.runtimes if runtime not in runtimes]
-        wanted = {key: None for key in wanted if key not in stored.responses}
+        responses |= found
+        runtimes += [runtime for runtime in found_runtimes if runtime not in runtimes]
+        wanted = {key: None for key in wanted if key not in found}
         if not wanted:
             break
     return EarlierAnswers(responses, tuple(runtimes), tuple(left_out))
@@ -122,7 +122,8 @@ def _stored_answers(
     responses: dict[bytes, Response] = {}
     for path in (run_folder(stores.root, plan.signature, backend.model) / STORE, stores.cache):
         if path is not None and is_begun(path):
-            responses |= stored_responses(path, [key for key in keys if key not in responses], backend.model).responses
+            found, _ = stored_responses(path, [key for key in keys if key not in responses], backend.model)
+            responses |= found
     missing = [key for key in keys if key not in responses]
     return responses | earlier_answers(stores.root, plan.signature, backend.model, missing).responses
 
