@@ -201,6 +201,8 @@ def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> A
     accepted = (*wanted, int) if float in wanted else wanted
     if wanted and (not isinstance(value, accepted) or (isinstance(value, bool) and bool not in wanted)):
         names = " or ".join(one.__name__ for one in wanted)
+        if str in wanted and isinstance(value, Sequence):
+            names += ", or a dict of names and values where the option takes JSON"
         raise ConfigError(f"{name} = {value!r}: give a value of type {names}")
     low, high = settings.get("min"), settings.get("max")
     if isinstance(value, float) and not math.isfinite(value):

@@ -61,6 +61,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a range": ({"limit": -1}, ConfigError, "limit = -1: give 0 or more"),
     "another range": ({"concurrency": 0}, ConfigError, "concurrency = 0: give 1 or more"),
     "a type": ({"concurrency": "8"}, ConfigError, "concurrency = '8': give a value of type int"),
+    "a list for an object": (
+        {"extra_body": [1]},
+        ConfigError,
+        r"extra_body = \[1\]: give a value of type str, or a dict",
+    ),
     "a number for a flag": ({"chat": 1}, ConfigError, "chat = 1: give a value of type bool"),
     "no use": ({"dtype": "float16"}, ConfigError, "backend 'baseline' has no use for --dtype"),
     "a mapping": ({"chat_template_args": {"a": False}}, ConfigError, "has no use for --chat-template-args"),
