@@ -144,21 +144,6 @@ def spawned(*arguments: object, **streams: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True, **streams)
 
 
-@pytest.mark.slow
-def test_runs_of_several_processes_share_a_new_cache(dataset: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache.sqlite"
-    models = ("uniform", "stereotype", "stereotype-0.7", "always-wrong")
-    command = ("-m", "evaluators", "run", "--dataset", dataset, "--backend", "baseline", "--cache", cache)
-    processes = [
-        spawned(*command, "--model", model, "--out", tmp_path / model, stdout=subprocess.DEVNULL) for model in models
-    ]
-    ended = [(process.communicate()[1], process.returncode) for process in processes]
-    assert {status for _, status in ended} == {0}, ended
-    n_each = counts(cache)
-    assert set(n_each) == {f"baseline/{model}" for model in models}
-    assert min(n_each.values()) == max(n_each.values()) > 0
-
-
 OPEN_AT_ONCE = """
 import sys, time
 from pathlib import Path

@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 import tracemalloc
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -39,7 +38,6 @@ from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.pacing import Pacer, Patience
 from schemas.folders.run_folder import read_result
 from tests.commands import run, started
-from tests.evaluators import word_problems
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
@@ -504,51 +502,31 @@ def test_a_line_does_not_garble_the_bar() -> None:
 
 @pytest.mark.slow
 def test_killed_and_resumed_nothing_that_was_answered_is_asked_again(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    datasets = (write_dataset(tmp_path / "pairs", {"type2": made_items(30)}), word_problems.build(tmp_path / "texts"))
-    tries: Counter[str] = Counter()
+    dataset, out = write_dataset(tmp_path / "pairs", {"type2": made_items(60)}), tmp_path / "runs"
     answered: Counter[str] = Counter()
 
-    def whole(received: Received) -> str:
-        """The whole question: samples of one prompt differ in their seeds."""
-        return json.dumps(received.body, sort_keys=True)
-
-    def failing(received: Received) -> Fault | None:
-        """Fail the first try of every twelfth question, as too many or as an error."""
-        tries[whole(received)] += 1
-        number = zlib.crc32(whole(received).encode()) % 12
-        if tries[whole(received)] > 1 or number > 1 or "The clock on the wall" in whole(received):
-            return None
-        return Fault(429, {"retry-after": "0"}) if number else Fault(500, {}, error("failed"))
-
-    def refusing(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
-        """Decline some questions, and answer the others so that each task can read it."""
-        asked = whole(received)
-        answered[asked] += "The clock on the wall" not in asked
-        text = "A" if "letter of one option" in asked else "She said: they are 12."
-        refusal = "I will not say that." if zlib.crc32(asked.encode()) % 7 == 0 else None
-        answer["choices"][0]["message"] = {"role": "assistant", "content": text, "refusal": refusal}
+    def lettered(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        answered[json.dumps(received.body)] += "The clock on the wall" not in str(received.body)
+        # A refusal is an answer too.
+        refusal = "I will not say that." if received.number % 7 == 0 else None
+        answer["choices"][0]["message"] = {"role": "assistant", "content": "A", "refusal": refusal}
         return answer
 
-    out = tmp_path / "runs"
-    with FakeEndpoint(tokenizer, serves=SERVES, before=failing, alter=refusing, delay=0.002) as endpoint:
-        named = [word for dataset in datasets for word in ("--dataset", dataset)]
+    with FakeEndpoint(tokenizer, serves=SERVES, alter=lettered, delay=0.002) as endpoint:
+        endpoint.before = lambda received: Fault(500, {}, error("failed")) if received.number % 12 == 5 else None
         model = ("--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--concurrency", 4)
-        rest = ("--prompt", "mcq2-generate-v1", "--limit", 20, "--scorer", "none", "--out", out)
-        command = ("-m", "biasboard", "run", *named, *model, *rest)
+        command = ("-m", "biasboard", "run", "--dataset", dataset, *model, "--prompt", "mcq2-generate-v1", "--out", out)
         with started(*command) as first:
             wait_for_answers(out, first, at_least=12)
             first.kill()
-        n_answered, n_stored = answered.total(), 0
-        for path in out.rglob("responses.sqlite"):
-            with closing(sqlite3.connect(path)) as connection:
-                n_stored += connection.execute("SELECT COUNT(*) FROM responses").fetchone()[0]
+        n_answered = answered.total()
+        (store,) = out.rglob("responses.sqlite")
+        with closing(sqlite3.connect(store)) as connection:
+            (n_stored,) = connection.execute("SELECT COUNT(*) FROM responses").fetchone()
         assert not list(out.rglob("result.json")), "it was over before it could be killed"
         run(*command, status=0)
     # Only what was on its way when the process was killed is asked again.
     assert answered.total() - len(+answered) == n_answered - n_stored <= 4
-    results = [read_result(path.parent) for path in out.rglob("result.json")]
-    counts = {result.signature.config: result.counts for result in results}
-    assert {*counts} == {"type2", "recognition", "continuation", "assignment", "math"}
-    assert counts["type2"].refused > 0
-    assert sum(of_config.failed for of_config in counts.values()) == 0
-    assert max(tries.values()) > 1
+    (path,) = out.rglob("result.json")
+    assert read_result(path.parent).counts.refused > 0
+    assert read_result(path.parent).counts.failed == 0

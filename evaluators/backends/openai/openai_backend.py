@@ -220,6 +220,8 @@ class OpenAIBackend(Backend):
 
     def completion_options(self) -> Sequence[str]:
         """Return what lets completions score options: a tokenizer, and not to choose a chat."""
+        if self.connection.address.is_openai:
+            return ()
         needed = [] if self.tokenizer else ["--tokenizer NAME"]
         if self.api == "chat":
             needed.append("--api completions without --chat" if self.options.chat else "--api completions")

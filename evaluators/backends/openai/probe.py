@@ -103,6 +103,9 @@ class Probe:
                 methods = await self._texts("completions")
             if methods is None:
                 raise ConfigError(self._failure())
+            if api != "chat" and self.wanted.tokenizer is None:
+                why = "completions score whole options only with --tokenizer, the model's own"
+                methods = replace(methods, reasons={**methods.reasons, "echo": why})
             return methods
 
     async def _read_models(self, client: Client) -> None:
@@ -206,8 +209,6 @@ class Probe:
 
     def _methods(self, choice: ScoringMethod | None, generation: Generation) -> Methods:
         reasons = {name: why for name, why in self._reasons.items() if name not in ("chat", "completions")}
-        if generation.tokenizer is None:
-            reasons["echo"] = "completions score whole options only with --tokenizer, the model's own"
         return Methods(choice, generation, reasons, self.connection.address.without_secrets)
 
     async def _trial(self, generation: Generation) -> Response | None:
