@@ -11,7 +11,7 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import working
 from evaluators.commands.shared_options import CACHE_VARIABLE
-from evaluators.stores.maintenance import StoredModel, export, find_store, names, summarise
+from evaluators.stores.read_only import StoredModel, export, find_store, names, summarise
 
 _IDENTITY = 12
 

@@ -21,7 +21,7 @@ from biasboard.ground.hub import REMEDY, hub_fault, hub_host, hub_is_off
 from biasboard.ground.kinds import BACKENDS
 from biasboard.ground.plain_text import one_line
 from evaluators.models.process_limits import chosen_threads
-from evaluators.stores.maintenance import check_cache, summarise
+from evaluators.stores.read_only import check_cache, summarise
 
 Status: TypeAlias = Literal["ok", "missing", "problem"]
 

@@ -9,5 +9,5 @@
     runtimes    devices, packages and settings with which the answers were computed
     choices     what a backend found out by trying, such as how it scores options
 
-*read_only* and *maintenance* access stores from outside a run.
+*read_only* reads stores from outside a run.
 """

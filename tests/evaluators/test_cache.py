@@ -28,8 +28,7 @@ from evaluators.runs.plan.estimate import _store_bytes
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.maintenance import export, summarise
-from evaluators.stores.read_only import answered_keys, read_answers
+from evaluators.stores.read_only import answered_keys, export, read_answers, summarise
 from evaluators.stores.store import LEAST_HEAD, Heads, ResponseStore, store_key
 from evaluators.task import load_task, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

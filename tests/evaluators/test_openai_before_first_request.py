@@ -83,62 +83,36 @@ def of_items(endpoint: FakeEndpoint) -> list[str]:
     return [str(one.body) for one in endpoint.received if "The clock on the wall" not in str(one.body)]
 
 
-def test_an_endpoint_of_texts_names_the_prompts_that_work_there(dataset: Path, tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=TEXT_ONLY) as endpoint:
-        result = run(dataset, endpoint, "--prompt", "mcq2-v1")
-        assert of_items(endpoint) == []
-    assert result.exit_code == 1
-    assert result.stderr.count("\n") == 1
-    assert "prompt 'mcq2-v1' needs" in result.stderr
-    assert "mcq2-generate-v1, mcq3-generate-v1" in result.stderr
-    assert {"transformers", "vllm"} <= {*result.stderr.strip().rpartition("backends that can: ")[2].split(", ")}
-    assert "--api completions" not in result.stderr
-    assert "; or take --tokenizer NAME, where the endpoint has completions" in result.stderr
+REFUSED: dict[str, tuple[frozenset[str], tuple[str, ...], tuple[str, ...], str]] = {
+    "options where only texts are answered": (TEXT_ONLY, ("mcq2-v1",),
+        ("prompt 'mcq2-v1' needs", "mcq2-generate-v1, mcq3-generate-v1", "backends that can: .*transformers.*vllm",
+        "; or take --tokenizer NAME, where the endpoint has completions"), "--api completions"),
+    "options in a chat without them": (BOTH, ("mcq2-v1", "--api", "chat"),
+        ("; or take --tokenizer NAME and --api completions, where", "mcq2-generate-v1"), "or mcq2-v1"),
+    "a text to continue in a chat that was chosen": (BOTH, ("intrinsic-v1", "--api", "chat"),
+        ("; or take --tokenizer NAME and --api completions, where", "mcq2-generate-v1"), "or intrinsic-v1"),
+    "a text to continue in a chat": (WITH_TOP, ("intrinsic-v1",),
+        ("is a text to continue", "--prompt mcq2-v1 or "), "--api completions"),
+    "options after a text without log-probabilities": (TEXT_ONLY, ("cot-logprob-v1",),
+        ("cannot do option_logprobs, which prompt 'cot-logprob-v1' needs", r"\bcot-v1\b"), "or cot-logprob-v1"),
+    "options after a text in a chat": (WITH_TOP, ("cot-logprob-v1",),
+        ("scores options after the model's own text", r"\bcot-v1\b"), "or cot-logprob-v1"),
+}  # fmt: skip
+"""What an endpoint serves, a prompt and options, and what is said of it, and what not."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("prompt", ["intrinsic-v1", "mcq2-v1"])
-def test_a_choice_of_chat_is_told_that_completions_can_do_more(
-    prompt: str, dataset: Path, folder: Path, tokenizer: Tokenizer
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_prompt_that_cannot_be_asked_names_others_before_an_item_is_sent(
+    name: str, dataset: Path, tokenizer: Tokenizer
 ) -> None:
-    with FakeEndpoint(tokenizer, serves=BOTH) as endpoint:
-        result = run(dataset, endpoint, "--prompt", prompt, "--api", "chat")
-        assert of_items(endpoint) == []
-        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-        assert "; or take --tokenizer NAME and --api completions, where the endpoint has completions" in result.stderr
-        assert "mcq2-generate-v1" in result.stderr
-        taken = run(dataset, endpoint, "--prompt", prompt, "--tokenizer", folder, "--api", "completions")
-    assert taken.exit_code == 0, taken.output
-
-
-def test_a_text_to_continue_is_not_sent_as_a_message(dataset: Path, tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=WITH_TOP) as endpoint:
-        result = run(dataset, endpoint, "--prompt", "intrinsic-v1")
-        assert of_items(endpoint) == []
-        assert run(dataset, endpoint, "--prompt", "mcq2-v1").exit_code == 0
-    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert "is a text to continue" in result.stderr
-    assert "--prompt mcq2-v1 or " in result.stderr
-    assert "--api completions" not in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("serves", "why"),
-    [
-        (TEXT_ONLY, "cannot do option_logprobs, which prompt 'cot-logprob-v1' needs"),
-        (WITH_TOP, "scores options after the model's own text"),
-    ],
-)
-def test_where_options_cannot_be_scored_after_a_text_votes_are_named(
-    serves: frozenset[str], why: str, dataset: Path, tokenizer: Tokenizer
-) -> None:
+    serves, (prompt, *options), wanted, unwanted = REFUSED[name]
     with FakeEndpoint(tokenizer, serves=serves) as endpoint:
-        result = run(dataset, endpoint, "--prompt", "cot-logprob-v1")
+        result = run(dataset, endpoint, "--prompt", prompt, *options)
         assert of_items(endpoint) == []
+        assert run(dataset, endpoint, "--prompt", "mcq2-generate-v1").exit_code == 0
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert why in result.stderr
-    assert re.search(r"\bcot-v1\b", result.stderr)
-    assert "or cot-logprob-v1" not in result.stderr
+    assert [words for words in wanted if not re.search(words, result.stderr)] == []
+    assert unwanted not in result.stderr
 
 
 def test_completions_write_and_then_score_the_options_after_it(

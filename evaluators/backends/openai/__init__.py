@@ -7,10 +7,10 @@ The way of a request, and of the test calls that ``probe`` sends before the firs
                    │                       └─▶ costs             what was sent and spent, and the limit on it
                    └─▶ batch_api ────────────▶ client            or all calls as a file, answered in a day
 
-*address* holds the credentials; *client* makes one call, and *stream* puts its answer together where it comes in parts;
-*protocol* knows the routes and the fields of replies. Whatever brings no answer is a ``NoAnswerError``, and what it
-means stands in one table, ``meanings.toml``, which *meanings* reads; what an endpoint refuses is learnt by *dialect*,
-in *probe* as in a run; *pacing* decides how long to wait and when to give up.
+*address* holds the credentials; *client* makes one call; *protocol* knows the routes and the fields of replies, and
+puts a reply together that comes in parts. Whatever brings no answer is a ``NoAnswerError``, and what it means stands in
+one table, ``meanings.toml``, which *meanings* reads; what an endpoint refuses is learnt by *dialect*, in *probe* as in
+a run; *pacing* decides how long to wait and when to give up.
 """
 
 from __future__ import annotations

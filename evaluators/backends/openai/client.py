@@ -23,8 +23,7 @@ from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import one_line
 from evaluators.backends.openai.address import INVALID, Address
 from evaluators.backends.openai.meanings import NoAnswerError, error_inside, error_of, rate_limit_pause
-from evaluators.backends.openai.protocol import Call
-from evaluators.backends.openai.stream import is_stream, whole_reply
+from evaluators.backends.openai.protocol import Call, is_stream, whole_reply
 
 # Short, so that an address where nothing listens is an error within ten seconds.
 _CONNECT_SECONDS = 4.0

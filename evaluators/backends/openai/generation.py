@@ -157,10 +157,11 @@ def _texts(choice: Mapping[str, Any]) -> tuple[str | None, str | None]:
     content = message.get("content")
     thoughts = [message.get(name) for name in _THINKING_FIELDS]
     if isinstance(content, list):
-        parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
-        is_thought = [part.get("type") in _THINKING_PARTS or part.get("thought") is True for part in parts]
-        thoughts += [part for part, thought in zip(parts, is_thought, strict=True) if thought]
-        said = [part for part, thought in zip(parts, is_thought, strict=True) if not thought]
+        said: list[object] = []
+        for part in content:
+            kind = part if isinstance(part, Mapping) else {}
+            is_thought = kind.get("type") in _THINKING_PARTS or kind.get("thought") is True
+            (thoughts if is_thought else said).append(part)
         content = "".join(map(_said, said)) if said else None
     thinking = "\n".join(filter(None, map(_said, thoughts)))
     return content if isinstance(content, str) else None, thinking or None

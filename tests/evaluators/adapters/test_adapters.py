@@ -22,7 +22,7 @@ from evaluators.backends.replay import open_backend as open_replay
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.earlier_answers import AnswerStores, unanswered
-from evaluators.stores.maintenance import export
+from evaluators.stores.read_only import export
 from evaluators.stores.store import store_key
 from schemas import validate
 from schemas.documents.record import Exchange
