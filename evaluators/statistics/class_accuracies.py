@@ -92,16 +92,6 @@ def cobias(accuracies: npt.ArrayLike) -> FloatArray:
     return ratio(2 * n * mean_difference(values), n - 1)
 
 
-def gini_of_cobias(of_cobias: npt.ArrayLike, mean: npt.ArrayLike, n_classes: int) -> FloatArray:
-    """Return the Gini index that follows from a COBias and a mean accuracy (equation 5), shape (...,).
-
-    >>> gini_of_cobias(0.24, 0.67, 100).round(4)
-    np.float64(0.1773)
-    """
-    share = np.asarray(of_cobias, dtype=np.float64) * (n_classes - 1) / (2 * n_classes)
-    return ratio(share, np.asarray(mean, dtype=np.float64))
-
-
 def top_class_dominance(accuracies: npt.ArrayLike) -> FloatArray:
     """Return the largest accuracy over the mean accuracy, shape (...,); nan where nothing is right."""
     values = np.asarray(accuracies, dtype=np.float64)

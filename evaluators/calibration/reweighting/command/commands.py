@@ -10,16 +10,15 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.plain_text import protected, visible
 from biasboard.ground.progress import working
-from evaluators.calibration.reweighting.accuracy_report import AccuracyReport, accuracy_report, write_reports
+from evaluators.calibration.reweighting.accuracy_report import AccuracyReport, accuracy_report
 from evaluators.calibration.reweighting.command.inputs import read_rows
-from evaluators.calibration.reweighting.command.report_tables import print_reports
+from evaluators.calibration.reweighting.command.reports import print_reports, write_reports
 from evaluators.calibration.reweighting.command.rows import (
     PREDICTED,
     InputChoice,
@@ -36,7 +35,7 @@ Input: TypeAlias = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="CSV, Parquet or NPZ file of class probabilities, vectors of DCS, or the folder of a finished run.",
+        help="CSV, Parquet or NPZ file of class probabilities, or the folder of a finished run.",
     ),
 ]
 MeasuresFile: TypeAlias = Annotated[
@@ -60,7 +59,7 @@ def evaluate_command(
 ) -> None:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     choice = replace(choice, path=path)
-    _check_measures(measures, path, rules)
+    _check_out(measures, path, rules, flag="--measures", endings=(".csv",))
     stored = None if rules is None else _rules(rules)
     with working(f"reading {path}"):
         rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
@@ -104,7 +103,7 @@ def fit_command(
     of_test = _test_choice(choice, test, tuple(test_split or ()))
     inputs = (path, None if of_test is None else of_test.path)
     _check_out(out, *inputs)
-    _check_measures(measures, *inputs)
+    _check_out(measures, *inputs, flag="--measures", endings=(".csv",))
     if out.exists():
         try:
             StoredRules.read(out)
@@ -135,8 +134,7 @@ def fit_command(
     for title, of_rows in reports.items():
         print_reports(title, of_rows, doubts if title.startswith("fitted on") else None)
     print(
-        f"preset {preset}, {fit.n_evaluations:,} evaluations; of {len(fit.candidates)} candidates '{fit.chosen}' was "
-        "taken"
+        f"preset {preset}, {fit.n_evaluations:,} evaluations; of {len(fit.ranks)} candidates '{fit.chosen}' was taken"
     )
     _write_measures(measures, reports)
     print(f"rules {out}")
@@ -156,17 +154,25 @@ def apply_command(
     Beside the columns of the input stand the predicted class (predicted) and the corrected share of each class
     (p_CLASS). Rows that were corrected before are refused.
     """
-    if out.suffix not in (".csv", ".parquet"):
-        raise ConfigError(f"--out {out}: ends with neither .csv nor .parquet; name the file with one of them")
-    _check_out(out, path, rules)
+    _check_out(out, path, rules, flag="--out", endings=(".csv", ".parquet"))
     stored = _rules(rules)
+    # Imported only here, because it takes longer than the checks above.
+    import pandas as pd
+
     choice = replace(choice, path=path)
     with working(f"reading {path}"):
         rows = read_rows(choice, stored.document.classes, needs_labels=False, gets_rules=True)
     with working(f"writing {out}"):
         probabilities = prepared(rows.probabilities, stored.document.map)
         indices = stored.rules.predict(probabilities)
-        _write_predictions(out, rows, indices, stored.rules.shares(probabilities))
+        added = {PREDICTED: [rows.classes[index] for index in indices.tolist()]}
+        added |= dict(zip(share_names(rows.classes), stored.rules.shares(probabilities).T, strict=True))
+        frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
+        with replacing(out) as temporary:
+            if out.suffix == ".parquet":
+                frame.to_parquet(temporary, index=False)
+            else:
+                frame.map(_cell).rename(columns=_cell).to_csv(temporary, index=False, lineterminator="\n")
     _print_notes(rows)
     n_changed = int((indices != rows.probabilities.argmax(axis=1)).sum())
     print(f"{n_changed:,} of {len(rows):,} predictions changed")
@@ -199,19 +205,16 @@ def _rules(path: Path) -> StoredRules:
         raise DataError(f"--rules {error}; name a file that 'fit' wrote") from error
 
 
-def _check_out(path: Path, *inputs: Path | None) -> None:
-    """Check that a file can be written without destroying an input."""
+def _check_out(path: Path | None, *inputs: Path | None, flag: str = "", endings: tuple[str, ...] = ()) -> None:
+    """Check that a file can be written without destroying an input; None is no file."""
+    if path is None:
+        return
+    if endings and path.suffix not in endings:
+        raise ConfigError(f"{flag} {path}: does not end with {' or '.join(endings)}; name the file so")
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder; name a file")
     if any(other is not None and other.exists() and path.exists() and path.samefile(other) for other in inputs):
         raise ConfigError(f"{path}: is an input of this command; choose another name")
-
-
-def _check_measures(path: Path | None, *inputs: Path | None) -> None:
-    if path is not None:
-        if path.suffix != ".csv":
-            raise ConfigError(f"--measures {path}: does not end with .csv; name a CSV file")
-        _check_out(path, *inputs)
 
 
 def _reports(rows: LabelledRows, stored: StoredRules | None) -> dict[str, AccuracyReport]:
@@ -228,20 +231,6 @@ def _write_measures(path: Path | None, reports: Mapping[str, Mapping[str, Accura
         print(f"measures {path}")
 
 
-def _write_predictions(path: Path, rows: LabelledRows, predicted: IntArray, shares: FloatArray) -> None:
-    """Write the columns of an input with the predicted class and the corrected share of each class in each row."""
-    import pandas as pd
-
-    added = {PREDICTED: [rows.classes[index] for index in predicted.tolist()]}
-    added |= dict(zip(share_names(rows.classes), shares.T, strict=True))
-    frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
-    with replacing(path) as temporary:
-        if path.suffix == ".parquet":
-            frame.to_parquet(temporary, index=False)
-        else:
-            frame.map(_cell).rename(columns=_cell).to_csv(temporary, index=False, lineterminator="\n")
-
-
 def _cell(value: object) -> object:
     """Return a value as a cell that is no formula; classes are often called -1 and 1, which are none."""
     return protected(value) if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value) else value
@@ -252,8 +241,11 @@ def _print_notes(rows: LabelledRows) -> None:
     print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
     for note in rows.notes:
         print(f"  {note}")
-    if rows.without_rows:
-        names = listed([visible(name) for name in rows.without_rows])
+    # Such columns may not be probabilities at all.
+    occurring = {*rows.labels}
+    without_rows = [visible(name) for name in rows.classes if name not in occurring]
+    if without_rows and any(occurring):
+        names = listed(without_rows)
         print(
             f"  warning: no row is of {names}; if these columns are no classes, name those that are with --classes, or "
             "leave columns out with --ignore"

@@ -1,26 +1,18 @@
-"""Reads class probabilities with their right classes, from files and from finished runs.
-
-The columns of CSV and Parquet files have names, some of which are classes. Those of NPZ files and of the vectors of DCS
-do not: their classes are named by ``--classes``, the file, the rules to apply, or the labels.
-"""
+"""Reads class probabilities with their right classes, from tables and from finished runs."""
 
 from __future__ import annotations
 
-import csv
-import lzma
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from biasboard.ground import plain_text
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
+from biasboard.ground.plain_text import one_line, unprotected
 from evaluators.calibration.reweighting.command.rows import (
     PREFIX,
     InputChoice,
@@ -28,28 +20,16 @@ from evaluators.calibration.reweighting.command.rows import (
     first_twice,
     listed,
     row_from_1,
-    sorted_names,
 )
 from evaluators.calibration.reweighting.command.run_rows import read_run
-from schemas.files.user_tables import SEPARATORS, read_frame
+from schemas.files.user_tables import read_frame
 from schemas.folders.run_folder import RESULT
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PROBABILITIES, LABELS, CLASSES = "probabilities", "labels", "classes"
-"""Names of the arrays of an NPZ file."""
-# The beginnings of ZIP archives, such as NPZ files, with members and without; and that of Parquet files.
-_ZIP, _PARQUET = (b"PK\x03\x04", b"PK\x05\x06"), b"PAR1"
-# What zipfile and NumPy raise for a broken file; the headers of arrays are parsed as Python.
-_NPZ_ERRORS = (
-    *(ValueError, OSError, EOFError, KeyError, RuntimeError, SyntaxError, TypeError, MemoryError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-)
-# The kinds of NumPy's types: whether, integers, and floats.
-_NUMBERS = "biuf"
-# Words before the probabilities in a line of DCS.
-_DCS_WORDS = ("id", "label", "pred")
+_ZIP = b"PK\x03\x04"
+"""First bytes of an NPZ file, which is a ZIP archive."""
 # Names of columns that number the rows; "Unnamed: 0" is how pandas reads back an unnamed index.
 _NO_CLASS = {"", "id", "idx", "index", "row", "unnamed: 0"}
 # Files give probabilities with six decimals, so rounding may lift one above 1.
@@ -81,39 +61,26 @@ def read_rows(
         flag = "--config" if choice.config is not None else "--split"
         raise ConfigError(f"{flag} picks records of a run, and {path} is a file; leave it out")
     else:
-        rows = _read_file(choice, wanted, needs_labels)
-    for fault in rows.faults(wanted, needs_labels=needs_labels, gets_rules=gets_rules):
-        raise DataError(f"{rows.source}: {fault}")
+        rows = _table_rows(choice, wanted, needs_labels)
+    rows.check(wanted, needs_labels=needs_labels, gets_rules=gets_rules)
     if wanted is None or wanted == rows.classes:
         return rows
     order = [rows.classes.index(name) for name in wanted]
     return replace(rows, classes=wanted, probabilities=rows.probabilities[:, order])
 
 
-def _read_file(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
-    check_readable(choice.path)
-    with choice.path.open("rb") as file:
-        first = file.readline(65_536)
-    if first.startswith(_ZIP):
-        return _npz_rows(choice, wanted, needs_labels)
-    if first.lstrip().startswith((b"{", b"[{")):
-        raise DataError(f"{choice.path}: looks like JSON; give a CSV, Parquet or NPZ file, vectors of DCS, or a run")
-    # A header of words that no separator of CSV files divides would have a single column.
-    if len(first.split()) > len(_DCS_WORDS) + 1 and not any(sign in first for sign in map(str.encode, SEPARATORS)):
-        return _dcs_rows(choice, wanted, needs_labels)
-    return _named_rows(choice, wanted, needs_labels, is_csv=not first.startswith(_PARQUET))
-
-
-def _named_rows(
-    choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool, *, is_csv: bool
-) -> LabelledRows:
-    """Return the rows of a CSV or Parquet file."""
-    path, frame = choice.path, read_frame(choice.path)
+def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
+    """Return the rows of a CSV, Parquet or NPZ file."""
+    path = choice.path
+    check_readable(path)
+    with path.open("rb") as file:
+        kind = file.read(4)
+    frame = _arrays(choice) if kind == _ZIP else read_frame(path)
     if [*frame.index.names] != [None]:
         frame = frame.reset_index(allow_duplicates=True)
     frame = frame.reset_index(drop=True).set_axis([str(name).strip() for name in frame.columns], axis=1)
-    if is_csv:
-        frame = frame.map(plain_text.unprotected).rename(columns=plain_text.unprotected)
+    if kind not in (_ZIP, b"PAR1"):
+        frame = frame.map(unprotected).rename(columns=unprotected)
     names = [*frame.columns]
     if {"reading", "exchanges"} <= {*names}:
         raise DataError(f"{path}: holds the records of a run; name the folder of the run instead")
@@ -121,7 +88,7 @@ def _named_rows(
         raise DataError(f"{path}: column '{twice}' stands {names.count(twice)} times; keep one, or rename it")
     if not len(frame):
         raise DataError(f"{path}: has a header and no row; give at least one row")
-    labels = None
+    labels: list[str | None] = [None] * len(frame)
     if choice.label_column in names:
         labels = [*map(_label, frame[choice.label_column].tolist())]
     elif needs_labels:
@@ -129,16 +96,46 @@ def _named_rows(
             f"{path}: has no column '{choice.label_column}'; have: {listed(names)}; name the column with the right "
             "class with --label-column"
         )
-    column_of = _class_columns(frame, choice, wanted, {*(labels or ())})
-    cells = {f"column '{name}'": frame[name].tolist() for name in column_of.values()}
+    column_of = _class_columns(frame, choice, wanted, {*labels})
     return LabelledRows(
         source=str(path),
         title=path.name,
         classes=tuple(column_of),
-        probabilities=_as_numbers(choice, cells) if cells else np.empty((len(frame), 0)),
+        probabilities=_as_numbers(choice, {name: frame[name].tolist() for name in column_of.values()}),
         labels=labels,
         columns=frame.drop(columns=[*column_of.values()]),
     )
+
+
+def _arrays(choice: InputChoice) -> pd.DataFrame:
+    """Return the arrays ``probabilities`` (rows, classes), ``classes`` and, if given, ``labels`` of an NPZ file.
+
+    Raises:
+        DataError: they cannot be read, or take too much memory.
+    """
+    import pandas as pd
+
+    from schemas.files import arrow_files
+
+    path = choice.path
+    try:
+        with zipfile.ZipFile(path) as file:
+            if sum(member.file_size for member in file.infolist()) > arrow_files.MOST_BYTES:
+                raise arrow_files.too_large(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            frame = pd.DataFrame(arrays["probabilities"], columns=[*map(_label, arrays["classes"].tolist())])
+            if "labels" in arrays:
+                # A class of that name is told as a column that stands twice.
+                frame.insert(0, choice.label_column, arrays["labels"], allow_duplicates=True)
+    except DataError:
+        raise
+    # A broken file can raise any exception: the headers of its arrays are parsed as Python.
+    except Exception as error:
+        raise DataError(
+            f"{path}: holds no plain arrays 'probabilities' (one row per item, one column per class) and 'classes' "
+            f"that can be read ({one_line(error)}); write it again"
+        ) from error
+    return frame
 
 
 def _class_columns(
@@ -190,113 +187,6 @@ def _holds_probabilities(choice: InputChoice, name: str, values: Sequence[object
     return True
 
 
-def _npz_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
-    """Read the arrays ``probabilities`` and ``labels``, optionally ``classes``, and others with one value per row."""
-    import pandas as pd
-
-    from schemas.files import arrow_files
-
-    path = choice.path
-    try:
-        with zipfile.ZipFile(path) as file:
-            if sum(member.file_size for member in file.infolist()) > arrow_files.MOST_BYTES:
-                raise arrow_files.too_large(path)
-        with np.load(path, allow_pickle=False) as loaded:
-            members = {name: loaded[name] for name in loaded.files}
-    except _NPZ_ERRORS as error:
-        reason = plain_text.one_line(error)
-        raise DataError(f"{path}: not a readable NPZ file of plain arrays: {reason}; write it again") from error
-    # A member that is no array, such as a text, is read as bytes.
-    arrays = {name: values for name, values in members.items() if isinstance(values, np.ndarray)}
-    if (shares := arrays.pop(PROBABILITIES, None)) is None:
-        raise DataError(f"{path}: has no array '{PROBABILITIES}'; have: {listed(list(arrays)) or 'none'}")
-    if shares.dtype.kind not in _NUMBERS or shares.ndim != 2:
-        raise DataError(
-            f"{path}: array '{PROBABILITIES}' has the shape {shares.shape} and the type {shares.dtype}; give one row "
-            "of numbers per item and one column per class"
-        )
-    named: dict[str, list[str | None]] = {}
-    for name, unit, n in zip((LABELS, CLASSES), ("row", "column"), shares.shape, strict=True):
-        if (values := arrays.pop(name, None)) is not None:
-            if values.shape != (n,) or values.dtype.kind not in f"{_NUMBERS}U":
-                raise DataError(
-                    f"{path}: array '{name}' has the shape {values.shape} and the type {values.dtype}; give one text "
-                    f"or number per {unit}: ({n},)"
-                )
-            named[name] = [*map(_label, values.tolist())]
-    if LABELS not in named and needs_labels:
-        raise DataError(f"{path}: has no array '{LABELS}' with the right class of each row; add it")
-    others = {name: values.tolist() for name, values in arrays.items() if values.shape == shares.shape[:1]}
-    columns = pd.DataFrame(others | {name: values for name, values in named.items() if name == LABELS})
-    classes = tuple(name or "" for name in named[CLASSES]) if CLASSES in named else None
-    # As scikit-learn does, columns without names are taken to be in the order of the sorted labels.
-    return _unnamed_rows(choice, shares.astype(np.float64), named.get(LABELS), columns, classes or wanted, True)
-
-
-def _dcs_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
-    """Read lines ``id label pred p1 ... pN`` without a header; labels are names of classes, or their numbers from 0."""
-    import pandas as pd
-
-    path = choice.path
-    try:
-        words = pd.read_csv(
-            path,
-            sep=r"\s+",
-            header=None,
-            dtype=object,
-            keep_default_na=False,
-            quoting=csv.QUOTE_NONE,
-            encoding="utf-8-sig",
-        )
-    except ValueError as error:
-        reason = plain_text.one_line(error)
-        raise DataError(
-            f"{path}: is neither CSV nor lines 'id label pred p1 ... pN' of equal length ({reason}); correct it"
-        ) from error
-    first = len(_DCS_WORDS)
-    cells = {f"word {at + 1}": words.iloc[:, at].tolist() for at in range(first, words.shape[1])}
-    labels = [*map(_label, words.iloc[:, 1].tolist())]
-    columns = words.iloc[:, :first].set_axis([*_DCS_WORDS], axis=1)
-    return _unnamed_rows(choice, _as_numbers(choice, cells), labels, columns, wanted, False)
-
-
-def _unnamed_rows(
-    choice: InputChoice,
-    shares: FloatArray,
-    labels: list[str | None] | None,
-    columns: pd.DataFrame,
-    named: tuple[str, ...] | None,
-    are_sorted: bool,
-) -> LabelledRows:
-    """Return rows whose classes are those that were named, or those that the labels imply.
-
-    Labels that are all numbers below the number of columns are column indices from 0.
-    """
-    path, n = choice.path, shares.shape[1]
-    classes = choice.classes or named
-    occurring, numbers = {label for label in labels or () if label is not None}, tuple(map(str, range(n)))
-    if classes is None and occurring and occurring <= {*numbers}:
-        classes = numbers
-    if classes is None and are_sorted and len(occurring) == n:
-        classes = tuple(sorted_names(occurring))
-    if classes is None:
-        raise DataError(
-            f"{path}: has {n} columns of probabilities, and the labels are "
-            f"{listed(sorted_names(occurring)) or 'unknown'}; name the class of each column with --classes a,b,c"
-        )
-    if len(classes) != n:
-        raise DataError(
-            f"{path}: has {n} columns of probabilities, and there are {len(classes)} classes: {listed(classes)}; "
-            "give one column per class, in this order"
-        )
-    if labels is not None and not occurring <= {*classes}:
-        name_of = dict(zip(numbers, classes, strict=True))
-        labels = [label if label is None else name_of.get(label, label) for label in labels]
-    return LabelledRows(
-        source=str(path), title=path.name, classes=classes, probabilities=shares, labels=labels, columns=columns
-    )
-
-
 def _number(value: object) -> float | None:
     try:
         return float(value)  # type: ignore[arg-type]
@@ -310,17 +200,19 @@ def _as_numbers(choice: InputChoice, columns: Mapping[str, Sequence[object]]) ->
     Raises:
         DataError: a cell is not a number.
     """
-    numbers = [[*map(_number, cells)] for cells in columns.values()]
-    for (name, cells), of_column in zip(columns.items(), numbers, strict=True):
+    numbers = []
+    for name, cells in columns.items():
+        of_column = [*map(_number, cells)]
         if None in of_column:
             row = of_column.index(None)
             shown = "" if cells[row] is None else str(cells[row])[:_N_SHOWN]
             problem = f"is {shown!r}, which is no number" if shown else "is empty"
             raise DataError(
-                f"{choice.path}: {row_from_1(row)}: {name} {problem}; give the probability of the class, or leave the "
-                "row out"
+                f"{choice.path}: {row_from_1(row)}: column '{name}' {problem}; give the probability of the class, or "
+                "leave the row out"
             )
-    return np.array(numbers, dtype=np.float64).T.copy()
+        numbers.append(np.array(of_column, dtype=np.float64))
+    return np.column_stack(numbers) if numbers else np.empty((0, 0))
 
 
 def _label(value: object) -> str | None:

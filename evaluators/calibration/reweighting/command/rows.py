@@ -1,11 +1,11 @@
-"""Rows of class probabilities from any file or run: the options that describe them, and their checks."""
+"""Rows of class probabilities with their right classes: the options that describe them, and their checks."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from biasboard.ground import plain_text
 from biasboard.ground.columns import FloatArray, IntArray
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.options import option
 from evaluators.calibration.reweighting.problem import LEAST_CLASSES
 from evaluators.calibration.reweighting.rules import first_fault
@@ -73,11 +73,6 @@ class InputChoice:
         return tuple(name for name in next(csv.reader([self.class_list], skipinitialspace=True), []) if name)
 
 
-def row_from_1(row: int) -> str:
-    """Return words that locate a row of a file by its index."""
-    return f"row {row + 1} (the first row is row 1)"
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelledRows:
     """The probabilities of the classes in some rows, and their right classes."""
@@ -89,12 +84,12 @@ class LabelledRows:
     classes: tuple[str, ...]
     probabilities: FloatArray
     """Probability of each class, shape (n, n_classes)."""
-    labels: Sequence[str | None] | None
-    """Name of the right class of each row; None for a row without one, or for an input without any."""
+    labels: Sequence[str | None]
+    """Name of the right class of each row; None for a row without one."""
     columns: pd.DataFrame
     """Other values of each row, such as ids, and the label."""
-    where_of: Callable[[int], str] = row_from_1
-    """Function from the index of a row to words that locate it."""
+    items: Sequence[str | None] | None = None
+    """Id of each row's item in a run; None for the rows of a file."""
     notes: tuple[str, ...] = ()
     """Sentences about which rows were taken and which were left out."""
 
@@ -106,52 +101,58 @@ class LabelledRows:
     def targets(self) -> IntArray:
         """The index of the right class of each row, shape (n,); -1 without one."""
         indices = {name: index for index, name in enumerate(self.classes)}
-        labels = [None] * len(self) if self.labels is None else self.labels
-        return np.array([-1 if label is None else indices.get(label, -1) for label in labels], dtype=np.int64)
+        return np.array([-1 if label is None else indices.get(label, -1) for label in self.labels], dtype=np.int64)
 
-    @property
-    def without_rows(self) -> tuple[str, ...]:
-        """The classes without a row, whose columns may not be probabilities at all; none if there are no labels."""
-        occurring = {*(self.classes if self.labels is None else self.labels)}
-        return tuple(name for name in self.classes if name not in occurring)
-
-    def faults(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> Iterator[str]:
-        """Yield faults, each with its location and remedy. All but the first may be consequences of the first.
+    def check(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> None:
+        """Check the classes, the probabilities and the labels.
 
         Args:
             wanted: Classes of rules or of other rows that these rows must have; None for any.
             needs_labels: True if every row needs its right class.
-            gets_rules: True if rules will be applied.
+            gets_rules: True if rules will be applied, so that no column may have the name of a corrected one.
+
+        Raises:
+            DataError: the first fault, with its place and its remedy.
         """
-        if not len(self):
-            yield "holds no row; give at least one"
         if len(self.classes) < LEAST_CLASSES:
             only = f" ({self.classes[0]})" if self.classes else ""
-            yield f"has {len(self.classes)} column of a class{only}; give one per class, two at least"
+            raise self._fault(f"has {len(self.classes)} column of a class{only}; give one per class, two at least")
         if (twice := first_twice(self.classes)) is not None:
-            yield f"two columns are of class '{twice}'; give each class one column"
+            raise self._fault(f"two columns are of class '{twice}'; give each class one column")
         if (fault := first_fault(self.probabilities)) is not None:
-            of_class = "the row" if fault.column is None else f"the probability of class '{self.classes[fault.column]}'"
-            yield f"{self.where_of(fault.row)}: {of_class} {fault.problem}"
-        classes = self.classes if wanted is None else wanted
-        if {*classes} != {*self.classes}:
-            yield (
-                f"has the classes {listed(self.classes)}, and these are wanted: {listed(classes)}; give probabilities "
+            row, column, problem = fault
+            of_class = "the row" if column is None else f"the probability of class '{self.classes[column]}'"
+            raise self._fault(f"{of_class} {problem}", row)
+        if wanted is not None and {*wanted} != {*self.classes}:
+            raise self._fault(
+                f"has the classes {listed(self.classes)}, and these are wanted: {listed(wanted)}; give probabilities "
                 "of the same classes, or name them with --classes"
             )
         # Applying weights twice squares them, and nothing in the written file would show it.
         if gets_rules and (again := {PREDICTED, *share_names(self.classes)}.intersection(self.columns)):
-            yield (
+            raise self._fault(
                 f"has a column '{next(name for name in self.columns if name in again)}' already, as corrected rows "
                 "have; apply rules to uncorrected probabilities, or rename the column"
             )
-        if needs_labels and self.labels is not None:
+        if needs_labels:
             for row in np.flatnonzero(self.targets < 0).tolist():
                 remedy = "correct it, or tell the columns of the classes with --classes or --prefix"
-                problem = f"label '{self.labels[row]}' is no class; have: {listed(classes)}; {remedy}"
-                yield f"{self.where_of(row)}: {problem if self.labels[row] else 'has no label; leave it out'}"
+                wrong = f"label '{self.labels[row]}' is no class; have: {listed(wanted or self.classes)}; {remedy}"
+                raise self._fault(wrong if self.labels[row] else "has no label; leave it out", row)
             if len({*self.labels}) < LEAST_CLASSES:
-                yield f"all {len(self)} rows are of class '{self.labels[0]}'; give rows of two classes at least"
+                only = f"all {len(self)} rows are of class '{self.labels[0]}'"
+                raise self._fault(f"{only}; give rows of two classes at least")
+
+    def _fault(self, problem: str, row: int | None = None) -> DataError:
+        if row is None:
+            return DataError(f"{self.source}: {problem}")
+        where = row_from_1(row) if self.items is None else f"item '{self.items[row]}'"
+        return DataError(f"{self.source}: {where}: {problem}")
+
+
+def row_from_1(row: int) -> str:
+    """Return words that locate a row of a file by its index."""
+    return f"row {row + 1} (the first row is row 1)"
 
 
 def first_twice(names: Sequence[str]) -> str | None:
@@ -167,13 +168,3 @@ def share_names(classes: Sequence[str]) -> list[str]:
 def are_numbers(names: Iterable[str]) -> bool:
     """Return True if all names are whole numbers in plain decimal form, of up to 18 digits."""
     return all(map(_WHOLE.fullmatch, names))
-
-
-def sorted_names(names: Iterable[str]) -> list[str]:
-    """Return names sorted as texts, or by size if all are whole numbers.
-
-    >>> sorted_names(["10", "9"]), sorted_names(["b", "10", "9"])
-    (['9', '10'], ['10', '9', 'b'])
-    """
-    texts = list(names)
-    return sorted(texts, key=int) if are_numbers(texts) else sorted(texts)

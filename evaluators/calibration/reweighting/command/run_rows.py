@@ -10,7 +10,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.adapter_set import trained_items
-from evaluators.calibration.reweighting.command.rows import InputChoice, LabelledRows, listed, sorted_names
+from evaluators.calibration.reweighting.command.rows import InputChoice, LabelledRows, are_numbers, listed
 from evaluators.task import load_task
 from evaluators.task_abilities import ShowsExamples
 from schemas.files.record_columns import RecordColumns
@@ -45,15 +45,15 @@ def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: 
         if name not in splits:
             raise ConfigError(f"--split {name}: config '{config}' has no such split; have: {', '.join(splits)}")
     if choice.splits:
-        records = _where(records, records.columns["split"].coded.is_one_of(*choice.splits))
+        records = RecordColumns(records.table.filter(records.columns["split"].coded.is_one_of(*choice.splits)))
     task = load_task(result.signature.task)
     seen = task.shown_items(records) if isinstance(task, ShowsExamples) else frozenset()
     seen |= trained_items(folder, result).get(config, frozenset())
     is_seen = np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_)
-    unseen = _where(records, ~is_seen)
+    unseen = RecordColumns(records.table.filter(~is_seen))
     is_read = unseen.has_reading & (unseen.readings["probabilities"].lists.lengths > 0)
     is_labelled = unseen.columns["target"].known | (not needs_labels)
-    kept = _where(unseen, is_read & is_labelled)
+    kept = RecordColumns(unseen.table.filter(is_read & is_labelled))
     if not len(kept):
         lacking = "a right answer" if is_read.any() else "a distribution over answers"
         raise DataError(
@@ -61,7 +61,7 @@ def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: 
             "scores options"
         )
     outcomes = kept.readings["outcomes"].lists.values.coded.texts
-    names = choice.classes or wanted or tuple(sorted_names(outcomes))
+    names = choice.classes or wanted or tuple(sorted(outcomes, key=int if are_numbers(outcomes) else str))
     for outcome in outcomes:
         if outcome not in names:
             raise DataError(
@@ -79,14 +79,10 @@ def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: 
         classes=names,
         probabilities=_distributions(kept, names),
         labels=columns["target"],
-        where_of=lambda row: f"item '{columns['item_id'][row]}'",
+        items=columns["item_id"],
         columns=pd.DataFrame(columns).rename(columns={"target": "label"}),
         notes=tuple(_notes(kept, left_out)),
     )
-
-
-def _where(records: RecordColumns, mask: BoolArray) -> RecordColumns:
-    return RecordColumns(records.table.filter(mask))
 
 
 def _distributions(records: RecordColumns, names: Sequence[str]) -> FloatArray:
