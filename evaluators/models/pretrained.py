@@ -56,20 +56,6 @@ def load_pretrained(
         )
 
 
-def in_gguf(file: str | None) -> dict[str, str]:
-    """Return the arguments of ``from_pretrained`` for a file in GGUF; none for None."""
-    return {} if file is None else {"gguf_file": file}
-
-
-def is_loader(name: str) -> bool:
-    """Return True if transformers has a class of this name.
-
-    Raises:
-        MissingExtraError: transformers is not installed.
-    """
-    return hasattr(import_extra("transformers", "hf"), name)
-
-
 @contextmanager
 def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_code: str = SERVE_IT) -> Iterator[None]:
     """Turn any error of a library that loads a model's files into a ConfigError of one line.

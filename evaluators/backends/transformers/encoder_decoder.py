@@ -18,7 +18,7 @@ from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, Request, Response, Sent, ask_in_batches
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, end_tokens, next_tokens
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
-from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, n_embedded
+from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, in_halves, n_embedded
 from evaluators.backends.transformers.plain_scoring import batches_of, padded
 from evaluators.models.encoding import encode
 from evaluators.models.tokenizer import ModelTokenizer, TokenRows, n_common_tokens, unknown_token
@@ -117,25 +117,18 @@ class EncoderDecoder:
         return start
 
     def _score(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Return the responses to one batch; if memory runs out, to its halves. Others than choices do not occur."""
-        torch = import_extra("torch", "hf")
+        """Return the responses to one batch. Others than choices do not occur."""
         encoded = [self._encoded(request) for request in requests if isinstance(request, ChoiceRequest)]
         scored = [one for one in encoded if isinstance(one, _Encoded)]
-        try:
-            values = iter(self._logprobs(scored) if scored else [])
-        except torch.OutOfMemoryError:
-            if len(requests) == 1:
-                return [Response(status="failed", error=OUT_OF_MEMORY)]
-        else:
-            return [
-                Response(status="failed", error=one) if isinstance(one, str) else self._response(one, next(values))
-                for one in encoded
-            ]
-        # Retry outside the except block, where the failed pass no longer holds its memory.
-        middle = len(requests) // 2
-        return [*self._score(requests[:middle]), *self._score(requests[middle:])]
+        values = iter(in_halves(self._logprobs, scored) if scored else [])
+        return [
+            Response(status="failed", error=one) if isinstance(one, str) else self._response(one, next(values))
+            for one in encoded
+        ]
 
-    def _response(self, encoded: _Encoded, logprobs: Sequence[Sequence[float]]) -> Response:
+    def _response(self, encoded: _Encoded, logprobs: Sequence[Sequence[float]] | None) -> Response:
+        if logprobs is None:
+            return Response(status="failed", error=OUT_OF_MEMORY)
         has_end = self.tokenizer.end_id is not None
         sums = [math.fsum(values[:-1] if has_end else values) for values in logprobs]
         ends = [values[-1] if has_end else None for values in logprobs]

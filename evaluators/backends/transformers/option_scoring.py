@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, import_extra
@@ -42,15 +42,6 @@ _BATCH_LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
 T = TypeVar("T")
 
 
-class _PackingChoice(NamedTuple):
-    """The choice between packed and plain scoring for a block of requests."""
-
-    longest: int
-    """Number of tokens in the longest text of the block."""
-    left_out: str | None
-    """Reason why packed scoring is not used; None if it is."""
-
-
 @dataclass
 class OptionScorer:
     """A scorer of the requests with options, which chooses between packed and plain scoring."""
@@ -68,8 +59,8 @@ class OptionScorer:
     settings: dict[str, str]
     """Settings of the result, in which the choice is recorded."""
     choices: dict[str, str] = field(default_factory=dict, repr=False)
-    """Choices between packed and plain scoring in this run, as JSON of :class:`_PackingChoice`, by the hash of the
-    requests."""
+    """Choices between packed and plain scoring in this run, by the hash of the requests of a block: each is JSON with
+    the number of tokens in the longest text of the block, and the reason why packed scoring is left out, or null."""
     keep: Callable[[str, str], None] | None = field(default=None, repr=False)
     """Function that stores such a choice for a resumed run; None to forget it."""
 
@@ -185,24 +176,16 @@ class OptionScorer:
         key = strict_json.sha256([self.device, dict(self.packages), list(hashes)])
         # The key covers all requests of the block, not the missing ones, so that a resumed run finds its choice.
         if key not in self.choices:
-            earlier = [_PackingChoice(**json.loads(text)) for text in self.choices.values()]
+            earlier = [json.loads(text) for text in self.choices.values()]
             # A comparison costs several passes, so it is repeated only where texts get longer, since limits of
             # positions and windows appear there.
-            longest_packed = max((choice.longest for choice in earlier if choice.left_out is None), default=0)
+            longest_packed = max((one["longest"] for one in earlier if one["left_out"] is None), default=0)
             reason = compare(str(self.precision)) if longest > longest_packed else None
             self.choices[key] = json.dumps({"longest": longest, "left_out": reason})
             if self.keep is not None:
                 self.keep(key, self.choices[key])
-        return _PackingChoice(**json.loads(self.choices[key])).left_out
-
-
-class _RowSample(NamedTuple):
-    """A sample of requests that share one row."""
-
-    requests: list[TokenRows]
-    n_prefix: int
-    compared: list[int]
-    """Indices of the requests that are also scored by plain scoring."""
+        left_out: str | None = json.loads(self.choices[key])["left_out"]
+        return left_out
 
 
 def difference(
@@ -218,14 +201,13 @@ def difference(
         plan: Batches that the packed scorer planned.
         precision: Precision of the model, such as ``bfloat16``.
     """
-    for sample in [*_planned_samples(encoded, plan), *_made_up_sample(encoded)]:
+    for sample, n_prefix, compared in [*_planned_samples(encoded, plan), *_made_up_sample(encoded)]:
         # A model that does not support packing may raise any exception. Plain scoring shows whether it works at all.
         try:
-            packed_scores = packed.score([sample.requests], sample.n_prefix)
-            packed_ends = [_first_and_last(packed_scores[index]) for index in sample.compared]
+            packed_scores = packed.score([sample], n_prefix)
+            packed_ends = [_first_and_last(packed_scores[index]) for index in compared]
             # The first and last options of a request are at the two ends of its tree.
-            requests = [sample.requests[index] for index in sample.compared]
-            chosen = [rows._replace(ids=tuple(_first_and_last(rows.ids))) for rows in requests]
+            chosen = [sample[index]._replace(ids=tuple(_first_and_last(sample[index].ids))) for index in compared]
             # One option at a time: all at once could need more memory than packed scoring.
             expected = [[plain.score([[rows._replace(ids=(ids,))]])[0][0] for ids in rows.ids] for rows in chosen]
             together = plain.score([[rows] for rows in chosen]) if precision in _ROUNDING else expected
@@ -246,7 +228,10 @@ def difference(
     return None
 
 
-def _planned_samples(encoded: Sequence[TokenRows | None], plan: Sequence[Batch]) -> Iterator[_RowSample]:
+def _planned_samples(
+    encoded: Sequence[TokenRows | None], plan: Sequence[Batch]
+) -> Iterator[tuple[list[TokenRows], int, list[int]]]:
+    """Yield requests that share one row, their prefix, and the indices of those that plain scoring scores too."""
     trees = [(tree, batch.n_prefix) for batch in plan for tree in batch.rows]
     # Batches begin with their widest row.
     widest = max(
@@ -256,10 +241,10 @@ def _planned_samples(encoded: Sequence[TokenRows | None], plan: Sequence[Batch])
     fullest = max(trees, key=lambda entry: len(entry[0]))
     for tree, n_prefix in dict.fromkeys([widest, fullest, trees[-1]]):
         requests = [rows for index in tree if (rows := encoded[index]) is not None]
-        yield _RowSample(requests, n_prefix, sorted({0, len(requests) - 1}))
+        yield requests, n_prefix, sorted({0, len(requests) - 1})
 
 
-def _made_up_sample(encoded: Sequence[TokenRows | None]) -> Iterator[_RowSample]:
+def _made_up_sample(encoded: Sequence[TokenRows | None]) -> Iterator[tuple[list[TokenRows], int, list[int]]]:
     """Yield one row of made-up texts that diverge early: a short text after two long ones.
 
     Some models use the position in the row as the position in the text, or attend to a fixed number of positions in the
@@ -274,7 +259,7 @@ def _made_up_sample(encoded: Sequence[TokenRows | None]) -> Iterator[_RowSample]
     short = [*head, *rest[len(rest) // 2 :], *rest[: len(rest) // 2]][: 3 * _N_SHARED_TOKENS]
     requests = [TokenRows((text,), len(text) - 1, 0) for text in long]
     requests.append(TokenRows((short,), _N_SHARED_TOKENS + 1, 0))
-    yield _RowSample(requests, _N_SHARED_TOKENS, [1, 2])
+    yield requests, _N_SHARED_TOKENS, [1, 2]
 
 
 def _first_and_last(values: Sequence[T]) -> list[T]:

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,30 +39,22 @@ MAX_TREE = 512
 """Maximum number of tokens in a tree. Attention is computed between all pairs, most of which are masked."""
 
 
-class PrefixGroup(NamedTuple):
-    """A group of requests whose contexts share a prefix."""
-
-    requests: tuple[int, ...]
-    """Indices of the requests, sorted by the token ids of their contexts, so that neighbours share the most."""
-    n_prefix: int
-    """Number of leading tokens that all contexts share, less than the length of the shortest context: its last token is
-    computed with the options, which it predicts."""
-
-
 def context_of(rows: TokenRows) -> tuple[int, ...]:
     """Return the token ids that all options of a request begin with."""
     return tuple(rows.ids[0][: rows.n_context])
 
 
-def prefix_groups(encoded: Sequence[TokenRows | None]) -> list[PrefixGroup]:
+def prefix_groups(encoded: Sequence[TokenRows | None]) -> list[tuple[tuple[int, ...], int]]:
     """Group requests by the prefix of their contexts, so that as few tokens as possible are computed.
 
     Args:
         encoded: Token ids of each request; None for a request that is left out.
 
     Returns:
-        Groups that hold each of the other requests once. Requests without a prefix worth computing separately are in
-        one group with a prefix of 0 tokens.
+        Groups that hold each of the other requests once, and the number of leading tokens that all contexts of a group
+        share. It is less than the length of the shortest context, whose last token is computed with the options, which
+        it predicts; requests without a prefix worth computing separately are in one group with 0. The requests of a
+        group are sorted by the token ids of their contexts, so that neighbours share the most.
     """
     contexts = {request: context_of(rows) for request, rows in enumerate(encoded) if rows is not None}
     # In sorted order, contexts with the longest common prefixes are neighbours, so n - 1 comparisons find all prefixes.
@@ -71,23 +63,19 @@ def prefix_groups(encoded: Sequence[TokenRows | None]) -> list[PrefixGroup]:
         return []
     shared = np.array([0, *(n_shared(contexts[before], contexts[request]) for before, request in pairwise(order))])
     longest = np.array([len(contexts[request]) - 1 for request in order])
-    split = _split(shared, longest, 0, len(order))
-    groups = [(indices, n_prefix) for indices, n_prefix in split.groups if n_prefix >= MIN_PREFIX]
+    _, split = _split(shared, longest, 0, len(order))
+    groups = [(indices, n_prefix) for indices, n_prefix in split if n_prefix >= MIN_PREFIX]
     grouped = {index for indices, _ in groups for index in indices}
     loose = [index for index in range(len(order)) if index not in grouped]
     return [
-        PrefixGroup(tuple(order[index] for index in indices), n_prefix)
+        (tuple(order[index] for index in indices), n_prefix)
         for indices, n_prefix in [*groups, *([(loose, 0)] if loose else [])]
     ]
 
 
-class _Split(NamedTuple):
-    n_saved: int
-    """Number of tokens that need not be computed."""
-    groups: list[tuple[list[int], int]]
-
-
-def _split(shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop: int) -> _Split:
+def _split(
+    shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop: int
+) -> tuple[int, list[tuple[list[int], int]]]:
     """Return the grouping of a range of contexts that saves the most tokens.
 
     The range is one group, or is cut where neighbours share hardly more than the whole range does. A prefix saves its
@@ -98,10 +86,13 @@ def _split(shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop
         longest: Largest possible length of a prefix of context i, shape (n,).
         start: Index of the first context in the range.
         stop: Index after the last context in the range.
+
+    Returns:
+        Number of tokens that need not be computed, and the indices and the prefix of each group.
     """
     indices = list(range(start, stop))
     n_prefix = int(min(longest[start:stop].min(), shared[start + 1 : stop].min(initial=np.iinfo(int).max)))
-    whole = _Split((stop - start - 1) * n_prefix, [(indices, n_prefix)])
+    whole = (stop - start - 1) * n_prefix, [(indices, n_prefix)]
     if stop - start < 2 * MIN_GROUP:
         return whole
     cuts = start + 1 + np.flatnonzero(shared[start + 1 : stop] < n_prefix + MIN_PREFIX)
@@ -112,13 +103,13 @@ def _split(shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop
     below = [_split(shared, longest, first, end) for first, end in parts]
     inside = {index for first, end in parts for index in range(first, end)}
     rest = [index for index in indices if index not in inside]
-    n_saved = sum(part.n_saved for part in below) + max(len(rest) - 1, 0) * n_prefix
-    if n_saved <= whole.n_saved:
+    n_saved = sum(n for n, _ in below) + max(len(rest) - 1, 0) * n_prefix
+    if n_saved <= whole[0]:
         return whole
-    return _Split(n_saved, [*(group for part in below for group in part.groups), *([(rest, n_prefix)] if rest else [])])
+    return n_saved, [*(group for _, groups in below for group in groups), *([(rest, n_prefix)] if rest else [])]
 
 
-def trees_of(group: PrefixGroup, encoded: Sequence[TokenRows | None]) -> list[tuple[int, ...]]:
+def trees_of(requests: Sequence[int], n_prefix: int, encoded: Sequence[TokenRows | None]) -> list[tuple[int, ...]]:
     """Arrange the requests of a group in trees.
 
     Neighbours are in one tree if their contexts share enough tokens beyond the prefix.
@@ -129,12 +120,12 @@ def trees_of(group: PrefixGroup, encoded: Sequence[TokenRows | None]) -> list[tu
     trees: list[list[int]] = []
     size = 0
     before: tuple[int, ...] = ()
-    for request in group.requests:
+    for request in requests:
         rows = encoded[request]
         assert rows is not None
         context = context_of(rows)
-        n_new = sum(len(ids) - rows.n_context for ids in rows.ids) + len(context) - group.n_prefix
-        common = n_shared(before, context) - group.n_prefix
+        n_new = sum(len(ids) - rows.n_context for ids in rows.ids) + len(context) - n_prefix
+        common = n_shared(before, context) - n_prefix
         if trees and common >= MIN_SHARED and size + n_new - common <= MAX_TREE:
             trees[-1].append(request)
             size += n_new - common
@@ -168,11 +159,10 @@ class TokenTree:
             Node of each token.
         """
         path = []
-        children = self._children
         for token in ids:
-            node = children.get((after, token))
+            node = self._children.get((after, token))
             if node is None:
-                node = children[after, token] = len(self.tokens)
+                node = self._children[after, token] = len(self.tokens)
                 self.tokens.append(token)
                 self.depths.append(self.n_prefix if after < 0 else self.depths[after] + 1)
                 self.parents.append(after)
@@ -230,26 +220,26 @@ class PackedScorer:
             Batches that hold every request with token ids once.
         """
         batches = []
-        for group in prefix_groups(encoded):
+        for requests, n_prefix in prefix_groups(encoded):
             sizes = {}
-            for tree in trees_of(group, encoded):
+            for tree in trees_of(requests, n_prefix, encoded):
                 built = _PackedRow(
-                    [rows for index in tree if (rows := encoded[index]) is not None], group.n_prefix, self.end_id
+                    [rows for index in tree if (rows := encoded[index]) is not None], n_prefix, self.end_id
                 )
                 sizes[tree] = (len(built.tree.tokens), len(built.wanted))
             width = n_positions = 0
             batch: list[tuple[int, ...]] = []
             for tree in sorted(sizes, key=lambda tree: (-sizes[tree][0], tree)):
                 size, n_wanted = sizes[tree]
-                full = (len(batch) + 1) * (width + group.n_prefix // _PREFIX_SHARE) > self.batch_tokens
+                full = (len(batch) + 1) * (width + n_prefix // _PREFIX_SHARE) > self.batch_tokens
                 if batch and (full or n_positions + n_wanted > self.max_positions):
-                    batches.append(Batch(tuple(batch), group.n_prefix))
+                    batches.append(Batch(tuple(batch), n_prefix))
                     batch = []
                 if not batch:
                     width, n_positions = size, 0
                 batch.append(tree)
                 n_positions += n_wanted
-            batches.append(Batch(tuple(batch), group.n_prefix))
+            batches.append(Batch(tuple(batch), n_prefix))
         return batches
 
     def score(self, trees: Sequence[Sequence[TokenRows]], n_prefix: int = 0) -> list[list[OptionScore]]:
