@@ -1,4 +1,4 @@
-"""Measures how accurate predictions are in each class and how evenly, and says what a correction gains and costs."""
+"""Measures how accurate predictions are in each class and how evenly, and says what a correction costs."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "top_class_dominance": top_class_dominance,
     "smallest_class_accuracy": smallest_accuracy,
 }
-# The measures in the line of changes. A fall is a loss, except of the Gini index, whose rise shows in the Sen welfare.
-_MAIN = ("mean_class_accuracy", "accuracy", "gini", "sen_welfare", "smallest_class_accuracy")
+# The measures whose fall is a loss. A rise of the Gini index shows in the Sen welfare.
+_MAIN = ("mean_class_accuracy", "accuracy", "sen_welfare", "smallest_class_accuracy")
 
 
 def accuracy_report(
@@ -163,16 +163,11 @@ def _reported(name: str, value: float, accuracies: FloatArray, resampled: FloatA
     return ReportedValue(name, value, float(max(low, minimum)), float(min(high, maximum)))
 
 
-def changes(before: AccuracyReport, after: AccuracyReport) -> str:
-    """Return how the main measures change, in one line."""
-    return ", ".join(f"{TITLES[name]} {shown(before.value(name))} to {shown(after.value(name))}" for name in _MAIN)
-
-
 def losses(before: AccuracyReport, after: AccuracyReport) -> Iterator[str]:
     """Yield a sentence for each measure that falls, and one about classes that lose accuracy."""
     for name in _MAIN:
         old, new = before.value(name), after.value(name)
-        if name != "gini" and old is not None and new is not None and new < old:
+        if old is not None and new is not None and new < old:
             yield f"the {TITLES[name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
     with_rows = [
         (old.name, old.value, new.value)

@@ -1,33 +1,41 @@
-"""Reads class probabilities with their right classes, from tables and from finished runs."""
+"""Reads class probabilities with their right classes, from tables and from finished runs, and checks them."""
 
 from __future__ import annotations
 
+import csv
+import re
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from biasboard.ground.columns import FloatArray
+from biasboard.ground import plain_text
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
-from biasboard.ground.plain_text import one_line, unprotected
-from evaluators.calibration.reweighting.command.rows import (
-    PREFIX,
-    InputChoice,
-    LabelledRows,
-    first_twice,
-    listed,
-    row_from_1,
-)
-from evaluators.calibration.reweighting.command.run_rows import read_run
+from biasboard.ground.options import option
+from evaluators.adapter_set import trained_items
+from evaluators.calibration.reweighting.problem import LEAST_CLASSES
+from evaluators.calibration.reweighting.rules import first_fault
+from evaluators.task import load_task
+from evaluators.task_abilities import ShowsExamples
+from schemas.files.record_columns import RecordColumns
 from schemas.files.user_tables import read_frame
-from schemas.folders.run_folder import RESULT
+from schemas.folders.run_folder import RESULT, finished_runs, read_complete_result, read_parts
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
+PREFIX = "p_"
+"""Beginning of the names of columns with probabilities, in written files and, by default, in read ones."""
+PREDICTED = "predicted"
+"""Name of the column with the predicted class in written files."""
 _ZIP = b"PK\x03\x04"
 """First bytes of an NPZ file, which is a ZIP archive."""
 # Names of columns that number the rows; "Unnamed: 0" is how pandas reads back an unnamed index.
@@ -35,6 +43,128 @@ _NO_CLASS = {"", "id", "idx", "index", "row", "unnamed: 0"}
 # Files give probabilities with six decimals, so rounding may lift one above 1.
 _MOST_SHARE = 1.0 + 1e-6
 _N_SHOWN = 60
+_ROW = "row {} (the first row is row 1)"
+listed = partial(plain_text.listed, most=12)
+"""Function that joins names for messages, at most the first 12."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputChoice:
+    """The options of an input: its columns, and for a run its config and splits."""
+
+    path: Path = Path()
+    label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
+    prefix: str | None = option(
+        "Beginning of the names of the columns of classes; the rest names the class. By default p_ where columns "
+        "begin with it and no column bears the name of a class."
+    )
+    class_list: str | None = option(
+        "Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
+        "name with a comma stands in double quotes.",
+        flag="--classes",
+    )
+    ignored: tuple[str, ...] = option(
+        "Column of numbers that is no class. Repeatable; id and the like are known.", flag="--ignore", default=()
+    )
+    config: str | None = option("Config of a run; needed if the run has several.")
+    splits: tuple[str, ...] = option("Split of a run; by default all. Repeatable.", flag="--split", default=())
+
+    def __post_init__(self) -> None:
+        """Check that the list of classes names each class once.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if (names := self.classes) is not None and len({*names}) < max(len(names), LEAST_CLASSES):
+            raise ConfigError(
+                f"--classes {self.class_list}: names {len({*names})} classes in {len(names)} places; name each once, "
+                "two at least"
+            )
+
+    @cached_property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of the classes in order; None for the input's own."""
+        if self.class_list is None:
+            return None
+        return tuple(name for name in next(csv.reader([self.class_list], skipinitialspace=True), []) if name)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelledRows:
+    """The probabilities of the classes in some rows, and their right classes."""
+
+    source: str
+    """Name of the input, for messages."""
+    title: str
+    """Short name of the input, for titles."""
+    classes: tuple[str, ...]
+    probabilities: FloatArray
+    """Probability of each class, shape (n, n_classes)."""
+    labels: Sequence[str | None]
+    """Name of the right class of each row; None for a row without one."""
+    columns: pd.DataFrame
+    """Other values of each row, such as ids, and the label."""
+    items: Sequence[str | None] | None = None
+    """Id of each row's item in a run; None for the rows of a file."""
+    notes: tuple[str, ...] = ()
+    """Sentences about which rows were taken and which were left out."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.probabilities)
+
+    @cached_property
+    def targets(self) -> IntArray:
+        """The index of the right class of each row, shape (n,); -1 without one."""
+        indices = {name: index for index, name in enumerate(self.classes)}
+        return np.array([-1 if label is None else indices.get(label, -1) for label in self.labels], dtype=np.int64)
+
+    def check(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> None:
+        """Check the classes, the probabilities and the labels.
+
+        Args:
+            wanted: Classes of rules or of other rows that these rows must have; None for any.
+            needs_labels: True if every row needs its right class.
+            gets_rules: True if rules will be applied, so that no column may have the name of a corrected one.
+
+        Raises:
+            DataError: the first fault, with its place and its remedy.
+        """
+        if len(self.classes) < LEAST_CLASSES:
+            only = f" ({self.classes[0]})" if self.classes else ""
+            raise self._fault(f"has {len(self.classes)} column of a class{only}; give one per class, two at least")
+        (twice, n), *_ = Counter(self.classes).most_common(1)
+        if n > 1:
+            raise self._fault(f"two columns are of class '{twice}'; give each class one column")
+        if (fault := first_fault(self.probabilities)) is not None:
+            row, column, problem = fault
+            of_class = "the row" if column is None else f"the probability of class '{self.classes[column]}'"
+            raise self._fault(f"{of_class} {problem}", row)
+        if wanted is not None and {*wanted} != {*self.classes}:
+            raise self._fault(
+                f"has the classes {listed(self.classes)}, and these are wanted: {listed(wanted)}; give probabilities "
+                "of the same classes, or name them with --classes"
+            )
+        # Applying weights twice squares them, and nothing in the written file would show it.
+        if gets_rules and (again := {PREDICTED, *share_names(self.classes)}.intersection(self.columns)):
+            raise self._fault(
+                f"has a column '{next(name for name in self.columns if name in again)}' already, as corrected rows "
+                "have; apply rules to uncorrected probabilities, or rename the column"
+            )
+        if needs_labels:
+            for row in np.flatnonzero(self.targets < 0).tolist():
+                remedy = "correct it, or tell the columns of the classes with --classes or --prefix"
+                wrong = f"label '{self.labels[row]}' is no class; have: {listed(wanted or self.classes)}; {remedy}"
+                raise self._fault(wrong if self.labels[row] else "has no label; leave it out", row)
+            if len({*self.labels}) < LEAST_CLASSES:
+                only = f"all {len(self)} rows are of class '{self.labels[0]}'"
+                raise self._fault(f"{only}; give rows of two classes at least")
+
+    def _fault(self, problem: str, row: int | None = None) -> DataError:
+        if row is None:
+            return DataError(f"{self.source}: {problem}")
+        where = _ROW.format(row + 1) if self.items is None else f"item '{self.items[row]}'"
+        return DataError(f"{self.source}: {where}: {problem}")
 
 
 def read_rows(
@@ -80,12 +210,14 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
         frame = frame.reset_index(allow_duplicates=True)
     frame = frame.reset_index(drop=True).set_axis([str(name).strip() for name in frame.columns], axis=1)
     if kind not in (_ZIP, b"PAR1"):
-        frame = frame.map(unprotected).rename(columns=unprotected)
+        frame = frame.map(plain_text.unprotected).rename(columns=plain_text.unprotected)
     names = [*frame.columns]
     if {"reading", "exchanges"} <= {*names}:
         raise DataError(f"{path}: holds the records of a run; name the folder of the run instead")
-    if (twice := first_twice(names)) is not None:
-        raise DataError(f"{path}: column '{twice}' stands {names.count(twice)} times; keep one, or rename it")
+    # A Parquet file may have no column.
+    (twice, n), *_ = Counter(names).most_common(1) or [("", 0)]
+    if n > 1:
+        raise DataError(f"{path}: column '{twice}' stands {n} times; keep one, or rename it")
     if not len(frame):
         raise DataError(f"{path}: has a header and no row; give at least one row")
     labels: list[str | None] = [None] * len(frame)
@@ -133,7 +265,7 @@ def _arrays(choice: InputChoice) -> pd.DataFrame:
     except Exception as error:
         raise DataError(
             f"{path}: holds no plain arrays 'probabilities' (one row per item, one column per class) and 'classes' "
-            f"that can be read ({one_line(error)}); write it again"
+            f"that can be read ({plain_text.one_line(error)}); write it again"
         ) from error
     return frame
 
@@ -208,8 +340,8 @@ def _as_numbers(choice: InputChoice, columns: Mapping[str, Sequence[object]]) ->
             shown = "" if cells[row] is None else str(cells[row])[:_N_SHOWN]
             problem = f"is {shown!r}, which is no number" if shown else "is empty"
             raise DataError(
-                f"{choice.path}: {row_from_1(row)}: column '{name}' {problem}; give the probability of the class, or "
-                "leave the row out"
+                f"{choice.path}: {_ROW.format(row + 1)}: column '{name}' {problem}; give the probability of the class, "
+                "or leave the row out"
             )
         numbers.append(np.array(of_column, dtype=np.float64))
     return np.column_stack(numbers) if numbers else np.empty((0, 0))
@@ -223,3 +355,107 @@ def _label(value: object) -> str | None:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))  # Some programs turn a column of whole numbers with a missing value into floats.
     return str(value)
+
+
+def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
+    """Read the answer distributions of one config of a run of any task.
+
+    Records without a distribution are left out and, if labels are needed, those without a right answer. So are items
+    whose labels the model has seen: examples of its prompts, and items that it was trained on.
+    """
+    import pandas as pd
+
+    folders = finished_runs(choice.path)
+    if len(folders) > 1:
+        raise DataError(
+            f"{choice.path}: holds {len(folders)} runs; name one: {listed([str(folder) for folder in folders])}"
+        )
+    folder, result = folders[0], read_complete_result(folders[0])
+    configs = result.signature.configs
+    if choice.config is None and len(configs) > 1:
+        raise ConfigError(f"{choice.path}: has {len(configs)} configs; name one with --config: {listed(configs)}")
+    config = configs[0] if choice.config is None else choice.config
+    if config not in configs:
+        raise ConfigError(f"--config {config}: the run has no such config; have: {listed(configs)}")
+    source = f"{folder}, {config}"
+    parts = read_parts(folder, result)
+    records = RecordColumns.joined(part for part in parts if part.columns["config"].coded.texts == (config,))
+    splits = Counter(split for split in records.columns["split"].texts if split is not None)
+    for name in choice.splits:
+        if name not in splits:
+            raise ConfigError(f"--split {name}: config '{config}' has no such split; have: {', '.join(splits)}")
+    if choice.splits:
+        records = RecordColumns(records.table.filter(records.columns["split"].coded.is_one_of(*choice.splits)))
+    task = load_task(result.signature.task)
+    seen = task.shown_items(records) if isinstance(task, ShowsExamples) else frozenset()
+    seen |= trained_items(folder, result).get(config, frozenset())
+    is_seen = np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_)
+    unseen = RecordColumns(records.table.filter(~is_seen))
+    is_read = unseen.has_reading & (unseen.readings["probabilities"].lists.lengths > 0)
+    is_labelled = unseen.columns["target"].known | (not needs_labels)
+    kept = RecordColumns(unseen.table.filter(is_read & is_labelled))
+    if not len(kept):
+        lacking = "a right answer" if is_read.any() else "a distribution over answers"
+        raise DataError(
+            f"{source}: none of {len(unseen)} records has {lacking}; choose other splits, or a run of a task that "
+            "scores options"
+        )
+    outcomes = kept.readings["outcomes"].lists.values.coded.texts
+    names = choice.classes or wanted or tuple(sorted(outcomes, key=int if are_numbers(outcomes) else str))
+    for outcome in outcomes:
+        if outcome not in names:
+            raise DataError(
+                f"{source}: outcome '{outcome}' is no class; have: {listed(names)}; name all classes with --classes"
+            )
+    columns = {name: kept.columns[name].texts for name in ("item_id", "config", "split", "target")}
+    left_out = (
+        (~is_read, "without a distribution are left out (refused, failed or unread answers)"),
+        (is_read & ~is_labelled, "without a right answer are left out"),
+        (is_seen, "of items that the model was shown or trained on with labels are left out"),
+    )
+    return LabelledRows(
+        source=source,
+        title=f"{config} of {folder.name}",
+        classes=names,
+        probabilities=_distributions(kept, names),
+        labels=columns["target"],
+        items=columns["item_id"],
+        columns=pd.DataFrame(columns).rename(columns={"target": "label"}),
+        notes=tuple(_notes(kept, left_out)),
+    )
+
+
+def _distributions(records: RecordColumns, names: Sequence[str]) -> FloatArray:
+    """Return the probability of each outcome, shape (n, n_classes); 0 where an item does not offer it."""
+    outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
+    if not np.array_equal(outcomes.lengths, shares.lengths):
+        raise DataError("a reading has not one probability for each of its outcomes; run the model again")
+    coded = outcomes.values.coded
+    columns = np.array([names.index(text) for text in coded.texts], dtype=np.int64)
+    probabilities = np.zeros((len(records), len(names)))
+    probabilities[outcomes.owners, columns[coded.codes]] = shares.values.numbers
+    return probabilities
+
+
+def _notes(records: RecordColumns, left_out: Iterable[tuple[BoolArray, str]]) -> Iterator[str]:
+    splits = Counter(map(str, records.columns["split"].texts))
+    yield f"splits: {', '.join(f'{name} {n:,}' for name, n in splits.items())}"
+    for mask, reason in left_out:
+        if mask.any():
+            yield f"{int(mask.sum()):,} records {reason}"
+    lengths = records.readings["outcomes"].lists.lengths
+    if lengths.min() < lengths.max():
+        yield (
+            f"items offer between {lengths.min()} and {lengths.max()} outcomes; one that is not offered has the "
+            "probability 0"
+        )
+
+
+def share_names(classes: Sequence[str]) -> list[str]:
+    """Return the names of the columns of corrected shares."""
+    return [f"{PREFIX}{name}" for name in classes]
+
+
+def are_numbers(names: Iterable[str]) -> bool:
+    """Return True if all names are whole numbers in plain decimal form, of up to 18 digits."""
+    return all(map(_WHOLE.fullmatch, names))
