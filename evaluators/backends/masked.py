@@ -181,12 +181,12 @@ class MaskedBackend(Backend):
         """Return the log-probability of the first hidden token of each row of ids and hidden positions, in one pass."""
         device, mask_id = self.network.device, self.tokenizer.mask_token_id
         masked = [[mask_id if at in hidden else token for at, token in enumerate(ids)] for ids, hidden in rows]
-        inputs = padded(masked, device)
         wanted = [WantedToken(index, hidden[0], ids[hidden[0]]) for index, (ids, hidden) in enumerate(rows)]
-        arguments = {"input_ids": inputs, "attention_mask": padded([[1] * len(row) for row in masked], device)}
-        shape = (inputs.shape[0], inputs.shape[1])
-        with import_extra("torch", "hf").inference_mode():
-            return wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=True)
+        arguments = {
+            "input_ids": padded(masked, device),
+            "attention_mask": padded([[1] * len(row) for row in masked], device),
+        }
+        return wanted_logprobs(self.network, arguments, wanted)
 
     def _texts(self, request: Request) -> list[MaskedText] | str:
         """Return the texts of a request, or why it cannot be answered."""

@@ -197,8 +197,8 @@ def _facts(exchange: Exchange) -> Sequence[object]:
 
 
 _Number: TypeAlias = tuple[str, float | None, int]
-"""The kind of a number of an answer, its value (None if it is unknown), and the number of tokens with which its rounding
-error grows (0 if it has none)."""
+"""The kind of a number of an answer, its value (None if it is unknown), and the number of tokens with which its error
+grows (0 if it has none)."""
 
 
 def _numbers(exchange: Exchange) -> Iterator[_Number]:
@@ -260,7 +260,7 @@ def tolerance_for(precision: str | None) -> float:
 def _gaps(
     request: ChoiceRequest, our: Response, plain: Response
 ) -> Iterator[tuple[str, Literal["option", "bound", "end"], float, int | None]]:
-    """Yield where two log-probabilities stand that both sides have, their kind and difference, and the tokens of each."""
+    """Yield where both sides have a log-probability, its kind, the difference in nats, and its number of tokens."""
     k = len(request.options)
     for option, logprobs, ends, is_bound, n_tokens in zip(
         request.options,

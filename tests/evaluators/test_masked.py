@@ -247,10 +247,10 @@ def test_a_pass_that_is_too_large_is_halved_and_a_single_text_fails(
     whole = all_answers_of(backend, REQUESTS)
     most_rows = 3
 
-    def limited(*arguments: Any, shape: tuple[int, int], **settings: Any) -> list[float]:
-        if shape[0] > most_rows:
+    def limited(network: Any, arguments: Any, wanted: Any) -> list[float]:
+        if len(arguments["input_ids"]) > most_rows:
             raise torch.OutOfMemoryError("too many rows")
-        return wanted_logprobs(*arguments, shape=shape, **settings)
+        return wanted_logprobs(network, arguments, wanted)
 
     monkeypatch.setattr("evaluators.backends.masked.wanted_logprobs", limited)
     for answer, expected in zip(all_answers_of(backend, REQUESTS), whole, strict=True):

@@ -141,7 +141,6 @@ class EncoderDecoder:
         device, end = self.network.device, [] if self.tokenizer.end_id is None else [self.tokenizer.end_id]
         flat = [(index, ids) for index, one in enumerate(requests) for ids in one.rows.ids]
         mask = padded([[1] * len(one.prompt) for one in requests], device)
-        targets = padded([ids for _, ids in flat], device)
         tokens = [[*ids[requests[index].rows.n_context :], *end] for index, ids in flat]
         # The token at position i is predicted at i - 1; the last position predicts the end token.
         wanted = [
@@ -156,11 +155,10 @@ class EncoderDecoder:
             arguments = {
                 "encoder_outputs": (states[of_row],),
                 "attention_mask": mask[of_row],
-                "decoder_input_ids": targets,
+                "decoder_input_ids": padded([ids for _, ids in flat], device),
                 "use_cache": False,
             }
-            shape = (targets.shape[0], targets.shape[1])
-            values = iter(wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=True))
+            values = iter(wanted_logprobs(self.network, arguments, wanted))
         of_options = iter([[next(values) for _ in of_option] for of_option in tokens])
         return [[next(of_options) for _ in one.rows.ids] for one in requests]
 

@@ -149,8 +149,7 @@ def _text_logprob(network: PreTrainedModel, draft: UnfinishedText) -> float | No
     ]
     arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False}
     try:
-        with torch.inference_mode():
-            values = wanted_logprobs(network, arguments, wanted, shape=(1, ids.shape[1]), whole_last_layer=True)
+        values = wanted_logprobs(network, arguments, wanted)
     except torch.OutOfMemoryError:
         return None
     # Rounding may leave the range.

@@ -276,8 +276,7 @@ class PackedScorer:
                 "past_key_values": _prefix_cache(prefix, len(rows)),
                 "use_cache": prefix is not None,
             }
-            shape = (len(rows), width)
-            values = wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=False)
+            values = wanted_logprobs(self.network, arguments, wanted, whole_last_layer=False)
         logprobs = dict(zip(wanted, values, strict=True))
         return [scores for index, row in enumerate(rows) for scores in row.scores(logprobs, index)]
 
