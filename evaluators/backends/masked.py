@@ -122,7 +122,9 @@ class MaskedBackend(Backend):
 
     @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        return ask_in_batches(self._planned(requests), self._answer, requests, missing)
+        # Each token is hidden in a row of its own. Planned by all requests, so that a resumed run computes the same.
+        sizes = {index: (max(map(len, ids)), sum(map(len, ids))) for index, ids in enumerate(map(self._ids, requests))}
+        return ask_in_batches(batches_of(sizes, self.batch_tokens), self._answer, requests, missing)
 
     @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
@@ -136,15 +138,6 @@ class MaskedBackend(Backend):
         options = request.options if isinstance(request, ChoiceRequest) else ("",)
         ids: list[list[int]] = encode(self.tokenizer, [request.prompt + text for text in options])["input_ids"]
         return ids
-
-    def _planned(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Return batches of requests of similar length, longest first; each takes about one pass.
-
-        They depend on all requests, so that a resumed run computes the same numbers.
-        """
-        # Each token is hidden in a row of its own.
-        sizes = {index: (max(map(len, ids)), sum(map(len, ids))) for index, ids in enumerate(map(self._ids, requests))}
-        return batches_of(sizes, self.batch_tokens)
 
     def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return the responses to one batch. A request that cannot be answered fails alone."""

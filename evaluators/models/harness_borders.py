@@ -70,7 +70,17 @@ def move_borders(
     while n_before_border:
         shift += 1
         n_before_border = {index: n for index, n in n_before_border.items() if requests[index].prompt[:-shift].strip()}
-        moved_requests = [as_scored(_moved(requests[index], shift)) for index in n_before_border]
+        # Their options begin with the last characters of their contexts.
+        moved_requests = [
+            as_scored(
+                replace(
+                    request,
+                    prompt=request.prompt[:-shift],
+                    options=tuple(request.prompt[-shift:] + option for option in request.options),
+                )
+            )
+            for request in map(requests.__getitem__, n_before_border)
+        ]
         for index, moved, rows in zip(
             list(n_before_border), moved_requests, tokenizer.rows_of_all(moved_requests), strict=True
         ):
@@ -82,9 +92,3 @@ def move_borders(
             if rows.n_context <= n_before_border[index]:
                 del n_before_border[index]
     return nearest
-
-
-def _moved(request: ChoiceRequest, shift: int) -> ChoiceRequest:
-    """Return a request whose options begin with the last characters of its context."""
-    context, end = request.prompt[:-shift], request.prompt[-shift:]
-    return replace(request, prompt=context, options=tuple(end + option for option in request.options))

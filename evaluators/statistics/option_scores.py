@@ -210,7 +210,10 @@ def option_probabilities_of(
     # Keep in step with option_probabilities().
     scores, is_certain = _numbers(exchanges["option_logprobs"], k)
     n_tokens, _ = _numbers(exchanges["option_token_counts"], k)
-    is_certain &= ~_are_elsewhere(exchanges["options"], scores, is_certain & (n_tokens == 1).all(axis=1))
+    # Letters for which why_elsewhere() has a reason.
+    is_first = is_certain & (n_tokens == 1).all(axis=1) & _are_letters(exchanges["options"])
+    shares = np.exp(np.logaddexp.reduce(np.where(is_first[:, None], scores, 0.0), axis=1))
+    is_certain &= ~(is_first & (shares < LEAST_SHARE))
     is_certain &= exchanges["status"].coded.is_one_of("answered") & exchanges["kind"].coded.is_one_of("choice")
     is_certain &= exchanges["option_is_bound"].lists.lengths == 0
     if normalisation in ("sum_with_end", "token_mean_with_end"):
@@ -233,13 +236,6 @@ def option_probabilities_of(
     odds = _odds(scores - best[:, None])
     total = odds.sum(axis=1, keepdims=True)
     return np.divide(odds, total, out=np.zeros_like(odds), where=total > 0), is_certain
-
-
-def _are_elsewhere(options: Column, logprobs: FloatArray, is_first: BoolArray) -> BoolArray:
-    """Return the mask of the exchanges with one-token options for which :func:`why_elsewhere` has a reason."""
-    share = np.exp(np.logaddexp.reduce(np.where(is_first[:, None], logprobs, 0.0), axis=1))
-    mask: BoolArray = is_first & _are_letters(options) & (share < LEAST_SHARE)
-    return mask
 
 
 def _are_letters(options: Column) -> BoolArray:

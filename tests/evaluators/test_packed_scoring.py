@@ -384,13 +384,13 @@ def rows_of(context: list[int], *options: list[int]) -> TokenRows:
     return TokenRows(tuple([*context, *option] for option in options), len(context), 0)
 
 
-def texts_with_headers(n: int) -> list[TokenRows | None]:
+def texts_with_headers(n: int) -> dict[int, TokenRows]:
     """Two long headers, each with many endings, and a few loose texts."""
     headers = [list(range(40)), list(range(100, 160))]
-    made: list[TokenRows | None] = [
+    made = [
         rows_of([*headers[number % 2], 1000 + number % 7, 2000 + number], [1, 2], [1, 3], [4]) for number in range(n)
     ]
-    return [*made, rows_of([5000 + n, 7], [1], [2]), None]
+    return dict(enumerate([*made, rows_of([5000 + n, 7], [1], [2])]))
 
 
 def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> None:
@@ -410,14 +410,14 @@ def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> Non
 def test_a_prefix_is_shared_by_its_group_and_leaves_the_last_token_of_each_context(
     shapes: list[tuple[list[int], int, int]],
 ) -> None:
-    encoded: list[TokenRows | None] = [
-        rows_of([*(digit for digit in head for _ in range(20)), *[7] * n, 8 + tail], [1], [2])
-        for head, n, tail in shapes
-    ]
+    encoded = {
+        place: rows_of([*(digit for digit in head for _ in range(20)), *[7] * n, 8 + tail], [1], [2])
+        for place, (head, n, tail) in enumerate(shapes)
+    }
     groups = prefix_groups(encoded)
     assert sorted(place for requests, _ in groups for place in requests) == list(range(len(encoded)))
     for requests, n_prefix in groups:
-        contexts = [context_of(rows) for place in requests if (rows := encoded[place]) is not None]
+        contexts = [context_of(encoded[place]) for place in requests]
         assert n_prefix == 0 or n_prefix >= MIN_PREFIX
         assert len({context[:n_prefix] for context in contexts}) == 1
         assert all(len(context) > n_prefix for context in contexts)
@@ -427,11 +427,9 @@ def test_a_prefix_is_shared_by_its_group_and_leaves_the_last_token_of_each_conte
 
 def test_contexts_that_go_on_together_become_one_tree_within_its_limit() -> None:
     sentence = list(range(30))
-    encoded: list[TokenRows | None] = [rows_of([*sentence, 50 + order], [1], [2]) for order in range(6)]
+    encoded = {order: rows_of([*sentence, 50 + order], [1], [2]) for order in range(6)}
     assert trees_of(range(6), 0, encoded) == [(0, 1, 2, 3, 4, 5)]
-    long: list[TokenRows | None] = [
-        rows_of([*sentence, *range(100 * order, 100 * order + 300)], [1], [2]) for order in range(3)
-    ]
+    long = {order: rows_of([*sentence, *range(100 * order, 100 * order + 300)], [1], [2]) for order in range(3)}
     assert trees_of(range(3), 0, long) == [(0,), (1,), (2,)]
     assert MAX_TREE < 2 * 300 + 30
 

@@ -85,8 +85,12 @@ class UnfinishedText:
         self.generated.append(token)
         if token in self.end_ids:
             self._finish(self._text(self.generated[:-1]), "stop")
-        elif (stopped := self._stopped()) is not None:
-            self._finish(stopped, "stop")
+            return
+        stops = [stop for stop in self.request.stop if stop]
+        text = self._text(self.generated) if stops else ""
+        ends = [at for stop in stops if (at := text.find(stop)) >= 0]
+        if ends:
+            self._finish(text[: min(ends)], "stop")
         elif len(self.generated) >= self.max_new:
             self._finish(self._text(self.generated), "length")
 
@@ -103,14 +107,6 @@ class UnfinishedText:
             # Includes the end token, which was computed like any other.
             n_completion_tokens=len(self.generated),
         )
-
-    def _stopped(self) -> str | None:
-        """Return the text before the first stop text; None if there is none."""
-        if not any(self.request.stop):
-            return None
-        text = self._text(self.generated)
-        ends = [at for stop in self.request.stop if stop and (at := text.find(stop)) >= 0]
-        return text[: min(ends)] if ends else None
 
     def _text(self, generated: Sequence[int]) -> str:
         anchor = self.prompt[-_N_ANCHOR:]

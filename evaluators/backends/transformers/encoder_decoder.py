@@ -54,11 +54,16 @@ class EncoderDecoder:
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests: options in batches, and then texts one by one; see ``Backend.ask``."""
-        is_choice = [isinstance(request, ChoiceRequest) for request in requests]
-        yield from ask_in_batches(self._planned(requests), self._score, requests, missing)
+        sizes = {
+            index: (self.needed_tokens([request])[0], len(request.options))
+            for index, request in enumerate(requests)
+            if isinstance(request, ChoiceRequest)
+        }
+        # Planned by all requests, so that a resumed run computes the same batches.
+        yield from ask_in_batches(batches_of(sizes, self.batch_tokens), self._score, requests, missing)
         vocabulary = Vocabulary(self.network, self.tokenizer)
         for index, request in enumerate(requests):
-            if index in missing and not is_choice[index] and isinstance(request, GenerateRequest):
+            if index in missing and isinstance(request, GenerateRequest):
                 yield Sent(1)
                 begun = time.perf_counter()
                 response = self._generate(index, request, vocabulary)
@@ -72,15 +77,6 @@ class EncoderDecoder:
             prompt = len(self._prompt_ids(request.prompt))
             needed.append(encoded.size if isinstance(encoded, _Encoded) else max(prompt, 2))
         return needed
-
-    def _planned(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Return batches of requests with options, of similar length, longest first, by all requests alike."""
-        sizes = {
-            index: (self.needed_tokens([request])[0], len(request.options))
-            for index, request in enumerate(requests)
-            if isinstance(request, ChoiceRequest)
-        }
-        return batches_of(sizes, self.batch_tokens)
 
     def _prompt_ids(self, prompt: str) -> list[int]:
         ids: list[int] = encode(self.tokenizer.pretrained, [prompt])["input_ids"][0]

@@ -340,7 +340,7 @@ class LoraTrainer(Trainer):
         """Return the mean over items of the log-probability of label and end token, in nats."""
         scorer = PlainScorer(self.loaded.network, self.end_id, _BATCH_TOKENS)
         scores = []
-        for batch in scorer.plan(rows):
+        for batch in scorer.plan(dict(enumerate(rows))):
             for of_row in scorer.score([[rows[index] for index in tree] for tree in batch.rows]):
                 scores += [score.logprob + (score.end_logprob or 0.0) for score in of_row]
         return math.fsum(scores) / len(scores)

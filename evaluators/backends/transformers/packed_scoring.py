@@ -44,19 +44,16 @@ def context_of(rows: TokenRows) -> tuple[int, ...]:
     return tuple(rows.ids[0][: rows.n_context])
 
 
-def prefix_groups(encoded: Sequence[TokenRows | None]) -> list[tuple[tuple[int, ...], int]]:
+def prefix_groups(encoded: Mapping[int, TokenRows]) -> list[tuple[tuple[int, ...], int]]:
     """Group requests by the prefix of their contexts, so that as few tokens as possible are computed.
 
-    Args:
-        encoded: Token ids of each request; None for a request that is left out.
-
     Returns:
-        Groups that hold each of the other requests once, and the number of leading tokens that all contexts of a group
+        Groups that hold each request once, and the number of leading tokens that all contexts of a group
         share. It is less than the length of the shortest context, whose last token is computed with the options, which
         it predicts; requests without a prefix worth computing separately are in one group with 0. The requests of a
         group are sorted by the token ids of their contexts, so that neighbours share the most.
     """
-    contexts = {request: context_of(rows) for request, rows in enumerate(encoded) if rows is not None}
+    contexts = {request: context_of(rows) for request, rows in encoded.items()}
     # In sorted order, contexts with the longest common prefixes are neighbours, so n - 1 comparisons find all prefixes.
     order = sorted(contexts, key=lambda request: (contexts[request], request))
     if not order:
@@ -109,7 +106,7 @@ def _split(
     return n_saved, [*(group for _, groups in below for group in groups), *([(rest, n_prefix)] if rest else [])]
 
 
-def trees_of(requests: Sequence[int], n_prefix: int, encoded: Sequence[TokenRows | None]) -> list[tuple[int, ...]]:
+def trees_of(requests: Sequence[int], n_prefix: int, encoded: Mapping[int, TokenRows]) -> list[tuple[int, ...]]:
     """Arrange the requests of a group in trees.
 
     Neighbours are in one tree if their contexts share enough tokens beyond the prefix.
@@ -122,7 +119,6 @@ def trees_of(requests: Sequence[int], n_prefix: int, encoded: Sequence[TokenRows
     before: tuple[int, ...] = ()
     for request in requests:
         rows = encoded[request]
-        assert rows is not None
         context = context_of(rows)
         n_new = sum(len(ids) - rows.n_context for ids in rows.ids) + len(context) - n_prefix
         common = n_shared(before, context) - n_prefix
@@ -210,22 +206,13 @@ class PackedScorer:
     _prefix: Any = field(default=None, repr=False)
     """Keys and values of the last prefix, per layer."""
 
-    def plan(self, encoded: Sequence[TokenRows | None]) -> list[Batch]:
-        """Plan batches of rows of similar length, longest first, each within the token budget after padding.
-
-        Args:
-            encoded: Token ids of each request; None for a request that is not scored.
-
-        Returns:
-            Batches that hold every request with token ids once.
-        """
+    def plan(self, encoded: Mapping[int, TokenRows]) -> list[Batch]:
+        """Plan batches of rows of similar length, longest first, each within the token budget after padding."""
         batches = []
         for requests, n_prefix in prefix_groups(encoded):
             sizes = {}
             for tree in trees_of(requests, n_prefix, encoded):
-                built = _PackedRow(
-                    [rows for index in tree if (rows := encoded[index]) is not None], n_prefix, self.end_id
-                )
+                built = _PackedRow([encoded[index] for index in tree], n_prefix, self.end_id)
                 sizes[tree] = (len(built.tree.tokens), len(built.wanted))
             width = n_positions = 0
             batch: list[tuple[int, ...]] = []

@@ -66,15 +66,9 @@ class PlainScorer:
     end_id: int | None
     batch_tokens: int
 
-    def plan(self, encoded: Sequence[TokenRows | None]) -> list[Batch]:
-        """Plan batches of requests of similar length, longest first, each within the token budget after padding.
-
-        Returns:
-            Batches that hold every request with token ids once.
-        """
-        sizes = {
-            index: (max(map(len, rows.ids)), len(rows.ids)) for index, rows in enumerate(encoded) if rows is not None
-        }
+    def plan(self, encoded: Mapping[int, TokenRows]) -> list[Batch]:
+        """Plan batches of requests of similar length, longest first, each within the token budget after padding."""
+        sizes = {index: (max(map(len, rows.ids)), len(rows.ids)) for index, rows in encoded.items()}
         return [Batch(tuple((index,) for index in batch)) for batch in batches_of(sizes, self.batch_tokens)]
 
     def score(self, trees: Sequence[Sequence[TokenRows]], n_prefix: int = 0) -> list[list[OptionScore]]:
