@@ -125,7 +125,7 @@ class Reached(NamedTuple):
 
     @classmethod
     def by(cls, made: Made, predicted: IntArray) -> Reached:
-        shares = class_accuracies(made.targets, predicted, made.probabilities.shape[1]).accuracies
+        shares, _ = class_accuracies(made.targets, predicted, made.probabilities.shape[1])
         sen, mean, gini = (float(measure(shares)) for measure in (sen_welfare, mean_accuracy, gini_index))
         return cls(sen, mean, gini)
 

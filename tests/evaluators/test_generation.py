@@ -274,14 +274,6 @@ def test_ids_without_a_token_are_never_generated(
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}
 
 
-def test_a_vocabulary_that_fits_is_not_mentioned(tiny_llama: Path, caplog: pytest.LogCaptureFixture) -> None:
-    backend = opened_alone(tiny_llama)
-    with caplog.at_level(logging.WARNING, "evaluators"):
-        all_answers_of(backend, made_requests(6))
-    assert "ids_without_token" not in backend.runtime.settings
-    assert "--tokenizer" not in caplog.text
-
-
 def test_the_prompts_of_a_wrong_tokenizer_fail_with_the_remedy(tiny_llama: Path, tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_llama)
     network: Any = transformers.AutoModelForCausalLM.from_pretrained(tiny_llama)

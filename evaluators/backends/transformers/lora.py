@@ -128,7 +128,7 @@ class AdapterSlot:
 def _load_adapter(network: PreTrainedModel, folder: Path) -> Any:
     """Add the adapter in a folder to a model, with weights in the precision of the model."""
     peft = import_extra("peft", EXTRA)
-    with refusals(f"LoRA adapter {folder}", str(folder), None, remedy="train or save it again"):
+    with refusals(f"LoRA adapter {folder}", remedy="train or save it again"):
         config = peft.PeftConfig.from_pretrained(str(folder))
         weights = peft.load_peft_weights(str(folder), device="cpu")
     if not isinstance(config, peft.LoraConfig):

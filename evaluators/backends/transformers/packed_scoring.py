@@ -212,8 +212,8 @@ class PackedScorer:
         for requests, n_prefix in prefix_groups(encoded):
             sizes = {}
             for tree in trees_of(requests, n_prefix, encoded):
-                built = _PackedRow([encoded[index] for index in tree], n_prefix, self.end_id)
-                sizes[tree] = (len(built.tree.tokens), len(built.wanted))
+                built, paths = _packed([encoded[index] for index in tree], n_prefix, self.end_id)
+                sizes[tree] = (len(built.tokens), sum(len(pairs) for of_options in paths for pairs in of_options))
             width = n_positions = 0
             batch: list[tuple[int, ...]] = []
             for tree in sorted(sizes, key=lambda tree: (-sizes[tree][0], tree)):
@@ -240,32 +240,42 @@ class PackedScorer:
             Score of each option, per request in the order of ``trees``.
         """
         torch = import_extra("torch", "hf")
-        rows = [_PackedRow(requests, n_prefix, self.end_id) for requests in trees]
-        width = max(len(row.tree.tokens) for row in rows)
+        scores: list[list[OptionScore]] = []
+        rows = [_packed(requests, n_prefix, self.end_id) for requests in trees]
+        width = max(len(tree.tokens) for tree, _ in rows)
         device = self.network.device
         sees = np.ones((len(rows), 1, width, n_prefix + width), dtype=np.bool_)
-        for index, row in enumerate(rows):
-            sees[index, 0, :, n_prefix:] = row.tree.ancestors(width)
+        for index, (tree, _) in enumerate(rows):
+            sees[index, 0, :, n_prefix:] = tree.ancestors(width)
         masked_value = torch.finfo(self.network.dtype).min
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=device)
         mask.masked_fill_(torch.from_numpy(~sees).to(device), masked_value)
-        wanted = [
+        wanted = dict.fromkeys(
             WantedToken(index, node, token)
-            for index, row in enumerate(rows)
-            for node, token in dict.fromkeys(row.wanted)
-        ]
+            for index, (_, paths) in enumerate(rows)
+            for of_options in paths
+            for pairs in of_options
+            for node, token in pairs
+        )
         with torch.inference_mode():
             prefix = self._keys_and_values(trees[0][0].ids[0][:n_prefix])
             arguments = {
-                "input_ids": padded([row.tree.tokens for row in rows], device),
-                "position_ids": padded([row.tree.depths for row in rows], device),
+                "input_ids": padded([tree.tokens for tree, _ in rows], device),
+                "position_ids": padded([tree.depths for tree, _ in rows], device),
                 "attention_mask": mask,
                 "past_key_values": _prefix_cache(prefix, len(rows)),
                 "use_cache": prefix is not None,
             }
-            values = wanted_logprobs(self.network, arguments, wanted, whole_last_layer=False)
+            values = wanted_logprobs(self.network, arguments, [*wanted], whole_last_layer=False)
         logprobs = dict(zip(wanted, values, strict=True))
-        return [scores for index, row in enumerate(rows) for scores in row.scores(logprobs, index)]
+        for index, (_, paths) in enumerate(rows):
+            for of_options in paths:
+                scores.append([])
+                for pairs in of_options:
+                    logprobs_of_option = [logprobs[WantedToken(index, node, token)] for node, token in pairs]
+                    end = None if self.end_id is None else logprobs_of_option.pop()
+                    scores[-1].append(OptionScore(sum(logprobs_of_option), end))
+        return scores
 
     def _keys_and_values(self, ids: Sequence[int]) -> Any:
         """Return the keys and values of a prefix per layer, each of shape (1, heads, n, size).
@@ -286,42 +296,22 @@ class PackedScorer:
         return self._prefix
 
 
-class _PackedRow:
-    """A tree of requests, and the tokens whose log-probabilities are wanted at its nodes."""
-
-    def __init__(self, requests: Sequence[TokenRows], n_prefix: int, end_id: int | None) -> None:
-        self.tree = TokenTree(n_prefix)
-        self._end_id = end_id
-        self._paths: list[list[list[tuple[int, int]]]] = []
-        """Per request and option, the nodes and tokens whose log-probabilities make up its score."""
-        self.wanted: list[tuple[int, int]] = []
-        for rows in requests:
-            context = self.tree.add(rows.ids[0][n_prefix : rows.n_context])
-            options = []
-            for ids in rows.ids:
-                path = [context[-1], *self.tree.add(ids[rows.n_context :], after=context[-1])]
-                tokens = [*ids[rows.n_context :], *([] if end_id is None else [end_id])]
-                # Not strict: without an end token, the last node of an option predicts nothing.
-                options.append(list(zip(path, tokens, strict=False)))
-            self._paths.append(options)
-            self.wanted.extend(pair for option in options for pair in option)
-
-    def scores(self, logprobs: dict[WantedToken, float], index: int) -> list[list[OptionScore]]:
-        """Return the score of each option, per request.
-
-        Args:
-            logprobs: Log-probability of each wanted token in nats.
-            index: Index of this row in the batch.
-        """
-        of_requests = []
-        for options in self._paths:
-            scores = []
-            for pairs in options:
-                values = [logprobs[WantedToken(index, node, token)] for node, token in pairs]
-                end = None if self._end_id is None else values.pop()
-                scores.append(OptionScore(sum(values), end))
-            of_requests.append(scores)
-        return of_requests
+def _packed(
+    requests: Sequence[TokenRows], n_prefix: int, end_id: int | None
+) -> tuple[TokenTree, list[list[list[tuple[int, int]]]]]:
+    """Return the tree of requests and, for each option of each, the nodes and tokens that its score is a sum over."""
+    tree = TokenTree(n_prefix)
+    paths = []
+    for rows in requests:
+        context = tree.add(rows.ids[0][n_prefix : rows.n_context])
+        of_options = []
+        for ids in rows.ids:
+            path = [context[-1], *tree.add(ids[rows.n_context :], after=context[-1])]
+            tokens = [*ids[rows.n_context :], *([] if end_id is None else [end_id])]
+            # Not strict: without an end token, the last node of an option predicts nothing.
+            of_options.append(list(zip(path, tokens, strict=False)))
+        paths.append(of_options)
+    return tree, paths
 
 
 def _prefix_cache(prefix: Any, n_rows: int) -> Any:

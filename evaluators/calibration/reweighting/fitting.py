@@ -11,7 +11,7 @@ from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.accuracy_report import accuracy_report, losses
 from evaluators.calibration.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
 from evaluators.calibration.reweighting.rules import ClassRules, MapKind, prepared
-from evaluators.calibration.reweighting.solvers import SOLVERS
+from evaluators.calibration.reweighting.solvers import CHOOSING_RULES, FOLLOWING_ROWS, SOLVERS
 from schemas.documents.reweighting import FitReport
 
 # With 10 rows in each of 14 classes, a search reached a Gini index of .027 on them and .083 on other rows; balanced
@@ -40,7 +40,7 @@ class FitSettings:
     @property
     def map(self) -> MapKind:
         """The kind of the rules."""
-        return "full" if SOLVERS[self.solver].chooses_rules else "weights"
+        return "full" if self.solver in CHOOSING_RULES else "weights"
 
 
 PRESETS = {
@@ -102,7 +102,7 @@ def fit_rules(
     free = Problem(probabilities, targets, objective, annealing=settings.annealing, seed=settings.seed)
     floor = float(objective.mean(free.n_right(unchanged))) if settings.has_floor else None
     problem = replace(free, objective=replace(objective, floor=floor))
-    candidates, n_evaluations = SOLVERS[settings.solver].solve(problem)
+    candidates, n_evaluations = SOLVERS[settings.solver](problem)
     candidates = {UNCORRECTED: unchanged, **candidates}
     ranks = {}
     for name, rules in candidates.items():
@@ -134,7 +134,7 @@ def _doubts(supports: IntArray, settings: FitSettings) -> Iterator[str]:
             f"{int((supports == 0).sum())} of {len(supports)} classes have no row, so that nothing is known about "
             "them and their rules are not fitted"
         )
-    if smallest < FEW_ROWS and SOLVERS[settings.solver].follows_rows:
+    if smallest < FEW_ROWS and settings.solver in FOLLOWING_ROWS:
         yield (
             f"the smallest class has {smallest} rows, fewer than {FEW_ROWS}: a search that follows single rows "
             "overfits here; take another preset, or more rows"

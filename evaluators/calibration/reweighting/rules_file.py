@@ -15,7 +15,7 @@ from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.fitting import Fit, FitSettings
 from evaluators.calibration.reweighting.problem import PAPER_RULES
 from evaluators.calibration.reweighting.rules import N_FUNCTIONS, ClassRules
-from evaluators.calibration.reweighting.solvers import SOLVERS
+from evaluators.calibration.reweighting.solvers import CHOOSING_RULES
 from schemas.documents.reweighting import Reweighting
 
 
@@ -38,7 +38,7 @@ class StoredRules:
         has_integer_classes = all(
             isinstance(name, int) or (isinstance(name, float) and name.is_integer()) for name in classes
         )
-        rule_set = PAPER_RULES if SOLVERS[settings.solver].chooses_rules else None
+        rule_set = PAPER_RULES if settings.solver in CHOOSING_RULES else None
         on_grid = {} if rule_set is None else {weight: at for at, weight in enumerate(rule_set.weights.tolist())}
         return cls(
             Reweighting(

@@ -54,17 +54,6 @@ _SHARE_OF_STEPS = 0.5
 _NEARNESS = 0.3
 
 
-class Solver(NamedTuple):
-    """A way to find rules."""
-
-    solve: Callable[[Problem], tuple[Candidates, int]]
-    """Function that returns candidates, and how often it computed the objective."""
-    chooses_rules: bool = False
-    """True if it chooses from a set of rules; False if its weights may be any numbers."""
-    follows_rows: bool = True
-    """True if single rows can decide, so that it fits noise in small classes."""
-
-
 def equalising_steps(problem: Problem) -> list[tuple[FloatArray, FloatArray]]:
     """Return the steps towards weights that make classes about equally accurate.
 
@@ -390,11 +379,15 @@ class _Annealing:
         return self.problem.rule_set.value(int(self._numbers[rule]), self._top.probabilities[class_index])
 
 
-SOLVERS = {
-    "shrunk": Solver(shrunk, follows_rows=False),
-    "convex": Solver(convex, follows_rows=False),
-    "anneal": Solver(anneal, chooses_rules=True),
-    "coordinate": Solver(coordinate),
-    "path": Solver(path, follows_rows=False),
+SOLVERS: dict[str, Callable[[Problem], tuple[Candidates, int]]] = {
+    "shrunk": shrunk,
+    "convex": convex,
+    "anneal": anneal,
+    "coordinate": coordinate,
+    "path": path,
 }
-"""The solvers by name."""
+"""The solvers by name: functions that return candidates, and how often they computed the objective."""
+CHOOSING_RULES = frozenset({"anneal"})
+"""Solvers that choose from a set of rules; the weights of the others may be any numbers."""
+FOLLOWING_ROWS = frozenset({"anneal", "coordinate"})
+"""Solvers for which single rows can decide, so that they fit noise in small classes."""

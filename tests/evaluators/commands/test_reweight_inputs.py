@@ -66,7 +66,6 @@ def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
         ("sep=;\nid;a;b;label\n1;0.6;0.4;a\n2;0.3;0.7;b\n", ()),
         ("\ufeffa\tb\tlabel\r\n0.6\t0.4\ta\r\n0.3\t0.7\tb\r\n\r\n", ()),
         ("p_a,p_b,age,label\n0.6,0.4,30,a\n0.3,0.7,40,b\n", ()),
-        ("q_a,q_b,kind,label\n0.6,0.4,x,a\n0.3,0.7,y,b\n", ("--prefix", "q_")),
         ("b,a,age,label\n0.4,0.6,30,a\n0.7,0.3,40,b\n", ("--ignore", "age", "--classes", "a,b")),
         ("a,b,right\n0.6,0.4,a\n0.3,0.7,b\n", ("--label-column", "right")),
         ('"a","b",label\n6,4,a\n3,7,b\n', ()),
@@ -201,7 +200,6 @@ def test_a_fault_of_a_parquet_file_is_told_with_its_row(
         (("--ignore", "x"), "--ignore x: "),
         (("--classes", "cat,cat"), "--classes cat,cat: names 1 classes in 2 places"),
         (("--classes", "cat,cow"), "has no column for class 'cow'; have: "),
-        (("--prefix", "z_"), "has 0 column of a class; give one per class"),
     ],
 )
 def test_options_that_do_not_fit_the_input_are_refused(tmp_path: Path, options: tuple[str, str], message: str) -> None:

@@ -159,7 +159,7 @@ def fit_command(
 def apply_command(
     path: Input,
     # The rules name the classes.
-    choice: Annotated[InputChoice, Only({"label_column", "prefix", "ignored", "config", "splits"})],
+    choice: Annotated[InputChoice, Only({"label_column", "ignored", "config", "splits"})],
     rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
     out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
 ) -> None:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 PREFIX = "p_"
-"""Beginning of the names of columns with probabilities, in written files and, by default, in read ones."""
+"""Beginning of the names of columns with probabilities: in written files, and in read ones where no column bears the
+name of a class."""
 PREDICTED = "predicted"
 """Name of the column with the predicted class in written files."""
 _ZIP = b"PK\x03\x04"
@@ -54,10 +55,6 @@ class InputChoice:
 
     path: Path = Path()
     label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
-    prefix: str | None = option(
-        "Beginning of the names of the columns of classes; the rest names the class. By default p_ where columns "
-        "begin with it and no column bears the name of a class."
-    )
     class_list: str | None = option(
         "Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
         "name with a comma stands in double quotes.",
@@ -120,12 +117,7 @@ class LabelledRows:
         return np.array([-1 if label is None else indices.get(label, -1) for label in self.labels], dtype=np.int64)
 
     def check(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> None:
-        """Check the classes, the probabilities and the labels.
-
-        Args:
-            wanted: Classes of rules or of other rows that these rows must have; None for any.
-            needs_labels: True if every row needs its right class.
-            gets_rules: True if rules will be applied, so that no column may have the name of a corrected one.
+        """Check the classes, the probabilities and the labels, for what :func:`read_rows` is told.
 
         Raises:
             DataError: the first fault, with its place and its remedy.
@@ -133,9 +125,6 @@ class LabelledRows:
         if len(self.classes) < LEAST_CLASSES:
             only = f" ({self.classes[0]})" if self.classes else ""
             raise self._fault(f"has {len(self.classes)} column of a class{only}; give one per class, two at least")
-        (twice, n), *_ = Counter(self.classes).most_common(1)
-        if n > 1:
-            raise self._fault(f"two columns are of class '{twice}'; give each class one column")
         if (fault := first_fault(self.probabilities)) is not None:
             row, column, problem = fault
             of_class = "the row" if column is None else f"the probability of class '{self.classes[column]}'"
@@ -153,7 +142,7 @@ class LabelledRows:
             )
         if needs_labels:
             for row in np.flatnonzero(self.targets < 0).tolist():
-                remedy = "correct it, or tell the columns of the classes with --classes or --prefix"
+                remedy = "correct it, or tell the columns of the classes with --classes"
                 wrong = f"label '{self.labels[row]}' is no class; have: {listed(wanted or self.classes)}; {remedy}"
                 raise self._fault(wrong if self.labels[row] else "has no label; leave it out", row)
             if len({*self.labels}) < LEAST_CLASSES:
@@ -279,21 +268,19 @@ def _class_columns(
     missing = [name for name in choice.ignored if name not in frame.columns]
     if missing:
         raise ConfigError(f"--ignore {missing[0]}: {path} has no such column; have: {listed(names)}")
-    prefix = PREFIX if choice.prefix is None else choice.prefix
     if (classes := choice.classes or wanted) is not None:
         column_of = {}
         for label in classes:
-            tried = (f"{prefix}{label}", label) if choice.prefix is not None else (label, f"{prefix}{label}")
-            name = next((name for name in tried if name in names), None)
+            name = next((name for name in (label, f"{PREFIX}{label}") if name in names), None)
             if name is None:
                 raise DataError(
                     f"{path}: has no column for class '{label}'; have: {listed(names)}; name the columns of the "
-                    "classes by the classes, with --prefix if they begin with more"
+                    f"classes by the classes, perhaps with {PREFIX} before them"
                 )
             column_of[label] = name
         return column_of
-    prefixed = {name.removeprefix(prefix): name for name in names if name.startswith(prefix) and name != prefix}
-    if choice.prefix is not None or (len(prefixed) > 1 and not labels & {*names}):
+    prefixed = {name.removeprefix(PREFIX): name for name in names if name.startswith(PREFIX) and name != PREFIX}
+    if len(prefixed) > 1 and not labels & {*names}:
         return prefixed
     return {name: name for name in names if name in labels or _holds_probabilities(choice, name, frame[name].tolist())}
 
