@@ -61,7 +61,6 @@ class BackendOptions:
     scoring: str | None = option(
         "packed or plain; by default packed, if it gives the same scores as plain.", panel=_LOCAL
     )
-    gguf_file: str | None = option("File in GGUF of the folder or of the id, in place of other weights.", panel=_LOCAL)
     batch_images: int | None = option("Images per batch.", panel=_CLIP, min=1)
     tensor_parallel: int | None = option("GPUs that share one copy of the model.", panel=_VLLM, min=1)
     data_parallel: int | None = option("Copies of the model, each in its own process.", panel=_VLLM, min=1)

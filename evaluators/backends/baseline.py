@@ -5,9 +5,8 @@ The rules themselves are in ``tasks/FAMILY``; their interface is ``evaluators/ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from typing_extensions import override
 
@@ -34,9 +33,6 @@ EXTRA = None
 IDENTIFIED = Identified("baseline", frozenset({"kind", "version"}))
 _VERSION = "1"
 _BATCH_SIZE = 4096
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -68,19 +64,13 @@ class BaselineBackend(Backend):
             range(start, min(start + _BATCH_SIZE, len(requests))) for start in range(0, len(requests), _BATCH_SIZE)
         ]
         together = self.baseline.answer_together
-        by_hash = {request.sha256: request for request in requests} if together else {}
-        answers = self._checked(self.baseline.answers, by_hash)
-
-        def answer(batch: Sequence[Request]) -> list[Response]:
-            if together:
-                return [answers[request.sha256] for request in batch]
-            return [self._checked(self.baseline.answer, request) for request in batch]
-
-        return ask_in_batches(batches, answer, requests, missing)
-
-    def _checked(self, answer: Callable[[T], R], asked: T) -> R:
         try:
-            return answer(asked)
+            answers = self.baseline.answers({request.sha256: request for request in requests} if together else {})
+
+            def answer(batch: Sequence[Request]) -> list[Response]:
+                return [answers[one.sha256] if together else self.baseline.answer(one) for one in batch]
+
+            yield from ask_in_batches(batches, answer, requests, missing)
         except KeyError as error:
             raise ConfigError(
                 f"{self.model.id} reads {error} which a request lacks; declare it in its facts"

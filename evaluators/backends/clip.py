@@ -8,11 +8,11 @@ normalised in float32, and similarities computed in float64, whatever the precis
 from __future__ import annotations
 
 import importlib.metadata
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
@@ -34,23 +34,20 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import (
+    OUT_OF_MEMORY,
+    computing,
     device_name,
-    import_torch,
+    in_halves,
     load_network,
     precision_of,
-    set_threads,
-    torch_dtype,
-    usable_device,
 )
 from evaluators.models.encoding import encode
-from evaluators.models.model_files import ModelFiles, find_model, opening_arguments
+from evaluators.models.model_files import find_model, opening_arguments
 from evaluators.models.pretrained import load_pretrained
 from schemas.documents.result import Model
 
 if TYPE_CHECKING:
     from transformers import CLIPModel, PreTrainedTokenizerBase
-
-logger = logging.getLogger(__name__)
 
 SUMMARY = "CLIP models of the Hugging Face Hub or a local folder, asked which text describes an image"
 EXTRA = "hf"
@@ -62,42 +59,6 @@ _OWN_CODE_REMEDY = "give a CLIP model that transformers knows itself; no other b
 _EXAMPLE = "openai/clip-vit-base-patch32"
 _MOST_ENLARGED = 4
 """Largest ratio of the pictures that a processor makes before it crops them to those that a model takes."""
-
-
-class ClipParts(NamedTuple):
-    """A model with its tokenizer and image processor."""
-
-    network: CLIPModel
-    tokenizer: PreTrainedTokenizerBase
-    processor: Any
-    """Image processor of transformers that computes with Pillow. The one that uses torchvision gives other pixels, and
-    the choice must not depend on what is installed."""
-
-
-def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
-    """Load a model, its tokenizer and its image processor.
-
-    Raises:
-        ConfigError: a part cannot be found or loaded, the model lacks weights, or it is no CLIP model.
-        MissingExtraError: transformers or Pillow is not installed.
-    """
-    # Imported only here: it loads numpy, which listing the backends does not need.
-    from schemas.files.pictures import check_library
-
-    check_library()
-    _check_type(model, files.commit)
-    remedy = "save both there with CLIPProcessor.from_pretrained(ID).save_pretrained(FOLDER)"
-    what = f"model '{model}': its tokenizer or image processor"
-    tokenizer = load_pretrained(
-        "AutoTokenizer", model, files.commit, what=what, remedy=remedy, own_code=_OWN_CODE_REMEDY
-    )
-    processor = load_pretrained(
-        "AutoImageProcessor", model, files.commit, what=what, remedy=remedy, own_code=_OWN_CODE_REMEDY, backend="pil"
-    )
-    network: Any = load_network(model, files.commit, dtype, loader="CLIPModel", kind="CLIP model")
-    if (fault := _fault_of_processor(processor, network.config.vision_config.image_size)) is not None:
-        raise ConfigError(f"model '{model}': its image processor {fault}; {remedy}")
-    return ClipParts(network, tokenizer, processor)
 
 
 def _fault_of_processor(processor: Any, side: int) -> str | None:
@@ -133,18 +94,6 @@ def pixels_of(processor: Any, pictures: Sequence[Any]) -> Any:
     return processor(list(pictures), return_tensors="pt", input_data_format="channels_last").pixel_values
 
 
-def _check_type(model: str, revision: str | None) -> None:
-    remedy = "check the id, or give a local folder"
-    kind = load_pretrained(
-        "AutoConfig", model, revision, what=f"model '{model}'", remedy=remedy, own_code=_OWN_CODE_REMEDY
-    ).model_type
-    if kind != _TYPE:
-        raise ConfigError(
-            f"model '{model}' is of the type '{kind}', and no CLIP model, which compares images with texts; give one "
-            f"such as {_EXAMPLE}, or ask a language model about texts with another --backend"
-        )
-
-
 _TEXTS_PER_PASS = 128
 """Number of texts that are embedded together."""
 
@@ -160,75 +109,33 @@ def of_length_one(embeddings: Any) -> Any:
     return exact / exact.norm(dim=-1, keepdim=True)
 
 
-@dataclass
-class OptionEmbeddings:
-    """The embeddings of options, computed once for each set of k options, shape (k, d)."""
-
-    network: CLIPModel
-    tokenizer: PreTrainedTokenizerBase
-    device: str
-    context_tokens: int
-    """Largest number of tokens of a text, including its start and end tokens."""
-    _embeddings: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False)
-    _lengths: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
-
-    def longest(self, request: Request) -> int:
-        """Return the number of tokens in the longest text that a request compares with its image."""
-        texts = request.options if isinstance(request, ChoiceRequest) else (request.prompt,)
-        if texts not in self._lengths:
-            lines = [line for text in texts for line in text.split("\n")]
-            self._lengths[texts] = max(map(len, encode(self.tokenizer, lines)["input_ids"]))
-        return self._lengths[texts]
-
-    def of(self, options: tuple[str, ...]) -> Any:
-        """Return the embeddings of options, each of length one.
-
-        An option of several lines has the normalised mean of their embeddings, as the authors of CLIP combine several
-        templates.
-        """
-        if options not in self._embeddings:
-            lines = [option.split("\n") for option in options]
-            embedded = self._embedded([line for of_option in lines for line in of_option])
-            means, start = [], 0
-            for of_option in lines:
-                means.append(embedded[start : start + len(of_option)].mean(dim=0))
-                start += len(of_option)
-            self._embeddings[options] = of_length_one(import_extra("torch", "hf").stack(means))
-        return self._embeddings[options]
-
-    def _embedded(self, texts: Sequence[str]) -> Any:
-        """Return the embeddings of texts, each of length one, shape (n, d)."""
-        torch = import_extra("torch", "hf")
-        parts = []
-        for start in range(0, len(texts), _TEXTS_PER_PASS):
-            inputs = self.tokenizer(list(texts[start : start + _TEXTS_PER_PASS]), padding=True, return_tensors="pt")
-            with torch.inference_mode():
-                output = self.network.get_text_features(
-                    input_ids=inputs.input_ids.to(self.device), attention_mask=inputs.attention_mask.to(self.device)
-                )
-            parts.append(of_length_one(features(output)))
-        return torch.cat(parts)
-
-
 BATCH = {"cpu": 32, "mps": 64, "cuda": 256}
 """Number of images per batch, by type of device."""
 _PACKAGES = ("torch", "transformers", "tokenizers", "pillow")
 _OPTIONS = ("name", "revision", "dtype", "device", "batch_images")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ClipBackend(Backend):
     """A CLIP model loaded with transformers."""
 
-    parts: ClipParts
-    texts: OptionEmbeddings
+    network: CLIPModel
+    tokenizer: PreTrainedTokenizerBase
+    processor: Any
+    """Image processor of transformers that computes with Pillow. The one that uses torchvision gives other pixels, and
+    the choice must not depend on what is installed."""
     device: str
     batch_images: int
     """Number of images per batch."""
+    context_tokens: int
+    """Largest number of tokens of an option's text, including its start and end tokens."""
     model: Model
     arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = CAPABILITIES
     settings: dict[str, str] = field(default_factory=dict)
+    _embeddings: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False)
+    """Embeddings of each set of k options that was asked about, each of length one, shape (k, d)."""
+    _lengths: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
 
     @property
     @override
@@ -242,14 +149,17 @@ class ClipBackend(Backend):
         batches = [range(start, min(start + size, len(requests))) for start in range(0, len(requests), size)]
         return ask_in_batches(batches, self._answer, requests, missing)
 
-    @property
-    def context_tokens(self) -> int | None:
-        """The largest number of tokens that the model takes in the text of an option."""
-        return self.texts.context_tokens
-
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
         """Return the number of tokens in the longest option text of each request."""
-        return [self.texts.longest(request) + isinstance(request, GenerateRequest) for request in requests]
+        return [self._longest(request) + isinstance(request, GenerateRequest) for request in requests]
+
+    def _longest(self, request: Request) -> int:
+        """Return the number of tokens in the longest text that a request compares with its image."""
+        texts = request.options if isinstance(request, ChoiceRequest) else (request.prompt,)
+        if texts not in self._lengths:
+            lines = [line for text in texts for line in text.split("\n")]
+            self._lengths[texts] = max(map(len, encode(self.tokenizer, lines)["input_ids"]))
+        return self._lengths[texts]
 
     def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return the responses to one batch. A request that cannot be answered fails alone."""
@@ -261,9 +171,13 @@ class ClipBackend(Backend):
             except DataError as error:
                 responses[index] = Response(status="failed", error=f"the image {error}")
         if pictures:
-            embeddings = self._embedded(list(pictures.values()))
+            embeddings = in_halves(self._embedded, list(pictures.values()))
             for index, embedding in zip(pictures, embeddings, strict=True):
-                responses[index] = self._response(requests[index], embedding)
+                responses[index] = (
+                    Response(status="failed", error=OUT_OF_MEMORY)
+                    if embedding is None
+                    else self._response(requests[index], embedding)
+                )
         return [responses[index] for index in range(len(requests))]
 
     def _picture(self, request: Request) -> Any:
@@ -276,33 +190,45 @@ class ClipBackend(Backend):
 
         if not isinstance(request, ChoiceRequest) or request.image is None:
             raise DataError("is missing, and a CLIP model answers about images only; take a prompt about images")
-        n_tokens = self.texts.longest(request)
-        if n_tokens > self.texts.context_tokens:
-            raise DataError(f"has an option of {n_tokens} tokens, and the model takes {self.texts.context_tokens}")
+        n_tokens = self._longest(request)
+        if n_tokens > self.context_tokens:
+            raise DataError(f"has an option of {n_tokens} tokens, and the model takes {self.context_tokens}")
         return decoded(request.image)
 
     def _embedded(self, pictures: Sequence[Any]) -> Any:
-        """Return the embeddings of pictures, each of length one, shape (n, d). If memory runs out, halve the batch."""
-        torch = import_extra("torch", "hf")
-        try:
-            pixels = pixels_of(self.parts.processor, pictures).to(self.device, self.parts.network.dtype)
-            with torch.inference_mode():
-                return of_length_one(features(self.parts.network.get_image_features(pixel_values=pixels)))
-        except torch.OutOfMemoryError:
-            if len(pictures) == 1:
-                raise
-            logger.warning("out of memory with %d images in a batch; halving it", len(pictures))
-        # Retry outside the except block, where the failed pass no longer holds its memory.
-        middle = len(pictures) // 2
-        return torch.cat([self._embedded(pictures[:middle]), self._embedded(pictures[middle:])])
+        """Return the embeddings of pictures, each of length one, shape (n, d)."""
+        pixels = pixels_of(self.processor, pictures).to(self.device, self.network.dtype)
+        with import_extra("torch", "hf").inference_mode():
+            return of_length_one(features(self.network.get_image_features(pixel_values=pixels)))
+
+    def _options_embedded(self, options: tuple[str, ...]) -> Any:
+        """Return the embeddings of options, each of length one, which are computed once.
+
+        An option of several lines has the normalised mean of their embeddings, as the authors of CLIP combine several
+        templates.
+        """
+        if options not in self._embeddings:
+            torch = import_extra("torch", "hf")
+            n_lines = [option.count("\n") + 1 for option in options]
+            texts, parts = [line for option in options for line in option.split("\n")], []
+            for start in range(0, len(texts), _TEXTS_PER_PASS):
+                inputs = self.tokenizer(texts[start : start + _TEXTS_PER_PASS], padding=True, return_tensors="pt")
+                with torch.inference_mode():
+                    output = self.network.get_text_features(
+                        input_ids=inputs.input_ids.to(self.device), attention_mask=inputs.attention_mask.to(self.device)
+                    )
+                parts.append(of_length_one(features(output)))
+            means = [of_option.mean(dim=0) for of_option in torch.cat(parts).split(n_lines)]
+            self._embeddings[options] = of_length_one(torch.stack(means))
+        return self._embeddings[options]
 
     def _response(self, request: Request, embedding: Any) -> Response:
         assert isinstance(request, ChoiceRequest)
         torch = import_extra("torch", "hf")
         with torch.inference_mode():
             # The scale can be 100 and would multiply the rounding of the cosines, so compute in double precision.
-            scale = self.parts.network.logit_scale.double().exp().cpu()
-            similarities = scale * (self.texts.of(request.options).double().cpu() @ embedding.double().cpu())
+            scale = self.network.logit_scale.double().exp().cpu()
+            similarities = scale * (self._options_embedded(request.options).double().cpu() @ embedding.double().cpu())
             logprobs = torch.log_softmax(similarities, dim=-1).tolist()
         if any(map(math.isnan, logprobs)):
             reason = f"a similarity is NaN in {self.model.precision}; use --dtype float32 or bfloat16"
@@ -326,30 +252,47 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
     """
     options.refuse_others("clip", but=_OPTIONS)
     options.check_dtype()
-    torch = import_torch()
-    n_threads = set_threads(torch)
     files = find_model(model, options.revision)
     model_id = check_model_id(options.name or files.default_id)
-    device = usable_device(torch, options.device)
-    parts = load_clip(model, files, torch_dtype(torch, options.dtype, device))
-    parts.network.to(torch.device(device)).eval()
-    precision = precision_of(parts.network)
+    device, dtype, settings = computing(options)
+    # Imported only here: it loads numpy, which listing the backends does not need.
+    from schemas.files.pictures import check_library
+
+    check_library()
+    what, remedy = f"model '{model}'", "check the id, or give a local folder"
+    load = partial(load_pretrained, location=model, commit=files.commit, own_code=_OWN_CODE_REMEDY)
+    kind = load("AutoConfig", what=what, remedy=remedy).model_type
+    if kind != _TYPE:
+        raise ConfigError(
+            f"{what} is of the type '{kind}', and no CLIP model, which compares images with texts; give one such as "
+            f"{_EXAMPLE}, or ask a language model about texts with another --backend"
+        )
+    remedy = "save both there with CLIPProcessor.from_pretrained(ID).save_pretrained(FOLDER)"
+    of_part = f"{what}: its tokenizer or image processor"
+    tokenizer = load("AutoTokenizer", what=of_part, remedy=remedy)
+    processor = load("AutoImageProcessor", what=of_part, remedy=remedy, backend="pil")
+    network: Any = load_network(model, files.commit, dtype, loader="CLIPModel", kind="CLIP model")
+    if (fault := _fault_of_processor(processor, network.config.vision_config.image_size)) is not None:
+        raise ConfigError(f"{what}: its image processor {fault}; {remedy}")
+    network.to(import_extra("torch", "hf").device(device)).eval()
+    precision = precision_of(network)
     identity = {
         "backend": "clip",
         "model": files.identity,
         "precision": precision,
         "device": device.partition(":")[0],
-        "processor": type(parts.processor).__name__,
+        "processor": type(processor).__name__,
     }
-    context_tokens = parts.network.text_model.embeddings.position_embedding.num_embeddings
     return ClipBackend(
-        parts=parts,
-        texts=OptionEmbeddings(parts.network, parts.tokenizer, device, context_tokens),
+        network=network,
+        tokenizer=tokenizer,
+        processor=processor,
         device=device,
+        context_tokens=network.text_model.embeddings.position_embedding.num_embeddings,
         batch_images=options.batch_images or BATCH.get(device.partition(":")[0], BATCH["cpu"]),
         arguments=opening_arguments(
             files, options, precision, {"device": options.device, "batch-images": options.batch_images}
         ),
-        settings={"threads": str(n_threads)} if device == "cpu" else {},
+        settings=settings,
         model=identified_model(model_id, identity, revision=files.revision, precision=precision),
     )

@@ -17,11 +17,11 @@ import importlib.metadata
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.backend import (
     Backend,
     Capability,
@@ -37,25 +37,22 @@ from evaluators.backend import (
     identified_model,
 )
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import (
     OUT_OF_MEMORY,
     class_named,
+    computing,
     context_tokens_of,
     device_name,
-    import_torch,
+    in_halves,
     load_network,
     looks_ahead,
     n_embedded,
     precision_of,
-    set_threads,
-    torch_dtype,
-    usable_device,
 )
-from evaluators.backends.transformers.masked_scoring import HiddenRow, MaskedScorer, MaskedText, masked_texts
-from evaluators.backends.transformers.plain_scoring import batches_of
+from evaluators.backends.transformers.plain_scoring import batches_of, padded
 from evaluators.models.encoding import encode
 from evaluators.models.model_files import CONFIG, find_model, opening_arguments, settings_of
-from evaluators.models.quantised import check_quantisation
 from evaluators.models.tokenizer import load_tokenizer, local_name, unknown_token
 from schemas.documents.result import Model
 
@@ -72,6 +69,34 @@ _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 _PACKAGES = ("torch", "transformers", "tokenizers")
 _LARGEST_LENGTH = 1_000_000
 """Length from which a tokenizer's longest text means that it has no limit."""
+
+
+class MaskedText(NamedTuple):
+    """The token ids of a text, and what is hidden to score each of its tokens."""
+
+    ids: list[int]
+    hidden: tuple[tuple[int, ...], ...]
+    """Positions that are hidden together, for each scored token: its own, and those of the rest of its word."""
+
+
+def masked_texts(tokenizer: PreTrainedTokenizerBase, request: ChoiceRequest) -> list[MaskedText]:
+    """Return the text of each option: the prompt with the option, of which the tokens of the option are scored.
+
+    A token that lies in both is scored, as for causal models.
+    """
+    after = len(request.prompt)
+    encoded = encode(tokenizer, [request.prompt + option for option in request.options], return_offsets_mapping=True)
+    texts = []
+    for index, offsets in enumerate(encoded["offset_mapping"]):
+        words = encoded.word_ids(index)
+        hidden = []
+        for position, word in enumerate(words):
+            # Special tokens have no word. A sign for the beginning of a word can be a token without characters.
+            if word is not None and (not after or offsets[position][1] > after):
+                end = next((at for at in range(position, len(words)) if words[at] != word), len(words))
+                hidden.append(tuple(range(position, end)))
+        texts.append(MaskedText(encoded["input_ids"][index], tuple(hidden)))
+    return texts
 
 
 @dataclass
@@ -97,7 +122,9 @@ class MaskedBackend(Backend):
 
     @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        return ask_in_batches(self._planned(requests), self._answer, requests, missing)
+        # Each token is hidden in a row of its own. Planned by all requests, so that a resumed run computes the same.
+        sizes = {index: (max(map(len, ids)), sum(map(len, ids))) for index, ids in enumerate(map(self._ids, requests))}
+        return ask_in_batches(batches_of(sizes, self.batch_tokens), self._answer, requests, missing)
 
     @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
@@ -112,29 +139,29 @@ class MaskedBackend(Backend):
         ids: list[list[int]] = encode(self.tokenizer, [request.prompt + text for text in options])["input_ids"]
         return ids
 
-    def _planned(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Return batches of requests of similar length, longest first; each takes about one pass.
-
-        They depend on all requests, so that a resumed run computes the same numbers.
-        """
-        # Each token is hidden in a row of its own.
-        sizes = {index: (max(map(len, ids)), sum(map(len, ids))) for index, ids in enumerate(map(self._ids, requests))}
-        return batches_of(sizes, self.batch_tokens)
-
     def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return the responses to one batch. A request that cannot be answered fails alone."""
         texts = [self._texts(request) for request in requests]
         rows = [
-            HiddenRow(text, hidden)
+            (text.ids, hidden)
             for of_request in texts
             if not isinstance(of_request, str)
             for text in of_request
             for hidden in text.hidden
         ]
-        scorer = MaskedScorer(self.network, self.tokenizer.mask_token_id, self.batch_tokens)
-        logprobs = scorer.logprobs(rows)
-        if logprobs is None:
-            return [Response(status="failed", error=OUT_OF_MEMORY) for _ in requests]
+        logprobs: list[float] = []
+        while len(logprobs) < len(rows):
+            start = end = len(logprobs)
+            width = 0
+            while end < len(rows):
+                width = max(width, len(rows[end][0]))
+                if end > start and (end + 1 - start) * width > self.batch_tokens:
+                    break
+                end += 1
+            for value in in_halves(self._logprobs, rows[start:end]):
+                if value is None:
+                    return [Response(status="failed", error=OUT_OF_MEMORY) for _ in requests]
+                logprobs.append(value)
         values = iter(logprobs)
         return [
             Response(status="failed", error=of_request)
@@ -142,6 +169,17 @@ class MaskedBackend(Backend):
             else self._response(of_request, [[next(values) for _ in text.hidden] for text in of_request])
             for of_request in texts
         ]
+
+    def _logprobs(self, rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
+        """Return the log-probability of the first hidden token of each row of ids and hidden positions, in one pass."""
+        device, mask_id = self.network.device, self.tokenizer.mask_token_id
+        masked = [[mask_id if at in hidden else token for at, token in enumerate(ids)] for ids, hidden in rows]
+        wanted = [WantedToken(index, hidden[0], ids[hidden[0]]) for index, (ids, hidden) in enumerate(rows)]
+        arguments = {
+            "input_ids": padded(masked, device),
+            "attention_mask": padded([[1] * len(row) for row in masked], device),
+        }
+        return wanted_logprobs(self.network, arguments, wanted)
 
     def _texts(self, request: Request) -> list[MaskedText] | str:
         """Return the texts of a request, or why it cannot be answered."""
@@ -191,20 +229,16 @@ def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
     options.check_dtype()
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     config = settings_of(model, CONFIG, files.commit) or {}
-    check_quantisation(model, config)
     if (causal := class_named(config, "ForCausalLM")) is not None:
         raise _not_masked(causal)
     model_id = check_model_id(options.name or files.default_id)
-    # What the files tell is checked before this import, which takes seconds.
-    torch = import_torch()
-    n_threads = set_threads(torch)
-    device = usable_device(torch, options.device)
+    # What the files tell is checked before this imports torch, which takes seconds.
+    device, dtype, settings = computing(options)
     named = options.tokenizer or model
     tokenizer = load_tokenizer(named, None if options.tokenizer else files.commit)
     _check_tokenizer(named, tokenizer.pretrained)
-    dtype = torch_dtype(torch, options.dtype, device)
     network = load_network(model, files.commit, dtype, loader="AutoModelForMaskedLM", kind="masked language model")
-    network.to(torch.device(device)).eval()
+    network.to(import_extra("torch", "hf").device(device)).eval()
     if not looks_ahead(network):
         raise _not_masked(type(network).__name__)
     precision, kind = precision_of(network), device.partition(":")[0]
@@ -228,7 +262,7 @@ def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
         batch_tokens=options.batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["mps"]),
         context_tokens=_context_tokens(network, tokenizer.pretrained),
         arguments=opening_arguments(files, options, precision, arguments),
-        settings={"threads": str(n_threads)} if device == "cpu" else {},
+        settings=settings,
         model=identified_model(model_id, identity, revision=files.revision, precision=precision),
     )
 

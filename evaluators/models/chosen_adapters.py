@@ -73,51 +73,37 @@ NO_ADAPTERS = ChosenAdapters(None, None)
 
 
 def chosen_adapters(options: BackendOptions) -> ChosenAdapters:
-    """Find the adapters that a command line names.
+    """Find the adapters of a command line: a set, or one in a folder or on the Hub as ``ID`` or ``ID@REVISION``.
 
     Raises:
-        ConfigError: an adapter cannot be found.
+        ConfigError: an adapter cannot be found, or it lacks its weights or its rank.
         DataError: the list of the adapters of contexts is invalid.
     """
-    if options.lora is None:
+    name = options.lora
+    if name is None:
         return NO_ADAPTERS
-    if is_adapter_set(options.lora):
-        return ChosenAdapters(None, open_adapters(options.lora))
-    return ChosenAdapters(find_adapter(options.lora), None)
-
-
-def find_adapter(name: str) -> Adapter:
-    """Find a LoRA adapter in a folder, or on the Hub as ``ID`` or ``ID@REVISION``.
-
-    Raises:
-        ConfigError: the adapter cannot be found, or it lacks its weights or its rank.
-    """
+    if is_adapter_set(name):
+        return ChosenAdapters(None, open_adapters(name))
+    what = f"LoRA adapter '{name}'"
     if Path(name).is_dir():
         files = find_files(name, None, needed=SETTINGS, what="LoRA adapter")
         folder = Path(name)
     else:
         repository, _, revision = name.partition("@")
         files = find_files(repository, revision or None, needed=SETTINGS, what="LoRA adapter")
-        folder = _download(files)
+        import huggingface_hub
+
+        try:
+            folder = Path(huggingface_hub.snapshot_download(files.location, revision=files.commit))
+        # A download can raise many kinds of errors.
+        except Exception as error:
+            raise ConfigError(f"{what} cannot be fetched: {one_line(error)}; give a folder") from error
     weights = (WEIGHTS, "adapter_model.bin")
     if not any((folder / file).is_file() for file in weights):
-        raise ConfigError(
-            f"LoRA adapter '{name}' has no weights (one of {', '.join(weights)}); save it with save_pretrained"
-        )
+        raise ConfigError(f"{what} has no weights (one of {', '.join(weights)}); save it with save_pretrained")
     config = settings_of(str(folder), SETTINGS, None) or {}
     try:
         rank = max([int(config["r"]), *map(int, (config.get("rank_pattern") or {}).values())])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ConfigError(f"LoRA adapter '{name}': {SETTINGS} names no rank 'r'; is it a LoRA?") from error
-    return Adapter(files, str(folder), rank)
-
-
-def _download(files: ModelFiles) -> Path:
-    import huggingface_hub
-
-    try:
-        return Path(huggingface_hub.snapshot_download(files.location, revision=files.commit))
-    # A download can raise many kinds of errors.
-    except Exception as error:
-        reason = one_line(error)
-        raise ConfigError(f"LoRA adapter '{files.location}' cannot be fetched: {reason}; give a folder") from error
+        raise ConfigError(f"{what}: {SETTINGS} names no rank 'r'; is it a LoRA?") from error
+    return ChosenAdapters(Adapter(files, str(folder), rank), None)

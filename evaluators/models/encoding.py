@@ -111,7 +111,9 @@ class _Spelling(dict[int, bytes]):
         self._is_fast = backend is not None
         self._ids_of: dict[tuple[bool, str], Sequence[int]] = {}
         self._model: dict[str, Any] = parts.get("model") or {}
-        self._bytes = _byte_alphabet() if _has_kind([parts.get(name) for name in _RULES[:2]], "ByteLevel") else None
+        # Quotation marks within a rule are escaped, so that this is a kind and no text.
+        is_of_bytes = '"type": "ByteLevel"' in json.dumps([parts.get(name) for name in _RULES[:2]])
+        self._bytes = _byte_alphabet() if is_of_bytes else None
         self._added = frozenset(added)
         self._most_words = 1 if str(self._model.get("type")).startswith("Word") else _MOST_WORDS
         unknown = str(self._model.get("unk_token") or tokenizer.unk_token)
@@ -271,14 +273,6 @@ def _texts(rules: Any, name: str = "", kind: str = "") -> Iterator[tuple[str, st
                 yield name, kind, value
             else:
                 yield from _texts(value, name or field, kind)
-
-
-def _has_kind(rules: Any, kind: str) -> bool:
-    if isinstance(rules, list):
-        return any(_has_kind(rule, kind) for rule in rules)
-    return isinstance(rules, dict) and (
-        rules.get("type") == kind or any(_has_kind(value, kind) for value in rules.values())
-    )
 
 
 def _byte_alphabet() -> dict[str, int]:

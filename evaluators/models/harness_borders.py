@@ -30,25 +30,25 @@ def count_option_tokens(
         requests: The requests of our task.
         asked: The requests that it answered in their place.
     """
-    scored, expected = tokenizer.rows_of_all(list(map(as_scored, asked))), tokenizer.rows_of_all(requests)
-    return [_option_tokens(rows, ours, context_tokens) for rows, ours in zip(scored, expected, strict=True)]
-
-
-def _option_tokens(rows: TokenRows | str, expected: TokenRows | str, context_tokens: int | None) -> OptionTokens | str:
-    if isinstance(rows, str):
-        return rows
-    if isinstance(expected, str):
-        return expected
-    if rows.n_moved:
-        return (
-            "the tokenizer merges the end of the context with an option, so that the harness left tokens out of its "
-            "log-probability"
-        )
-    longest = max(map(len, rows.ids))
-    if context_tokens is not None and longest > context_tokens:
-        return f"context and option take {longest} tokens, and the harness cut them to {context_tokens}"
-    n_prompt = expected.n_context + expected.n_moved
-    return OptionTokens(rows.token_counts, max(n_prompt - rows.n_context, 0))
+    counted: list[OptionTokens | str] = []
+    for rows, expected in zip(
+        tokenizer.rows_of_all(list(map(as_scored, asked))), tokenizer.rows_of_all(requests), strict=True
+    ):
+        if isinstance(rows, str) or isinstance(expected, str):
+            counted.append(rows if isinstance(rows, str) else str(expected))
+            continue
+        longest = max(map(len, rows.ids))
+        if rows.n_moved:
+            counted.append(
+                "the tokenizer merges the end of the context with an option, so that the harness left tokens out of "
+                "its log-probability"
+            )
+        elif context_tokens is not None and longest > context_tokens:
+            counted.append(f"context and option take {longest} tokens, and the harness cut them to {context_tokens}")
+        else:
+            n_prompt = expected.n_context + expected.n_moved
+            counted.append(OptionTokens(rows.token_counts, max(n_prompt - rows.n_context, 0)))
+    return counted
 
 
 def move_borders(
@@ -70,7 +70,17 @@ def move_borders(
     while n_before_border:
         shift += 1
         n_before_border = {index: n for index, n in n_before_border.items() if requests[index].prompt[:-shift].strip()}
-        moved_requests = [as_scored(_moved(requests[index], shift)) for index in n_before_border]
+        # Their options begin with the last characters of their contexts.
+        moved_requests = [
+            as_scored(
+                replace(
+                    request,
+                    prompt=request.prompt[:-shift],
+                    options=tuple(request.prompt[-shift:] + option for option in request.options),
+                )
+            )
+            for request in map(requests.__getitem__, n_before_border)
+        ]
         for index, moved, rows in zip(
             list(n_before_border), moved_requests, tokenizer.rows_of_all(moved_requests), strict=True
         ):
@@ -82,9 +92,3 @@ def move_borders(
             if rows.n_context <= n_before_border[index]:
                 del n_before_border[index]
     return nearest
-
-
-def _moved(request: ChoiceRequest, shift: int) -> ChoiceRequest:
-    """Return a request whose options begin with the last characters of its context."""
-    context, end = request.prompt[:-shift], request.prompt[-shift:]
-    return replace(request, prompt=context, options=tuple(end + option for option in request.options))

@@ -70,23 +70,18 @@ def opening_arguments(
     return as_arguments({**arguments, "dtype": precision if precision in DTYPES else None, **others})
 
 
-def find_model(
-    model: str, revision: str | None, *, own_tokenizer: bool = True, gguf_file: str | None = None
-) -> ModelFiles:
+def find_model(model: str, revision: str | None, *, own_tokenizer: bool = True) -> ModelFiles:
     """Find the files of a language model.
 
     Args:
         model: Id on the Hub, or path of a local folder.
         revision: Commit, tag or branch on the Hub; its main branch if left out.
         own_tokenizer: True if a local folder must hold the tokenizer too.
-        gguf_file: Name of the file that holds weights, configuration and tokenizer in GGUF; None without one.
 
     Raises:
         ConfigError: the model cannot be found, or the folder lacks a file.
     """
-    files = find_files(model, revision, needed=gguf_file or CONFIG, what="model")
-    if gguf_file is not None:
-        return files
+    files = find_files(model, revision, needed=CONFIG, what="model")
     if files.is_local:
         _check_sizes(model)
     if files.is_local and own_tokenizer and not any((Path(model) / name).is_file() for name in _TOKENIZER_FILES):
@@ -154,8 +149,6 @@ def find_files(name: str, revision: str | None, *, needed: str, what: str) -> Mo
         return ModelFiles(
             location=name, public_name=folder.resolve().name, revision=folder_revision(folder), is_local=True
         )
-    if folder.is_file() and folder.suffix == ".gguf":
-        raise ConfigError(f"{what} '{name}' is a file; give --model {folder.parent} --gguf-file {folder.name}")
     if folder.is_file():
         raise ConfigError(f"{what} '{name}' is a file; name the folder that holds it and {needed}, or an id of the Hub")
     # An id of the Hub has at most one slash.
@@ -181,11 +174,10 @@ def check_folder(folder: Path, *, needed: str, what: str) -> None:
         # With the weights of a whole model beside it, an adapter is a part of that model.
         if not (folder / needed).is_file() or all(name.startswith("adapter_") for name in weights):
             raise _adapter_alone(str(folder), None)
-    in_gguf = sorted(path.name for path in folder.glob("*.gguf"))
-    if not (folder / needed).is_file() and in_gguf and (needed == CONFIG or needed.endswith(".gguf")):
+    if not (folder / needed).is_file() and next(folder.glob("*.gguf"), None) is not None:
         raise ConfigError(
-            f"{what} folder '{folder}' has no {needed}, and weights in GGUF; name the file with --backend transformers "
-            f"--gguf-file {' or '.join(in_gguf)}"
+            f"{what} folder '{folder}' has no {needed}, and weights in GGUF; serve it with llama.cpp or vLLM, and "
+            "score it with --backend openai --base-url URL"
         )
     if not (folder / needed).is_file():
         raise ConfigError(f"{what} folder '{folder}' has no {needed}; save the {what} there with save_pretrained")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.backend import (
     OF_LANGUAGE_MODELS,
     Backend,
@@ -25,8 +25,6 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, check_folder, hub_commit, settings_of
-from evaluators.models.pretrained import is_loader
-from evaluators.models.quantised import check_gguf
 from evaluators.models.thinking_aloud import capabilities_of, obstacles_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.documents.result import Model
@@ -71,20 +69,26 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
     """
     folder = Path(model)
     if not folder.is_dir():
-        hub_commit(model, options.revision, needed=options.gguf_file or CONFIG, what="model")
+        hub_commit(model, options.revision, needed=CONFIG, what="model")
     else:
-        check_folder(folder, needed=options.gguf_file or CONFIG, what="model")
+        check_folder(folder, needed=CONFIG, what="model")
     config = settings_of(model, CONFIG, options.revision) or {}
     text_config = config.get("text_config") or config
     size = text_config.get("max_position_embeddings") or text_config.get("n_positions")
     name = options.name or (f"local/{folder.resolve().name}" if folder.is_dir() else model)
+    named, revision = options.tokenizer or model, None if options.tokenizer else options.revision
+    # AutoTokenizer takes the same class, but importing it imports torch, which takes three seconds.
+    wanted = (settings_of(named, _TOKENIZER, revision) or {}).get("tokenizer_class")
+    has_class = isinstance(wanted, str) and hasattr(import_extra("transformers", "hf"), wanted)
+    loader = str(wanted) if has_class else "AutoTokenizer"
+    tokenizer = load_tokenizer(named, revision, **options.chat_settings, loader=loader)
     return Outline(
         model=Model(
             id=check_model_id(name),
             revision=None,
             backend=backend,
             precision=None,
-            chat_template_sha256=(tokenizer := _tokenizer(model, options)).chat_template_sha256,
+            chat_template_sha256=tokenizer.chat_template_sha256,
             endpoint="local",
             identity_sha256=strict_json.sha256({"outline": name}),
         ),
@@ -93,15 +97,3 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
         runtime=Runtime(obstacles=obstacles_of(tokenizer)),
         context_tokens=options.max_model_len or (size if isinstance(size, int) and size > 0 else None),
     )
-
-
-def _tokenizer(model: str, options: BackendOptions) -> ModelTokenizer:
-    name, revision = options.tokenizer or model, None if options.tokenizer else options.revision
-    # AutoTokenizer takes the same class, but importing it imports torch, which takes three seconds.
-    wanted = (settings_of(name, _TOKENIZER, revision) or {}).get("tokenizer_class")
-    own_gguf = options.gguf_file if options.tokenizer is None else None
-    if own_gguf is not None:
-        check_gguf()
-        return load_tokenizer(name, revision, **options.chat_settings, gguf_file=own_gguf)
-    loader = wanted if isinstance(wanted, str) and is_loader(wanted) else "AutoTokenizer"
-    return load_tokenizer(name, revision, **options.chat_settings, loader=loader)

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, TypeAlias
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Backend, ChoiceRequest, Response, open_backend
@@ -146,22 +146,26 @@ def compare(
     compared = [pair for pair in answered if pair[1].status == "answered"]
     gaps = [gap for pair in compared for gap in _gaps(*pair)]
     # NaN, for which comparisons are false, counts as the largest difference and as beyond the tolerance.
-    largest = max(gaps, key=lambda gap: (math.isnan(gap.nats), gap.nats), default=None)
+    largest_at, largest = max(
+        ((where, nats) for where, _, nats, _ in gaps),
+        key=lambda gap: (math.isnan(gap[1]), gap[1]),
+        default=(None, None),
+    )
     decided = [pair for pair in compared if None not in pair[1].option_logprobs and not any(pair[1].option_is_bound)]
-    kinds = Counter(gap.kind for gap in gaps)
+    kinds = Counter(kind for _, kind, _, _ in gaps)
     return Parity(
         n_requests=len(requests),
         n_compared=len(compared),
         n_options=kinds["option"],
         n_bounds=kinds["bound"],
-        largest_difference=None if largest is None else largest.nats,
-        largest_at=None if largest is None else largest.where,
+        largest_difference=largest,
+        largest_at=largest_at,
         n_decisions=len(decided),
         n_equal_decisions=sum(_best(our) == _best(plain) for _, our, plain in decided),
         beyond=tuple(
-            f"{gap.where}: {gap.nats:.2g} nats"
-            for gap in gaps
-            if not gap.nats <= tolerance * math.sqrt(max(1, gap.n_tokens or 1))
+            f"{where}: {nats:.2g} nats"
+            for where, _, nats, n_tokens in gaps
+            if not nats <= tolerance * math.sqrt(max(1, n_tokens or 1))
         ),
         unanswered=tuple(dict.fromkeys(our.error or our.status for _, our, _ in answered if our.status != "answered")),
     )
@@ -178,7 +182,7 @@ def differing(stored: Sequence[Sequence[Exchange]], ours: Sequence[Sequence[Exch
     """
     # What is unknown everywhere states nothing, as in the logs of harnesses. Beside numbers, it would hide an answer.
     numbers = [number for of_item in stored for one in of_item for number in _numbers(one)]
-    is_near = partial(_is_near, tolerance, {"option", *(number.kind for number in numbers if number.value is not None)})
+    is_near = partial(_is_near, tolerance, {"option", *(kind for kind, value, _ in numbers if value is not None)})
     return [
         row
         for row, pairs in enumerate(map(partial(zip, strict=True), stored, ours))
@@ -192,35 +196,31 @@ def _facts(exchange: Exchange) -> Sequence[object]:
     return exchange.status, text, exchange.finish_reason == "length", exchange.option_is_bound
 
 
-class _Number(NamedTuple):
-    """A number of an answer; None if it is unknown."""
-
-    kind: str
-    value: float | None
-    n_tokens: int = 0
-    """Number of tokens with which its rounding error grows; 0 if it has none."""
+_Number: TypeAlias = tuple[str, float | None, int]
+"""The kind of a number of an answer, its value (None if it is unknown), and the number of tokens with which its error
+grows (0 if it has none)."""
 
 
 def _numbers(exchange: Exchange) -> Iterator[_Number]:
-    yield _Number("moved tokens", exchange.n_moved_tokens)
-    yield _Number("text", exchange.text_logprob, exchange.n_completion_tokens or 1)
+    yield "moved tokens", exchange.n_moved_tokens, 0
+    yield "text", exchange.text_logprob, exchange.n_completion_tokens or 1
     # Without the log-probability, nothing is computed from the length of a text.
-    yield _Number("tokens of text", None if exchange.text_logprob is None else exchange.n_completion_tokens)
+    yield "tokens of text", None if exchange.text_logprob is None else exchange.n_completion_tokens, 0
     parts = exchange.option_logprobs, exchange.option_end_logprobs, exchange.option_token_counts
     for logprob, end, count in zip(*parts, strict=True):
-        yield _Number("option", logprob, count or 1)
-        yield _Number("end", None if logprob is None or end is None else logprob + end, (count or 1) + 1)
-        yield _Number("tokens", count)
+        yield "option", logprob, count or 1
+        yield "end", None if logprob is None or end is None else logprob + end, (count or 1) + 1
+        yield "tokens", count, 0
 
 
 def _is_near(tolerance: float, stated: Set[str], stored: _Number, ours: _Number) -> bool:
-    theirs, own = stored.value, ours.value
+    (kind, theirs, _), (_, own, n_tokens) = stored, ours
     # Equal infinities are near, though their difference is NaN.
     if theirs == own:
         return True
     if theirs is None or own is None:
-        return theirs is None and stored.kind not in stated
-    return abs(theirs - own) < tolerance * _scale(own, ours.n_tokens)
+        return theirs is None and kind not in stated
+    return abs(theirs - own) < tolerance * _scale(own, n_tokens)
 
 
 def _scale(logprob: float, n_tokens: int) -> float:
@@ -257,34 +257,28 @@ def tolerance_for(precision: str | None) -> float:
     return UNKNOWN_PRECISION if precision is None else TOLERANCES.get(precision, UNKNOWN_PRECISION)
 
 
-class _Gap(NamedTuple):
-    """The difference between the two log-probabilities of an option, or of the end token after it."""
-
-    where: str
-    kind: Literal["option", "bound", "end"]
-    nats: float
-    n_tokens: int | None
-
-
-def _gaps(request: ChoiceRequest, our: Response, plain: Response) -> Iterator[_Gap]:
-    after = f"after '... {request.prompt[-30:]}'"
-    bounds = our.option_is_bound or (False,) * len(request.options)
-    for option, logprob, expected, is_bound, n_tokens in zip(
-        request.options, our.option_logprobs, plain.option_logprobs, bounds, plain.option_token_counts, strict=True
+def _gaps(
+    request: ChoiceRequest, our: Response, plain: Response
+) -> Iterator[tuple[str, Literal["option", "bound", "end"], float, int | None]]:
+    """Yield where both sides have a log-probability, its kind, the difference in nats, and its number of tokens."""
+    k = len(request.options)
+    for option, logprobs, ends, is_bound, n_tokens in zip(
+        request.options,
+        zip(our.option_logprobs, plain.option_logprobs, strict=True),
+        zip(our.option_end_logprobs or (None,) * k, plain.option_end_logprobs or (None,) * k, strict=True),
+        our.option_is_bound or (False,) * k,
+        plain.option_token_counts,
+        strict=True,
     ):
+        where = " ".join(f"'{option}' after '... {request.prompt[-30:]}'".split())
+        logprob, expected = logprobs
         if logprob is not None and expected is not None:
-            nats = max(0.0, expected - logprob) if is_bound else _difference(logprob, expected)
-            yield _Gap(" ".join(f"'{option}' {after}".split()), "bound" if is_bound else "option", nats, n_tokens)
-    ends = zip(our.option_end_logprobs, plain.option_end_logprobs, request.options, strict=False)
-    for logprob, expected, option in ends:
+            # Equal infinities count as no difference; subtracting them would give NaN.
+            nats = 0.0 if logprob == expected else expected - logprob
+            yield where, "bound" if is_bound else "option", max(0.0, nats) if is_bound else abs(nats), n_tokens
+        logprob, expected = ends
         if logprob is not None and expected is not None:
-            where = " ".join(f"the end token after '{option}' {after}".split())
-            yield _Gap(where, "end", _difference(logprob, expected), 1)
-
-
-def _difference(logprob: float, expected: float) -> float:
-    # Equal infinities count as no difference; subtracting them would give NaN.
-    return 0.0 if logprob == expected else abs(logprob - expected)
+            yield f"the end token after {where}", "end", 0.0 if logprob == expected else abs(logprob - expected), 1
 
 
 def _best(response: Response) -> int:

@@ -20,8 +20,6 @@ from typing_extensions import override
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import one_line, printable, visible
 
-_SETTINGS = ("config.json", "tokenizer_config.json", "preprocessor_config.json", "processor_config.json")
-"""Files of a model whose ``auto_map`` names its own code."""
 _PICKLE = "its weights are no plain numbers, but a pickle that would run code, which is never run here"
 SERVE_IT = (
     "serve it where you trust that code, for example with vllm serve MODEL --trust-remote-code, and score it with "
@@ -50,34 +48,18 @@ def load_pretrained(
     transformers = import_extra("transformers", "hf")
     if loader == "AutoConfig" or "Model" in loader:
         refuse_hub_attention(location, commit, what=what, own_code=own_code)
-    with refusals(what, location, commit, remedy=remedy, own_code=own_code):
+    with refusals(what, remedy=remedy, own_code=own_code):
         return getattr(transformers, loader).from_pretrained(
             location, revision=commit, trust_remote_code=False, **settings
         )
 
 
-def in_gguf(file: str | None) -> dict[str, str]:
-    """Return the arguments of ``from_pretrained`` for a file in GGUF; none for None."""
-    return {} if file is None else {"gguf_file": file}
-
-
-def is_loader(name: str) -> bool:
-    """Return True if transformers has a class of this name.
-
-    Raises:
-        MissingExtraError: transformers is not installed.
-    """
-    return hasattr(import_extra("transformers", "hf"), name)
-
-
 @contextmanager
-def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_code: str = SERVE_IT) -> Iterator[None]:
+def refusals(what: str, *, remedy: str, own_code: str = SERVE_IT) -> Iterator[None]:
     """Turn any error of a library that loads a model's files into a ConfigError of one line.
 
     Args:
         what: Noun and name, such as ``model 'acme/one'``.
-        location: Id on the Hub, or path of a local folder.
-        commit: Commit on the Hub; None for a folder.
         remedy: Way out if the files cannot be loaded.
         own_code: Way out if they cannot be loaded without running code of their own.
 
@@ -98,8 +80,7 @@ def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_c
         message = f"{what} cannot be loaded: {reason}; {remedy}"
         # All libraries' messages name the argument that would let them run the code.
         if "trust_remote_code=True" in str(error):
-            named = "; ".join(_own_code(location, commit)) or reason
-            message = f"{what} needs code of its own, which is never run here ({named}); {own_code}"
+            message = f"{what} needs code of its own, which is never run here; {own_code}"
         raise ConfigError(message) from error
 
 
@@ -163,7 +144,12 @@ def refuse_hub_attention(location: str, commit: str | None, *, what: str, own_co
     Raises:
         ConfigError: the configuration names such a repository.
     """
-    config = _file(location, commit, "config.json")
+    config = Path(location) / "config.json"
+    if not Path(location).is_dir():
+        import huggingface_hub
+
+        # Without the file in the cache, this is Path("None"), which is no file either.
+        config = Path(str(huggingface_hub.try_to_load_from_cache(location, "config.json", revision=commit)))
     # Embedding models have configurations of their parts in subfolders, and arguments in files of other names.
     for path in sorted(config.parent.rglob("*config.json")) if config.is_file() else []:
         # Unreadable files are refused later, when the library reads them.
@@ -187,26 +173,3 @@ def _attention(settings: object, *, is_inside: bool = False) -> Iterator[str]:
         for name, value in settings.items():
             # transformers also accepts the name with a leading underscore.
             yield from _attention(value, is_inside=is_inside or name.endswith("attn_implementation"))
-
-
-def _own_code(location: str, commit: str | None) -> Iterator[str]:
-    """Yield a line for each settings file of a model that names code: the file, and the Python files."""
-    for name in _SETTINGS:
-        # Only completes an error message, so unreadable files are skipped.
-        with suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
-            settings = json.loads(_file(location, commit, name).read_text(encoding="utf-8"))
-            # A value may list a slow and a fast tokenizer.
-            values = [value if isinstance(value, list) else [value] for value in settings.get("auto_map", {}).values()]
-            references = [reference for value in values for reference in value if isinstance(reference, str)]
-            files = {reference.rpartition(".")[0] + ".py" for reference in references}
-            if files:
-                yield f"auto_map in {name} names {', '.join(sorted(files))}"
-
-
-def _file(location: str, commit: str | None, name: str) -> Path:
-    if Path(location).is_dir():
-        return Path(location) / name
-    import huggingface_hub
-
-    # Without the file in the cache, this is Path("None"), which fails like any missing file when it is read.
-    return Path(str(huggingface_hub.try_to_load_from_cache(location, name, revision=commit)))

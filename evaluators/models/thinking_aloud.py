@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from biasboard.ground import strict_json
-from evaluators.backend import OF_LANGUAGE_MODELS, Answers, Capability, Events, GenerateRequest, Request, Response
+from evaluators.backend import OF_LANGUAGE_MODELS, Answers, Capability, Events, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
 from evaluators.models.tokenizer import ModelTokenizer
 from evaluators.thinking import THINKING_TOKENS
@@ -84,12 +84,11 @@ def ask_with_thinking(
     ]
     for event in ask(longer, missing):
         if isinstance(event, Answers):
-            yield event._replace(
-                responses={index: _cut(requests[index], response) for index, response in event.responses.items()}
-            )
+            cut = {
+                index: response.stopped_at(request.stop)
+                for index, response in event.responses.items()
+                if isinstance(request := requests[index], GenerateRequest)
+            }
+            yield event._replace(responses={**event.responses, **cut})
         else:
             yield event
-
-
-def _cut(request: Request, response: Response) -> Response:
-    return response.stopped_at(request.stop) if isinstance(request, GenerateRequest) else response

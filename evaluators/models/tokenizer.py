@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
@@ -32,7 +32,7 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.models.chat_template import PROBE, TemplateFrame, check_template, frame_of, render_error
 from evaluators.models.encoding import encode
 from evaluators.models.model_files import CONFIG, file_of, settings_of
-from evaluators.models.pretrained import in_gguf, load_pretrained
+from evaluators.models.pretrained import load_pretrained
 from evaluators.thinking import opens_thinking
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ _TEMPLATES = ("chat_template.jinja", "chat_template.json")
 """Files that hold a chat template, unless the tokenizer's settings do."""
 _NAMED_TEMPLATES = "additional_chat_templates"
 _REQUESTS_PER_CALL = 1024
-R = TypeVar("R", bound=Request)
 _DATE = datetime(2025, 1, 1)
 _NO_CLOCK = "{% set strftime_now = 'the clock' +%}"
 """Hides the clock from a template that gives it another name; the sign + keeps the line break that may follow."""
@@ -181,18 +180,27 @@ class ModelTokenizer:
         self, requests: Sequence[ChoiceRequest], context_tokens: int | None = None
     ) -> list[TokenRows | str]:
         """Return the rows of many requests, faster than one by one, because tokenizers process many texts at once."""
-        encoded: list[TokenRows | str] = []
-        for part in _parts(requests):
-            ids = iter(self._ids([text for request in part for text in self._texts(request)]))
-            encoded.extend(
-                self._rows(request, self._started([next(ids) for _ in (None, *request.options)]), context_tokens)
-                for request in part
-            )
-        return encoded
+        encoded = zip(requests, self._encoded(requests), strict=True)
+        return [self._rows(request, texts, context_tokens) for request, texts in encoded]
 
-    def _texts(self, request: ChoiceRequest) -> list[str]:
+    def _encoded(self, requests: Sequence[Request], *, with_options: bool = True) -> Iterator[list[list[int]]]:
+        """Yield the ids of each request's context, and of the context with each option, so that none is an option's."""
+        # In parts, to limit the texts and ids in memory.
+        for start in range(0, len(requests), _REQUESTS_PER_CALL):
+            part = requests[start : start + _REQUESTS_PER_CALL]
+            texts = [self._texts(request) if with_options else [self._context(request)] for request in part]
+            encoded = iter(self._ids([text for of_request in texts for text in of_request]))
+            for request, of_request in zip(part, texts, strict=True):
+                ids = [next(encoded) for _ in of_request]
+                needs_start = isinstance(request, ChoiceRequest) and not ids[0]
+                start_id = self.start_id if needs_start else None
+                yield ids if start_id is None else [[start_id, *each] for each in ids]
+
+    def _texts(self, request: Request) -> list[str]:
         """Return the context, and the context with each option."""
         text = self._context(request)
+        if not isinstance(request, ChoiceRequest):
+            return [text]
         # An answer that begins with the option begins without the space that separates it from a text.
         strips = self.chat and not request.n_begun
         return [text, *(text + (option.lstrip() if strips else option) for option in request.options)]
@@ -203,10 +211,6 @@ class ModelTokenizer:
             return self._rendered(request.prompt)
         question, begun = request.prompt[: -request.n_begun], request.prompt[-request.n_begun :]
         return self._rendered(question) + begun
-
-    def _started(self, texts: list[list[int]]) -> list[list[int]]:
-        """Return the ids of a context, and of the context with each option, so that none is an option's first."""
-        return texts if texts[0] or self.start_id is None else [[self.start_id, *ids] for ids in texts]
 
     def _rows(self, request: ChoiceRequest, texts: Sequence[list[int]], context_tokens: int | None) -> TokenRows | str:
         context, *options = texts
@@ -224,29 +228,14 @@ class ModelTokenizer:
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
         """Count the tokens of the prompts and the largest number that may be generated."""
-        n_prompt = sum(
-            len(self._started([ids])[0] if isinstance(request, ChoiceRequest) else ids)
-            for part in _parts(requests)
-            for request, ids in zip(part, self._ids([self._context(request) for request in part]), strict=True)
-        )
+        n_prompt = sum(len(context) for (context,) in self._encoded(requests, with_options=False))
         return TokenCount(
             n_prompt, sum(request.max_tokens for request in requests if isinstance(request, GenerateRequest))
         )
 
     def needed_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Return the least context length of each request: context and longest option, or prompt and one new token."""
-        needed: list[int] = []
-        for part in _parts(requests):
-            texts = [
-                self._texts(request) if isinstance(request, ChoiceRequest) else [self._rendered(request.prompt)]
-                for request in part
-            ]
-            encoded = iter(self._ids([text for of_request in texts for text in of_request]))
-            for request, of_request in zip(part, texts, strict=True):
-                ids = [next(encoded) for _ in of_request]
-                is_choice = isinstance(request, ChoiceRequest)
-                needed.append(max(map(len, self._started(ids)[1:])) if is_choice else len(ids[0]) + 1)
-        return needed
+        return [max(map(len, options), default=len(context) + 1) for context, *options in self._encoded(requests)]
 
     @cached_property
     def sha256(self) -> str:
@@ -296,12 +285,6 @@ class ModelTokenizer:
         return encoded
 
 
-def _parts(requests: Sequence[R]) -> Iterator[Sequence[R]]:
-    """Yield requests in parts that are tokenised together, to limit the texts and ids in memory."""
-    for start in range(0, len(requests), _REQUESTS_PER_CALL):
-        yield requests[start : start + _REQUESTS_PER_CALL]
-
-
 def unknown_token(texts: Sequence[Sequence[int]], n_tokens: int) -> str | None:
     """Return an error message if a token id is beyond the model's vocabulary; None otherwise."""
     highest = max(map(max, texts))
@@ -338,7 +321,6 @@ def load_tokenizer(
     template_arguments: Mapping[str, Any] | None = None,
     system_prompt: str | None = None,
     loader: str = "AutoTokenizer",
-    gguf_file: str | None = None,
 ) -> ModelTokenizer:
     """Load a tokenizer from the Hub or from a folder, without its model.
 
@@ -349,15 +331,13 @@ def load_tokenizer(
         template_arguments: Arguments of the chat template; None for none.
         system_prompt: First message of every chat; None for none.
         loader: Class of transformers that loads it.
-        gguf_file: Name of a file in GGUF that holds it; None without one.
 
     Raises:
         ConfigError: the tokenizer cannot be loaded, ``chat`` is True and it has no chat template, or ``chat`` is False
             and there is something for a template.
         MissingExtraError: transformers is not installed.
     """
-    wanted = _TOKENIZER_FILES if gguf_file is None else (gguf_file,)
-    obstacle = None if Path(name).exists() else hub_obstacle(name, wanted, revision=revision)
+    obstacle = None if Path(name).exists() else hub_obstacle(name, _TOKENIZER_FILES, revision=revision)
     if obstacle is not None:
         raise ConfigError(f"tokenizer '{name}' cannot be loaded: {obstacle}")
     remedy = "check the id, or give a local folder"
@@ -365,12 +345,10 @@ def load_tokenizer(
         what = "--chat-template-args" if template_arguments else "--system-prompt"
         raise ConfigError(f"{what} is for a chat template; add --chat, or leave it out")
     try:
-        pretrained = load_pretrained(
-            loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy, **in_gguf(gguf_file)
-        )
+        pretrained = load_pretrained(loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy)
     except ConfigError:
         # It reads the configuration of the model first.
-        if gguf_file is None and (Path(name) / CONFIG).is_file():
+        if (Path(name) / CONFIG).is_file():
             load_pretrained("AutoConfig", name, revision, what=f"model '{name}': its {CONFIG}", remedy="save it again")
         raise
     return ModelTokenizer(pretrained, chat, template_arguments or {}, system_prompt)

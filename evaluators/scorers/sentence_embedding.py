@@ -53,7 +53,7 @@ class SentenceEmbedding:
         if self._model is None:
             what, another = f"embedding model '{self.identity.name}'", "name another model"
             refuse_hub_attention(self._location, self._commit, what=what, own_code=another)
-            with refusals(what, self._location, self._commit, remedy=another, own_code=another):
+            with refusals(what, remedy=another, own_code=another):
                 # Before version 6, the library ran the code of local folders without asking.
                 self._model = library.SentenceTransformer(
                     self._location, revision=self._commit, trust_remote_code=False

@@ -12,8 +12,6 @@ References:
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -21,30 +19,24 @@ from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.statistics.cluster_sums import ratio
 
 
-class ClassAccuracies(NamedTuple):
-    """The accuracy of each class, and its number of items."""
-
-    accuracies: FloatArray
-    """Share of the items of each class that are predicted right, shape (n_classes,); nan for a class without items."""
-    supports: IntArray
-    """Number of items of each class, shape (n_classes,)."""
-
-
-def class_accuracies(targets: npt.ArrayLike, predictions: npt.ArrayLike, n_classes: int) -> ClassAccuracies:
-    """Return the accuracy of each class (arXiv:2603.15654, equation 6).
+def class_accuracies(targets: npt.ArrayLike, predictions: npt.ArrayLike, n_classes: int) -> tuple[FloatArray, IntArray]:
+    """Return the accuracy of each class (arXiv:2603.15654, equation 6), nan without items, and its number of items.
 
     Args:
         targets: Index of the right class of each item, shape (n,).
         predictions: Index of the predicted class of each item, shape (n,).
         n_classes: Number of classes.
 
-    >>> class_accuracies([0, 0, 1], [0, 1, 1], 3).accuracies
-    array([0.5, 1. , nan])
+    Returns:
+        Two arrays of shape (n_classes,).
+
+    >>> class_accuracies([0, 0, 1], [0, 1, 1], 3)
+    (array([0.5, 1. , nan]), array([2, 1, 0]))
     """
     right, predicted = np.asarray(targets, dtype=np.int64), np.asarray(predictions, dtype=np.int64)
     supports = np.bincount(right, minlength=n_classes)
     n_right = np.bincount(right[right == predicted], minlength=n_classes)
-    return ClassAccuracies(ratio(n_right.astype(np.float64), supports.astype(np.float64)), supports)
+    return ratio(n_right.astype(np.float64), supports.astype(np.float64)), supports
 
 
 def mean_accuracy(accuracies: npt.ArrayLike) -> FloatArray:
@@ -90,16 +82,6 @@ def cobias(accuracies: npt.ArrayLike) -> FloatArray:
     values = np.asarray(accuracies, dtype=np.float64)
     n = _n_classes(values)
     return ratio(2 * n * mean_difference(values), n - 1)
-
-
-def gini_of_cobias(of_cobias: npt.ArrayLike, mean: npt.ArrayLike, n_classes: int) -> FloatArray:
-    """Return the Gini index that follows from a COBias and a mean accuracy (equation 5), shape (...,).
-
-    >>> gini_of_cobias(0.24, 0.67, 100).round(4)
-    np.float64(0.1773)
-    """
-    share = np.asarray(of_cobias, dtype=np.float64) * (n_classes - 1) / (2 * n_classes)
-    return ratio(share, np.asarray(mean, dtype=np.float64))
 
 
 def top_class_dominance(accuracies: npt.ArrayLike) -> FloatArray:

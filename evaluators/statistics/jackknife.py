@@ -197,15 +197,15 @@ def joined(parts: Sequence[Deviations]) -> Deviations:
     """Return the deviations of the sum of values that come from different items."""
     if any(part.is_crossed for part in parts):
         # Clusters of an only factor are those of either factor, and of their cells.
-        parts = [part if part.is_crossed else _crossed_with_itself(part) for part in parts]
+        parts = [
+            part
+            if part.is_crossed
+            else Deviations(part.first, part.first, part.first, np.tile(part.shares, 2), part.blocks[[0, 0]])
+            for part in parts
+        ]
     first, second, cells = (np.concatenate(column) for column in zip(*(part.parts for part in parts), strict=True))
     shares = np.concatenate([part.factor(number)[1] for number in range(2) for part in parts])
     return Deviations(first, second, cells, shares, np.hstack([part.blocks for part in parts]))
-
-
-def _crossed_with_itself(part: Deviations) -> Deviations:
-    first, lengths = part.first, part.blocks[0]
-    return Deviations(first, first, first, np.tile(part.shares, 2), np.array([lengths, lengths]))
 
 
 def variance_of(first: FloatArray | float, second: FloatArray | float, cells: FloatArray | float) -> FloatArray:

@@ -30,12 +30,6 @@ _MOST_LEFT = 1 / 6
 """Largest share of the decisions that rounding may change. SmolLM2-135M in bfloat16 has 1 / 10 of 200."""
 
 
-class _Test(NamedTuple):
-    measure: str
-    outcome: str
-    group: str
-
-
 class Lean(NamedTuple):
     """Differences between stored answers and new ones that are not those of rounding."""
 
@@ -59,7 +53,8 @@ def find_lean(
         again: The readings of new answers to their items.
         rounded: Readings of the same answers, each time rounded as badly as they may be.
     """
-    differences: dict[_Test, dict[int, float]] = defaultdict(dict)
+    # By measure, outcome and group.
+    differences: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     for row, (record, reading) in enumerate(zip(records, again, strict=True)):
         shares = [_shares(record.reading), _shares(reading)]
         outcomes = dict.fromkeys([*shares[0], *shares[1]])
@@ -71,8 +66,9 @@ def find_lean(
         for measure, (stored, new) in (("decisions", [*map(_decision, shares)]), ("probability", shares)):
             for (role, outcome), group in product(roles.items(), groups):
                 if outcome in outcomes:
-                    differences[_Test(measure, role, group)][row] = stored.get(outcome, 0.0) - new.get(outcome, 0.0)
-    totals, p_values = dict[_Test, float](), dict[_Test, float]()
+                    differences[measure, role, group][row] = stored.get(outcome, 0.0) - new.get(outcome, 0.0)
+    totals: dict[tuple[str, str, str], float] = {}
+    p_values: dict[tuple[str, str, str], float] = {}
     distinct = set[frozenset[tuple[str, float]]]()
     # Half of the level is for what most metrics rank by: how often the right outcome is decided for, over all items.
     first = next(iter(differences), None)

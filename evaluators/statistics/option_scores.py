@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -194,29 +193,27 @@ _MAX_OPTIONS = 128
 """Largest number of options for comparison as arrays; a stranger's file may have any number."""
 
 
-class OptionProbabilities(NamedTuple):
-    """The distributions over the options of many exchanges."""
-
-    values: FloatArray
-    """Probability of each option, shape (n_exchanges, k); 0 in rows that are not certain."""
-    is_certain: BoolArray
-    """Mask of the exchanges with all numbers that their distribution needs, and no bounds among them."""
-
-
 def option_probabilities_of(
     exchanges: Mapping[str, Column], k: int, normalisation: Normalisation
-) -> OptionProbabilities:
+) -> tuple[FloatArray, BoolArray]:
     """Compute the distributions over the options of exchanges with ``k`` options each.
 
     Args:
         exchanges: The fields of exchanges, by name.
         k: Number of options; exchanges with any other number are not certain.
         normalisation: Score of an option; see :func:`evaluators.statistics.option_scores.option_probabilities`.
+
+    Returns:
+        Probability of each option, shape (n_exchanges, k), 0 in rows that are not certain; and the mask of the
+        exchanges with all numbers that their distribution needs, and no bounds among them.
     """
     # Keep in step with option_probabilities().
     scores, is_certain = _numbers(exchanges["option_logprobs"], k)
     n_tokens, _ = _numbers(exchanges["option_token_counts"], k)
-    is_certain &= ~_are_elsewhere(exchanges["options"], scores, is_certain & (n_tokens == 1).all(axis=1))
+    # Letters for which why_elsewhere() has a reason.
+    is_first = is_certain & (n_tokens == 1).all(axis=1) & _are_letters(exchanges["options"])
+    shares = np.exp(np.logaddexp.reduce(np.where(is_first[:, None], scores, 0.0), axis=1))
+    is_certain &= ~(is_first & (shares < LEAST_SHARE))
     is_certain &= exchanges["status"].coded.is_one_of("answered") & exchanges["kind"].coded.is_one_of("choice")
     is_certain &= exchanges["option_is_bound"].lists.lengths == 0
     if normalisation in ("sum_with_end", "token_mean_with_end"):
@@ -238,14 +235,7 @@ def option_probabilities_of(
     scores[~is_certain], best[~is_certain] = -np.inf, 0.0
     odds = _odds(scores - best[:, None])
     total = odds.sum(axis=1, keepdims=True)
-    return OptionProbabilities(np.divide(odds, total, out=np.zeros_like(odds), where=total > 0), is_certain)
-
-
-def _are_elsewhere(options: Column, logprobs: FloatArray, is_first: BoolArray) -> BoolArray:
-    """Return the mask of the exchanges with one-token options for which :func:`why_elsewhere` has a reason."""
-    share = np.exp(np.logaddexp.reduce(np.where(is_first[:, None], logprobs, 0.0), axis=1))
-    mask: BoolArray = is_first & _are_letters(options) & (share < LEAST_SHARE)
-    return mask
+    return np.divide(odds, total, out=np.zeros_like(odds), where=total > 0), is_certain
 
 
 def _are_letters(options: Column) -> BoolArray:

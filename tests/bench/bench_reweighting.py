@@ -1,60 +1,119 @@
 """Measures how fast and how well corrections of class probabilities are found.
 
-Run it with ``make bench ARGS='-k bench_reweighting'``. CPU seconds count, since machines are shared. The package
-tunethresholds, of the extra ``bench``, is compared if it is installed. ``REWEIGHTING_SEEDS`` chooses how many seeds.
+Run it with ``make bench ARGS='-k bench_reweighting'``. CPU seconds count, since machines are shared.
+``REWEIGHTING_SEEDS`` chooses how many seeds.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, FitSettings, fit_rules
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, FitSettings, fit_rules, preset_settings
 from evaluators.calibration.reweighting.problem import PAPER_RULES, Annealing, Objective, ObjectiveName
 from evaluators.calibration.reweighting.rules import ClassRules, RuleSet, prepared
 from evaluators.calibration.reweighting.solvers import anneal as solve
 from evaluators.calibration.reweighting.top_two import TopTwo
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
-from tests.bench.reweighting_rivals import (
-    FIRST_COMMIT,
-    LAST_COMMIT,
-    METHODS,
-    ONE_LINERS,
-    Split,
-    digits,
-    full_counts,
-    gini_of,
-    held_out_by,
-    page_example,
-    published_annealing,
-    synthetic,
-    tuned_thresholds,
-)
 from tests.evaluators.reweighting.imbalanced import NAMES, imbalanced
 from tests.evaluators.reweighting.made import Made, best_of_all, biased, problem_of
 
 SEEDS = range(100, 100 + int(os.environ.get("REWEIGHTING_SEEDS", "5")))
 N_MOVES, ROUNDS = 100, 5
-SETTINGS: dict[str, FitSettings] = {
-    **PRESETS,
-    "coordinate": FitSettings(solver="coordinate"),
-    "path": FitSettings(solver="path"),
-    "anneal, sen": FitSettings(solver="anneal"),
+
+
+def mean_division(probabilities: FloatArray, targets: IntArray) -> ClassRules:
+    """Return the weights that divide each class by its mean probability; the right classes are not looked at.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes); each row counts alike, whatever its
+            sum.
+        targets: Index of the right class of each row, shape (n,).
+    """
+    return _divided_by((probabilities / probabilities.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+def prior_division(probabilities: FloatArray, targets: IntArray) -> ClassRules:
+    """Return the weights that divide each class by its share of the labelled rows.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes), of which only the width counts.
+        targets: Index of the right class of each row, shape (n,).
+    """
+    return _divided_by(np.bincount(targets, minlength=probabilities.shape[1]) / len(targets))
+
+
+def _divided_by(shares: FloatArray) -> ClassRules:
+    # A class that never occurs cannot be divided by 0; it gets the mean weight, in logarithms, of the others.
+    occurs = shares > 0
+    typical = np.exp(np.log(shares[occurs]).mean())
+    safe = np.where(occurs, shares, typical)
+    return ClassRules.of_weights(safe.min() / safe)
+
+
+ONE_LINERS: dict[str, Callable[[FloatArray, IntArray], ClassRules]] = {
+    "divided by the mean": mean_division,
+    "divided by the prior": prior_division,
 }
-DATA: dict[str, Callable[[int], Split]] = {
-    "digits": digits,
-    "synthetic, N=4": lambda seed: synthetic(seed, 4, 0.5),
-    "synthetic, N=14": lambda seed: synthetic(seed, 14, 0.15),
-}
+"""The corrections of one line: functions from probabilities and right classes to rules."""
+METHODS = (UNCORRECTED, *ONE_LINERS, *PRESETS)
+"""What is compared, in this order."""
+
+
+def predicted_by(
+    method: str, probabilities: FloatArray, targets: IntArray, judged: FloatArray, *, seed: int = 0
+) -> IntArray:
+    """Fit a method on some rows and return what it predicts for others, shape (n_judged,).
+
+    Args:
+        method: One of :data:`METHODS`.
+        probabilities: Probability of each class in the rows to fit on, shape (n, n_classes).
+        targets: Index of their right classes, shape (n,).
+        judged: Probability of each class in the rows to predict, shape (n_judged, n_classes).
+        seed: Seed of the search of ``paper``.
+    """
+    if method == UNCORRECTED:
+        return ClassRules.of_weights(np.ones(judged.shape[1])).predict(judged)
+    if method in ONE_LINERS:
+        return ONE_LINERS[method](probabilities, targets).predict(judged)
+    settings = preset_settings(method, seed)
+    return fit_rules(probabilities, targets, settings).rules.predict(prepared(judged, settings.map))
+
+
+def held_out_by(method: str, probabilities: FloatArray, targets: IntArray, *, seed: int = 0) -> IntArray:
+    """Return what a method predicts for each row when it is fitted on the half without that row, shape (n,).
+
+    Args:
+        method: One of :data:`METHODS`.
+        probabilities: Probability of each class in each row, shape (n, n_classes).
+        targets: Index of the right class of each row, shape (n,); each class that occurs has two rows at least.
+        seed: Seed of the halves and of the search of ``paper``.
+    """
+    predicted = np.empty(len(targets), dtype=np.int64)
+    half = random_half(targets, seed)
+    for fitted in (half, ~half):
+        predicted[~fitted] = predicted_by(
+            method, probabilities[fitted], targets[fitted], probabilities[~fitted], seed=seed
+        )
+    return predicted
+
+
+def random_half(targets: IntArray, seed: int) -> BoolArray:
+    """Return the mask of a random half of the rows of each class, rounded down, shape (n,)."""
+    mask = np.zeros(len(targets), dtype=np.bool_)
+    rng = np.random.default_rng(seed)
+    for of_class in np.unique(targets):
+        rows = rng.permutation(np.flatnonzero(targets == of_class))
+        mask[rows[: len(rows) // 2]] = True
+    return mask
 
 
 class Reached(NamedTuple):
@@ -63,84 +122,17 @@ class Reached(NamedTuple):
     sen: float
     mean: float
     gini: float
-    micro: float
 
     @classmethod
     def by(cls, made: Made, predicted: IntArray) -> Reached:
-        shares = class_accuracies(made.targets, predicted, made.probabilities.shape[1]).accuracies
+        shares, _ = class_accuracies(made.targets, predicted, made.probabilities.shape[1])
         sen, mean, gini = (float(measure(shares)) for measure in (sen_welfare, mean_accuracy, gini_index))
-        return cls(sen, mean, gini, float((predicted == made.targets).mean()))
-
-
-class OnTest(NamedTuple):
-    """What a correction reaches on the rows to test on, and what it took."""
-
-    reached: Reached
-    seconds: float
-    falls: bool
-    """True if the mean accuracy on the fitted rows fell below that before the correction."""
-
-
-def on_test(split: Split, fit: Callable[[Made], ClassRules]) -> OnTest:
-    start = time.process_time()
-    rules = fit(split.fitted)
-    seconds = time.process_time() - start
-    before = Reached.by(split.fitted, split.fitted.probabilities.argmax(axis=1))
-    after = Reached.by(split.fitted, rules.predict(split.fitted.probabilities))
-    of_test = Reached.by(split.tested, rules.predict(split.tested.probabilities))
-    return OnTest(of_test, seconds, after.mean < before.mean - 1e-12)
-
-
-def fitted_by(settings: FitSettings) -> Callable[[Made], ClassRules]:
-    def fit(made: Made) -> ClassRules:
-        return fit_rules(prepared(made.probabilities, settings.map), made.targets, settings).rules
-
-    return fit
-
-
-def _divided(division: Callable[[FloatArray, IntArray], ClassRules], made: Made) -> ClassRules:
-    return division(made.probabilities, made.targets)
-
-
-def ways(seed: int) -> Iterator[tuple[str, Callable[[Made], ClassRules]]]:
-    yield UNCORRECTED, lambda made: ClassRules.of_weights(np.ones(made.probabilities.shape[1]))
-    for name, division in ONE_LINERS.items():
-        yield name, partial(_divided, division)
-    for name, settings in SETTINGS.items():
-        yield name, fitted_by(settings)
-    yield "published annealing, last commit", lambda made: published_annealing(made, LAST_COMMIT, seed)
-    yield "published annealing, first commit", lambda made: published_annealing(made, FIRST_COMMIT, seed)
-    if importlib.util.find_spec("tunethresholds"):
-        yield "tunethresholds (MCC)", lambda made: tuned_thresholds(made, seed)
+        return cls(sen, mean, gini)
 
 
 def told(values: list[float]) -> str:
     error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return f"{statistics.mean(values):.3f} ±{error:.3f}"
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", DATA)
-def bench_solvers(name: str) -> None:
-    """Test accuracy, Gini index and time of all solvers and rivals, means and standard errors over seeds."""
-    found: dict[str, list[OnTest]] = {}
-    for seed in SEEDS:
-        split = DATA[name](seed)
-        for way, fit in ways(seed):
-            found.setdefault(way, []).append(on_test(split, fit))
-    n_rows, n_classes = split.fitted.probabilities.shape
-    print(f"\n{name}: {n_rows} rows, {n_classes} classes, {len(SEEDS)} seeds, test values")
-    print(f"{'':36} {'mean class acc.':>15} {'Gini':>13} {'Sen':>13} {'accuracy':>13} {'CPU s':>7} falls")
-    for way, each in found.items():
-        columns = [
-            told([getattr(one.reached, measure) for one in each]) for measure in ("mean", "gini", "sen", "micro")
-        ]
-        seconds = statistics.mean(one.seconds for one in each)
-        print(f"{way:36} {columns[0]:>15} {' '.join(f'{one:>13}' for one in columns[1:])} {seconds:7.2f} ", end="")
-        print(f"{sum(one.falls for one in each)}/{len(each)}")
-    default, before = found["default"], found[UNCORRECTED]
-    assert not any(one.falls for one in default)
-    assert statistics.mean(one.reached.sen for one in default) > statistics.mean(one.reached.sen for one in before)
 
 
 def held_out(made: Made, seed: int) -> dict[str, Reached]:
@@ -167,10 +159,21 @@ def bench_one_liners(name: str, are_labels_rare: bool) -> None:
     print_held_out(f"{name}, classes rare {where}", found)
 
 
-def bench_page_example() -> None:
-    """The table on the page: random halves of the rows of its example."""
-    made = page_example()
-    print_held_out("the example of the page", [held_out(made, seed) for seed in SEEDS])
+def full_counts(values: FloatArray, made: Made) -> IntArray:
+    """Count the right rows of each class from the whole table of corrected values."""
+    predicted = values.argmax(axis=1)
+    is_empty = ~values.any(axis=1)
+    if is_empty.any():
+        predicted[is_empty] = made.probabilities[is_empty].argmax(axis=1)
+    return np.bincount(made.targets[predicted == made.targets], minlength=values.shape[1])
+
+
+def gini_of(right: IntArray, supports: IntArray) -> float:
+    """Return the Gini index of sorted accuracies; nan where nothing is right."""
+    shares = np.sort(right / supports)
+    n = len(shares)
+    total = shares.sum()
+    return float((2 * np.arange(1, n + 1) - n - 1) @ shares / (n * total)) if total else math.nan
 
 
 @pytest.mark.parametrize(("n_classes", "least"), [(4, 2.5), (14, 7.0), (100, 100.0)])
@@ -232,8 +235,8 @@ def bench_brute_force() -> None:
         for name in names:
             for seed in range(10):
                 problem = problem_of(made, name, rule_set, Annealing(n_restarts=3), seed=10 * seed)
-                candidates = solve(problem).candidates
-                values = [problem.score(problem.n_right(one.rules)).objective for one in candidates]
+                candidates, _ = solve(problem)
+                values = [problem.score(problem.n_right(rules))[0] for rules in candidates.values()]
                 gaps.append(values[0] - best[name])
                 single += values[0] <= best[name] + 1e-12
                 several += min(values) <= best[name] + 1e-12

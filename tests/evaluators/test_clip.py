@@ -120,7 +120,7 @@ def test_batches_and_resumed_runs_change_nothing_that_matters(folder: Path, back
 
 def test_texts_are_embedded_once_for_each_set_of_options(folder: Path) -> None:
     opened = open_clip(str(folder), CPU)
-    network = opened.parts.network
+    network = opened.network
     calls: list[int] = []
     network.text_model.register_forward_hook(lambda module, inputs, output: calls.append(1))
     all_answers_of(opened, [*asked("photo-v1", 40), *asked("label-v1", 40)])

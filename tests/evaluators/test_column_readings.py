@@ -144,9 +144,9 @@ def test_records_of_several_forms_are_read_one_by_one() -> None:
 def test_distributions_of_many_exchanges_equal_those_of_single_ones(normalisation: Normalisation) -> None:
     records = made_records("mcq3-v1", "sum", 30)
     exchanges = [exchange for record in records for exchange in record.exchanges]
-    found = option_probabilities_of(RecordColumns.of(records).exchanges, 3, normalisation)
-    assert found.is_certain.all()
-    for values, exchange in zip(found.values, exchanges, strict=True):
+    found, is_certain = option_probabilities_of(RecordColumns.of(records).exchanges, 3, normalisation)
+    assert is_certain.all()
+    for values, exchange in zip(found, exchanges, strict=True):
         assert values.tolist() == pytest.approx(option_probabilities(exchange, normalisation), abs=1e-14)
 
 

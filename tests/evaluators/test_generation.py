@@ -274,14 +274,6 @@ def test_ids_without_a_token_are_never_generated(
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}
 
 
-def test_a_vocabulary_that_fits_is_not_mentioned(tiny_llama: Path, caplog: pytest.LogCaptureFixture) -> None:
-    backend = opened_alone(tiny_llama)
-    with caplog.at_level(logging.WARNING, "evaluators"):
-        all_answers_of(backend, made_requests(6))
-    assert "ids_without_token" not in backend.runtime.settings
-    assert "--tokenizer" not in caplog.text
-
-
 def test_the_prompts_of_a_wrong_tokenizer_fail_with_the_remedy(tiny_llama: Path, tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_llama)
     network: Any = transformers.AutoModelForCausalLM.from_pretrained(tiny_llama)
@@ -341,10 +333,10 @@ def test_what_rounding_changes_is_in_doubt(n_tokens: int, spread: float, tempera
     first, second = (
         drawn_by(each, temperature=temperature, top_p=top_p) for each in (logits, (logits + noise).float())
     )
-    changed = {row for row, (a, b) in enumerate(zip(first.tokens, second.tokens, strict=True)) if a != b}
+    changed = {row for row, (a, b) in enumerate(zip(first[0], second[0], strict=True)) if a != b}
     for drawn in (first, second):
-        assert changed <= {row for row, doubtful in enumerate(drawn.doubtful) if doubtful}
-        assert sum(drawn.doubtful) <= 20, "more than one token in a hundred is in doubt"
+        assert changed <= {row for row, doubtful in enumerate(drawn[1]) if doubtful}
+        assert sum(drawn[1]) <= 20, "more than one token in a hundred is in doubt"
 
 
 @pytest.mark.slow
@@ -353,7 +345,7 @@ def test_a_change_beyond_rounding_may_go_unnoticed() -> None:
     logits = made_logits(2000, 5000, 1.0, 1)
     noise = torch.from_numpy(np.random.default_rng(2).uniform(-100 * NOISE, 100 * NOISE, logits.shape))
     first, second = drawn_by(logits, top_p=0.95), drawn_by((logits + noise).float(), top_p=0.95)
-    rows = zip(first.tokens, second.tokens, first.doubtful, strict=True)
+    rows = zip(first[0], second[0], first[1], strict=True)
     assert any(a != b and not doubtful for a, b, doubtful in rows)
 
 
@@ -362,14 +354,14 @@ def test_tokens_are_drawn_as_often_as_they_are_probable(n_tokens: int) -> None:
     probabilities = np.arange(1, n_tokens + 1) / (n_tokens * (n_tokens + 1) / 2)
     n = 20_000
     logits = torch.from_numpy(np.log(probabilities)).float().expand(n, -1)
-    shares = np.bincount(drawn_by(logits).tokens, minlength=n_tokens) / n
+    shares = np.bincount(drawn_by(logits)[0], minlength=n_tokens) / n
     assert shares == pytest.approx(probabilities, abs=5 * float(np.sqrt(0.25 / n)))
 
 
 def test_equally_probable_tokens_are_always_in_doubt_at_the_border() -> None:
     drawn = drawn_by(torch.zeros((50, 64)), top_p=0.5)
-    assert set(drawn.tokens) <= set(range(32)), "among equally probable tokens, lower ids come first"
-    assert all(drawn.doubtful)
+    assert set(drawn[0]) <= set(range(32)), "among equally probable tokens, lower ids come first"
+    assert all(drawn[1])
 
 
 def test_a_token_without_probability_is_never_drawn() -> None:
@@ -377,7 +369,7 @@ def test_a_token_without_probability_is_never_drawn() -> None:
     logits[:, 25:] = -torch.inf
     logits[:, ::2] = -torch.inf
     for top_p in (1.0, 0.9):
-        tokens = set(drawn_by(logits, top_p=top_p).tokens)
+        tokens = set(drawn_by(logits, top_p=top_p)[0])
         assert tokens <= set(range(1, 25, 2))
         assert len(tokens) > 6
 

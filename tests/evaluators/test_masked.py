@@ -13,9 +13,8 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.masked import MaskedBackend, open_backend
+from evaluators.backends.masked import MaskedBackend, masked_texts, open_backend
 from evaluators.backends.transformers.last_layers import wanted_logprobs
-from evaluators.backends.transformers.masked_scoring import masked_texts
 from schemas.folders.run_folder import read_run
 from tests import commands
 from tests.evaluators.asking import all_answers_of, answers_of
@@ -248,12 +247,12 @@ def test_a_pass_that_is_too_large_is_halved_and_a_single_text_fails(
     whole = all_answers_of(backend, REQUESTS)
     most_rows = 3
 
-    def limited(*arguments: Any, shape: tuple[int, int], **settings: Any) -> list[float]:
-        if shape[0] > most_rows:
+    def limited(network: Any, arguments: Any, wanted: Any) -> list[float]:
+        if len(arguments["input_ids"]) > most_rows:
             raise torch.OutOfMemoryError("too many rows")
-        return wanted_logprobs(*arguments, shape=shape, **settings)
+        return wanted_logprobs(network, arguments, wanted)
 
-    monkeypatch.setattr("evaluators.backends.transformers.masked_scoring.wanted_logprobs", limited)
+    monkeypatch.setattr("evaluators.backends.masked.wanted_logprobs", limited)
     for answer, expected in zip(all_answers_of(backend, REQUESTS), whole, strict=True):
         assert answer.option_logprobs == pytest.approx(expected.option_logprobs, abs=EXACT)
     most_rows = 0

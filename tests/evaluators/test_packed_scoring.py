@@ -18,7 +18,6 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.packed_scoring import (
     MAX_TREE,
     MIN_PREFIX,
-    PrefixGroup,
     TokenTree,
     context_of,
     prefix_groups,
@@ -385,20 +384,20 @@ def rows_of(context: list[int], *options: list[int]) -> TokenRows:
     return TokenRows(tuple([*context, *option] for option in options), len(context), 0)
 
 
-def texts_with_headers(n: int) -> list[TokenRows | None]:
+def texts_with_headers(n: int) -> dict[int, TokenRows]:
     """Two long headers, each with many endings, and a few loose texts."""
     headers = [list(range(40)), list(range(100, 160))]
-    made: list[TokenRows | None] = [
+    made = [
         rows_of([*headers[number % 2], 1000 + number % 7, 2000 + number], [1, 2], [1, 3], [4]) for number in range(n)
     ]
-    return [*made, rows_of([5000 + n, 7], [1], [2]), None]
+    return dict(enumerate([*made, rows_of([5000 + n, 7], [1], [2])]))
 
 
 def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> None:
     encoded = texts_with_headers(80)
     groups = prefix_groups(encoded)
-    assert sorted(place for group in groups for place in group.requests) == list(range(81))
-    assert {(group.n_prefix, len(group.requests)) for group in groups} == {(40, 40), (60, 40), (0, 1)}
+    assert sorted(place for requests, _ in groups for place in requests) == list(range(81))
+    assert {(n_prefix, len(requests)) for requests, n_prefix in groups} == {(40, 40), (60, 40), (0, 1)}
 
 
 @given(
@@ -411,29 +410,27 @@ def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> Non
 def test_a_prefix_is_shared_by_its_group_and_leaves_the_last_token_of_each_context(
     shapes: list[tuple[list[int], int, int]],
 ) -> None:
-    encoded: list[TokenRows | None] = [
-        rows_of([*(digit for digit in head for _ in range(20)), *[7] * n, 8 + tail], [1], [2])
-        for head, n, tail in shapes
-    ]
+    encoded = {
+        place: rows_of([*(digit for digit in head for _ in range(20)), *[7] * n, 8 + tail], [1], [2])
+        for place, (head, n, tail) in enumerate(shapes)
+    }
     groups = prefix_groups(encoded)
-    assert sorted(place for group in groups for place in group.requests) == list(range(len(encoded)))
-    for group in groups:
-        contexts = [context_of(rows) for place in group.requests if (rows := encoded[place]) is not None]
-        assert group.n_prefix == 0 or group.n_prefix >= MIN_PREFIX
-        assert len({context[: group.n_prefix] for context in contexts}) == 1
-        assert all(len(context) > group.n_prefix for context in contexts)
-        trees = trees_of(group, encoded)
-        assert [place for tree in trees for place in tree] == list(group.requests)
+    assert sorted(place for requests, _ in groups for place in requests) == list(range(len(encoded)))
+    for requests, n_prefix in groups:
+        contexts = [context_of(encoded[place]) for place in requests]
+        assert n_prefix == 0 or n_prefix >= MIN_PREFIX
+        assert len({context[:n_prefix] for context in contexts}) == 1
+        assert all(len(context) > n_prefix for context in contexts)
+        trees = trees_of(requests, n_prefix, encoded)
+        assert [place for tree in trees for place in tree] == list(requests)
 
 
 def test_contexts_that_go_on_together_become_one_tree_within_its_limit() -> None:
     sentence = list(range(30))
-    encoded: list[TokenRows | None] = [rows_of([*sentence, 50 + order], [1], [2]) for order in range(6)]
-    assert trees_of(PrefixGroup(tuple(range(6)), 0), encoded) == [(0, 1, 2, 3, 4, 5)]
-    long: list[TokenRows | None] = [
-        rows_of([*sentence, *range(100 * order, 100 * order + 300)], [1], [2]) for order in range(3)
-    ]
-    assert trees_of(PrefixGroup((0, 1, 2), 0), long) == [(0,), (1,), (2,)]
+    encoded = {order: rows_of([*sentence, 50 + order], [1], [2]) for order in range(6)}
+    assert trees_of(range(6), 0, encoded) == [(0, 1, 2, 3, 4, 5)]
+    long = {order: rows_of([*sentence, *range(100 * order, 100 * order + 300)], [1], [2]) for order in range(3)}
+    assert trees_of(range(3), 0, long) == [(0,), (1,), (2,)]
     assert MAX_TREE < 2 * 300 + 30
 
 

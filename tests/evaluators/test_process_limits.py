@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
-from evaluators.models.process_limits import Cores, chosen_threads, free_memory, usable_cores
+from evaluators.models.process_limits import chosen_threads, free_memory, usable_cores
 
 GIB = 2**30
 
@@ -22,7 +20,7 @@ def written(folder: Path, files: dict[str, str]) -> tuple[Path, Path]:
 
 
 MEMINFO = "MemTotal: 33554432 kB\nMemFree: 1000 kB\nMemAvailable: 16777216 kB\n"
-VERSION_2 = {
+LIMITS = {
     "proc/self/cgroup": "0::/batch/job\n",
     "proc/meminfo": MEMINFO,
     "cgroup/batch/cpu.max": "50000 100000\n",
@@ -33,37 +31,25 @@ VERSION_2 = {
     "cgroup/batch/job/memory.max": "max\n",
     "cgroup/batch/job/memory.current": "1000\n",
 }
-VERSION_1 = {
-    "proc/self/cgroup": "4:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n",
-    "proc/meminfo": MEMINFO,
-    "cgroup/cpu,cpuacct/cpu.cfs_quota_us": "50000\n",
-    "cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
-    "cgroup/memory/memory.limit_in_bytes": f"{2 * GIB}\n",
-    "cgroup/memory/memory.usage_in_bytes": f"{GIB}\n",
-}
 
 
-@pytest.mark.parametrize(("files", "free"), [(VERSION_2, GIB + GIB // 2), (VERSION_1, GIB)])
-def test_the_limits_of_control_groups_count(tmp_path: Path, files: dict[str, str], free: int) -> None:
-    cgroups, proc = written(tmp_path, files)
-    cores = usable_cores(cgroups, proc)
-    assert cores.n == 1
-    assert len(os.sched_getaffinity(0)) == 1 or "quota of its control group allows 1" in cores.why
-    assert free_memory(cgroups, proc) == free
+def test_the_limits_of_control_groups_count(tmp_path: Path) -> None:
+    cgroups, proc = written(tmp_path, LIMITS)
+    n, why = usable_cores(cgroups, proc)
+    assert n == 1
+    assert len(os.sched_getaffinity(0)) == 1 or "quota of its control group allows 1" in why
+    assert free_memory(cgroups, proc) == GIB + GIB // 2
 
 
 def test_without_limits_the_machine_counts(tmp_path: Path) -> None:
     files = {"proc/self/cgroup": "0::/\n", "proc/meminfo": MEMINFO, "cgroup/cpu.max": "max 100000\n"}
     cgroups, proc = written(tmp_path, files)
-    assert usable_cores(cgroups, proc).n == len(os.sched_getaffinity(0))
+    assert usable_cores(cgroups, proc)[0] == len(os.sched_getaffinity(0))
     assert free_memory(cgroups, proc) == 16 * GIB
-    version_1 = {"cgroup/cpu/cpu.cfs_quota_us": "-1\n", "cgroup/cpu/cpu.cfs_period_us": "100000\n"}
-    cgroups, proc = written(tmp_path / "1", {"proc/self/cgroup": "3:cpu:/\n", **version_1})
-    assert usable_cores(cgroups, proc).n == len(os.sched_getaffinity(0))
 
 
 def test_a_number_of_threads_is_chosen_by_the_user_or_by_the_cores() -> None:
-    two = Cores(2, "all cores of this machine")
+    two = (2, "all cores of this machine")
     assert chosen_threads({}, two)[:3] == (2, "all cores of this machine", None)
     one = chosen_threads({"OMP_NUM_THREADS": "1,4", "MKL_NUM_THREADS": "8"}, two)
     assert (one.n, one.variable, one.is_oversubscribed) == (1, "OMP_NUM_THREADS", False)

@@ -17,7 +17,6 @@ Requests with options are scored packed where the model allows it, and otherwise
                          └─▶ generation ──▶ next_logits ──▶ last_layers
                                         └─▶ decoding ──▶ sampling
                          └─▶ encoder_decoder ──▶ last_layers, decoding: models such as T5, always plain
-    masked_scoring ──▶ last_layers: hidden tokens, for the backend ``masked``
     load: the model, its device and threads; lora: adapters and their training
 """
 

@@ -17,7 +17,7 @@ import numpy as np
 from biasboard.ground.errors import import_extra
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.transformers.load import context_tokens_of, n_embedded
-from evaluators.backends.transformers.sampling import DrawnToken, draw, n_choices
+from evaluators.backends.transformers.sampling import draw, n_choices
 from evaluators.models.tokenizer import ModelTokenizer, unknown_token
 
 if TYPE_CHECKING:
@@ -85,8 +85,12 @@ class UnfinishedText:
         self.generated.append(token)
         if token in self.end_ids:
             self._finish(self._text(self.generated[:-1]), "stop")
-        elif (stopped := self._stopped()) is not None:
-            self._finish(stopped, "stop")
+            return
+        stops = [stop for stop in self.request.stop if stop]
+        text = self._text(self.generated) if stops else ""
+        ends = [at for stop in stops if (at := text.find(stop)) >= 0]
+        if ends:
+            self._finish(text[: min(ends)], "stop")
         elif len(self.generated) >= self.max_new:
             self._finish(self._text(self.generated), "length")
 
@@ -103,14 +107,6 @@ class UnfinishedText:
             # Includes the end token, which was computed like any other.
             n_completion_tokens=len(self.generated),
         )
-
-    def _stopped(self) -> str | None:
-        """Return the text before the first stop text; None if there is none."""
-        if not any(self.request.stop):
-            return None
-        text = self._text(self.generated)
-        ends = [at for stop in self.request.stop if stop and (at := text.find(stop)) >= 0]
-        return text[: min(ends)] if ends else None
 
     def _text(self, generated: Sequence[int]) -> str:
         anchor = self.prompt[-_N_ANCHOR:]
@@ -180,16 +176,16 @@ def next_tokens(
         part = logits[greedy]
         best = part.argmax(dim=-1).tolist()  # In a tie, the first one.
         near = (part >= highest[greedy] - 2 * rounding).sum(dim=-1) > 1
-        for index, token in zip(greedy, best, strict=True):
+        for index, token, is_near in zip(greedy, best, near.tolist(), strict=True):
             tokens[index] = token
-        doubtful += [index for index, is_near in zip(greedy, near.tolist(), strict=True) if is_near]
+            doubtful += [index] if is_near else []
     step = max(1, _CHUNK_PROBABILITIES // logits.shape[-1])
     for begin in range(0, len(sampled), step):
         chunk = sampled[begin : begin + step]
         drawn = _drawn(logits[chunk], [drafts[index] for index in chunk], rounding)
-        for index, token in zip(chunk, drawn.tokens, strict=True):
+        for index, token, is_doubtful in zip(chunk, *drawn, strict=True):
             tokens[index] = token
-        doubtful += [index for index, is_doubtful in zip(chunk, drawn.doubtful, strict=True) if is_doubtful]
+            doubtful += [index] if is_doubtful else []
     for index in doubtful:
         alone = None if exact is None else exact(drafts[index], logits[index : index + 1])
         if alone is not None:
@@ -198,7 +194,7 @@ def next_tokens(
     return [token if finite else None for token, finite in zip(tokens, is_finite, strict=True)]
 
 
-def _drawn(logits: Tensor, drafts: Sequence[UnfinishedText], rounding: float) -> DrawnToken:
+def _drawn(logits: Tensor, drafts: Sequence[UnfinishedText], rounding: float) -> tuple[list[int], list[bool]]:
     """Draw the next token of each draft with its own random numbers."""
     torch = import_extra("torch", "hf")
     if logits.device.type == "mps":  # MPS has no float64.

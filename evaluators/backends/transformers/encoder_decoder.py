@@ -18,7 +18,7 @@ from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, Request, Response, Sent, ask_in_batches
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, end_tokens, next_tokens
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
-from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, n_embedded
+from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, in_halves, n_embedded
 from evaluators.backends.transformers.plain_scoring import batches_of, padded
 from evaluators.models.encoding import encode
 from evaluators.models.tokenizer import ModelTokenizer, TokenRows, n_common_tokens, unknown_token
@@ -54,11 +54,16 @@ class EncoderDecoder:
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests: options in batches, and then texts one by one; see ``Backend.ask``."""
-        is_choice = [isinstance(request, ChoiceRequest) for request in requests]
-        yield from ask_in_batches(self._planned(requests), self._score, requests, missing)
+        sizes = {
+            index: (self.needed_tokens([request])[0], len(request.options))
+            for index, request in enumerate(requests)
+            if isinstance(request, ChoiceRequest)
+        }
+        # Planned by all requests, so that a resumed run computes the same batches.
+        yield from ask_in_batches(batches_of(sizes, self.batch_tokens), self._score, requests, missing)
         vocabulary = Vocabulary(self.network, self.tokenizer)
         for index, request in enumerate(requests):
-            if index in missing and not is_choice[index] and isinstance(request, GenerateRequest):
+            if index in missing and isinstance(request, GenerateRequest):
                 yield Sent(1)
                 begun = time.perf_counter()
                 response = self._generate(index, request, vocabulary)
@@ -72,15 +77,6 @@ class EncoderDecoder:
             prompt = len(self._prompt_ids(request.prompt))
             needed.append(encoded.size if isinstance(encoded, _Encoded) else max(prompt, 2))
         return needed
-
-    def _planned(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Return batches of requests with options, of similar length, longest first, by all requests alike."""
-        sizes = {
-            index: (self.needed_tokens([request])[0], len(request.options))
-            for index, request in enumerate(requests)
-            if isinstance(request, ChoiceRequest)
-        }
-        return batches_of(sizes, self.batch_tokens)
 
     def _prompt_ids(self, prompt: str) -> list[int]:
         ids: list[int] = encode(self.tokenizer.pretrained, [prompt])["input_ids"][0]
@@ -117,25 +113,18 @@ class EncoderDecoder:
         return start
 
     def _score(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Return the responses to one batch; if memory runs out, to its halves. Others than choices do not occur."""
-        torch = import_extra("torch", "hf")
+        """Return the responses to one batch. Others than choices do not occur."""
         encoded = [self._encoded(request) for request in requests if isinstance(request, ChoiceRequest)]
         scored = [one for one in encoded if isinstance(one, _Encoded)]
-        try:
-            values = iter(self._logprobs(scored) if scored else [])
-        except torch.OutOfMemoryError:
-            if len(requests) == 1:
-                return [Response(status="failed", error=OUT_OF_MEMORY)]
-        else:
-            return [
-                Response(status="failed", error=one) if isinstance(one, str) else self._response(one, next(values))
-                for one in encoded
-            ]
-        # Retry outside the except block, where the failed pass no longer holds its memory.
-        middle = len(requests) // 2
-        return [*self._score(requests[:middle]), *self._score(requests[middle:])]
+        values = iter(in_halves(self._logprobs, scored) if scored else [])
+        return [
+            Response(status="failed", error=one) if isinstance(one, str) else self._response(one, next(values))
+            for one in encoded
+        ]
 
-    def _response(self, encoded: _Encoded, logprobs: Sequence[Sequence[float]]) -> Response:
+    def _response(self, encoded: _Encoded, logprobs: Sequence[Sequence[float]] | None) -> Response:
+        if logprobs is None:
+            return Response(status="failed", error=OUT_OF_MEMORY)
         has_end = self.tokenizer.end_id is not None
         sums = [math.fsum(values[:-1] if has_end else values) for values in logprobs]
         ends = [values[-1] if has_end else None for values in logprobs]
@@ -148,7 +137,6 @@ class EncoderDecoder:
         device, end = self.network.device, [] if self.tokenizer.end_id is None else [self.tokenizer.end_id]
         flat = [(index, ids) for index, one in enumerate(requests) for ids in one.rows.ids]
         mask = padded([[1] * len(one.prompt) for one in requests], device)
-        targets = padded([ids for _, ids in flat], device)
         tokens = [[*ids[requests[index].rows.n_context :], *end] for index, ids in flat]
         # The token at position i is predicted at i - 1; the last position predicts the end token.
         wanted = [
@@ -163,11 +151,10 @@ class EncoderDecoder:
             arguments = {
                 "encoder_outputs": (states[of_row],),
                 "attention_mask": mask[of_row],
-                "decoder_input_ids": targets,
+                "decoder_input_ids": padded([ids for _, ids in flat], device),
                 "use_cache": False,
             }
-            shape = (targets.shape[0], targets.shape[1])
-            values = iter(wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=True))
+            values = iter(wanted_logprobs(self.network, arguments, wanted))
         of_options = iter([[next(values) for _ in of_option] for of_option in tokens])
         return [[next(of_options) for _ in one.rows.ids] for one in requests]
 

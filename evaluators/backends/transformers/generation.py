@@ -91,19 +91,20 @@ def generate(
         return
     vocabulary = Vocabulary(network, tokenizer)
     # Tried on examples of all requests, not of the missing ones, so that a resumed run decides the same.
-    sharing = try_sharing(network, drafts[0], drafts[-1])
-    settings["generation"] = "continuous" if sharing.obstacle is None else "single"
+    difference = try_sharing(network, drafts[0], drafts[-1])
     settings.pop("continuous_generation_left_out", None)
-    if sharing.obstacle is None:
-        rounding = max(_LEAST_ROUNDING, _MARGIN * sharing.difference)
+    decoder = None
+    events: Iterator[UnfinishedText | Sent | None]
+    if isinstance(difference, str):
+        settings |= {"generation": "single", "continuous_generation_left_out": difference}
+        events = _one_by_one(SingleDecoder(network, vocabulary), waiting)
+    else:
+        settings["generation"] = "continuous"
+        rounding = max(_LEAST_ROUNDING, _MARGIN * difference)
         decoder = _Continuous(Slots(network), vocabulary, waiting, limits, rounding)
         events = decoder.run()
-    else:
-        settings["continuous_generation_left_out"] = sharing.obstacle
-        decoder = None
-        events = _one_by_one(SingleDecoder(network, vocabulary), waiting)
     n_before = int(settings.get(_UNSURE_SETTING, "0"))
-    for event in _in_groups(_with_logprobs(network, events)):
+    for event in _in_groups(network, events):
         if vocabulary.n_left_out:
             settings["ids_without_token"] = str(vocabulary.n_left_out)
         if decoder is not None and decoder.n_unsure:
@@ -111,10 +112,14 @@ def generate(
         yield event
 
 
-def _in_groups(events: Iterable[UnfinishedText | Sent | None]) -> Events:
+def _in_groups(network: PreTrainedModel, events: Iterable[UnfinishedText | Sent | None]) -> Events:
     """Yield answers in groups, so that they are stored often but not one by one; pass on other events.
 
+    The log-probability of a text that was asked with it comes from one more pass over the text alone: summed up while
+    decoding, its last digits would depend on the texts beside it, and so on where a run was stopped.
+
     Args:
+        network: The model.
         events: Drafts that have ended, and None from time to time.
     """
     group: dict[int, Response] = {}
@@ -124,28 +129,14 @@ def _in_groups(events: Iterable[UnfinishedText | Sent | None]) -> Events:
             yield event
         elif event is not None and event.response is not None:
             group[event.index] = event.response
+            if event.request.with_logprob and event.response.status == "answered":
+                group[event.index] = replace(event.response, text_logprob=_text_logprob(network, event))
         seconds = time.perf_counter() - begun
         if group and (len(group) >= _MOST_ANSWERS or seconds >= _MOST_SECONDS):
             yield Answers(group, seconds)
             group, begun = {}, time.perf_counter()
     if group:
         yield Answers(group, time.perf_counter() - begun)
-
-
-def _with_logprobs(
-    network: PreTrainedModel, events: Iterable[UnfinishedText | Sent | None]
-) -> Iterator[UnfinishedText | Sent | None]:
-    """Add the log-probability of each ended text that was asked with it; pass on other events.
-
-    It comes from one more pass over the text alone: summed up while decoding, its last digits would depend on the texts
-    beside it, and so on where a run was stopped.
-    """
-    for event in events:
-        if isinstance(event, UnfinishedText) and event.request.with_logprob:
-            response = event.response
-            if response is not None and response.status == "answered":
-                event.response = replace(response, text_logprob=_text_logprob(network, event))
-        yield event
 
 
 def _text_logprob(network: PreTrainedModel, draft: UnfinishedText) -> float | None:
@@ -158,8 +149,7 @@ def _text_logprob(network: PreTrainedModel, draft: UnfinishedText) -> float | No
     ]
     arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False}
     try:
-        with torch.inference_mode():
-            values = wanted_logprobs(network, arguments, wanted, shape=(1, ids.shape[1]), whole_last_layer=True)
+        values = wanted_logprobs(network, arguments, wanted)
     except torch.OutOfMemoryError:
         return None
     # Rounding may leave the range.
@@ -246,15 +236,13 @@ class _Continuous:
             else:
                 self._choose(drafts, self.slots.step())
         except torch.OutOfMemoryError:
-            failed = True
+            pass
         else:
-            failed = False
-        if failed:
-            # Free memory outside the except block, where the failed pass no longer holds its own.
-            return self._make_room(drafts)
-        ended = [draft for draft in drafts if draft.response is not None]
-        self.slots.release(ended)
-        return ended
+            ended = [draft for draft in drafts if draft.response is not None]
+            self.slots.release(ended)
+            return ended
+        # Free memory outside the except block, where the failed pass no longer holds its own.
+        return self._make_room(drafts)
 
     def _choose(self, drafts: Sequence[UnfinishedText], logits: Tensor) -> None:
         """Choose the next token of each draft."""
@@ -275,7 +263,7 @@ class _Continuous:
             self.n_unsure += 1
             return None
         alone = self.vocabulary.masked(plain_logits(network, draft.ids)[None])
-        self.rounding = max(self.rounding, _MARGIN * difference_of(shared[0], alone[0]).largest)
+        self.rounding = max(self.rounding, _MARGIN * difference_of(shared[0], alone[0])[1])
         return alone
 
     def _make_room(self, drafts: list[UnfinishedText]) -> list[UnfinishedText]:

@@ -36,8 +36,7 @@ def wanted_logprobs(
     arguments: dict[str, Any],
     wanted: Sequence[WantedToken],
     *,
-    shape: tuple[int, int],
-    whole_last_layer: bool,
+    whole_last_layer: bool = True,
 ) -> list[float]:
     """Return the log-probabilities of tokens in nats, from one forward pass.
 
@@ -48,7 +47,6 @@ def wanted_logprobs(
         network: The model.
         arguments: Keyword arguments of the forward pass.
         wanted: Tokens, each with the position that predicts it.
-        shape: Numbers of rows and columns of the forward pass.
         whole_last_layer: True if the last layer also runs at positions that are not needed.
 
     Returns:
@@ -60,14 +58,17 @@ def wanted_logprobs(
     device = network.device
     rows = torch.tensor([row for row, _ in positions], device=device)
     columns = torch.tensor([column for _, column in positions], device=device)
+    n_rows, n_columns = arguments["decoder_input_ids" if "decoder_input_ids" in arguments else "input_ids"].shape
+    shape = (n_rows, n_columns)
     with ExitStack() as contexts:
+        contexts.enter_context(torch.inference_mode())
         logits_at = contexts.enter_context(output_layer_at(network, rows, columns, shape))
         if not whole_last_layer:
             contexts.enter_context(last_layer_at(network, rows, columns, shape))
         logits = logits_at(network(**arguments).logits)
-    index = torch.tensor([index_of[item.row, item.column] for item in wanted], device=device)
-    tokens = torch.tensor([item.token for item in wanted], device=device)
-    values: list[float] = (_logprobs_at(logits, index, tokens)).double().cpu().tolist()
+        index = torch.tensor([index_of[item.row, item.column] for item in wanted], device=device)
+        tokens = torch.tensor([item.token for item in wanted], device=device)
+        values: list[float] = (_logprobs_at(logits, index, tokens)).double().cpu().tolist()
     return values
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import printable
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, ModelFiles, find_model, settings_of
-from evaluators.models.pretrained import in_gguf, load_pretrained
+from evaluators.models.pretrained import load_pretrained
 from evaluators.models.process_limits import chosen_threads
-from evaluators.models.quantised import ENGINE_REMEDY, check_gguf, check_quantisation, quantisation
 from evaluators.models.tokenizer import ModelTokenizer, check_template_files, load_tokenizer
 
 if TYPE_CHECKING:
@@ -23,6 +22,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OUT_OF_MEMORY = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
+_ENGINE_REMEDY = (
+    "ask it with --backend vllm, or serve it with vllm serve MODEL, and score it with --backend openai --base-url URL"
+)
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_halves(compute: Callable[[Sequence[T]], Sequence[R]], items: Sequence[T]) -> list[R | None]:
+    """Return what a function computes for a batch or, if memory runs out, for its halves; None for what fails alone."""
+    torch = import_extra("torch", "hf")
+    try:
+        return [*compute(items)]
+    except torch.OutOfMemoryError:
+        if len(items) == 1:
+            return [None]
+        logger.warning("out of memory with %d inputs in a batch; halving it", len(items))
+    # Retry outside the except block, where the failed pass no longer holds its memory.
+    middle = len(items) // 2
+    return [*in_halves(compute, items[:middle]), *in_halves(compute, items[middle:])]
 
 
 class LoadedModel(NamedTuple):
@@ -34,8 +52,8 @@ class LoadedModel(NamedTuple):
     other_tokenizer_sha256: str | None
     """Hash of the tokenizer's behaviour if the user chose another than the model's own; otherwise None."""
     device: str
-    n_threads: int
-    """Number of threads of torch."""
+    settings: dict[str, str]
+    """Settings of the result."""
 
     @property
     def precision(self) -> str:
@@ -60,27 +78,19 @@ def load_model(model: str, options: BackendOptions) -> LoadedModel:
         MissingExtraError: torch or transformers is not installed.
     """
     options.check_dtype()
-    gguf_file = options.gguf_file
-    if gguf_file is not None:
-        check_gguf()
-    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None, gguf_file=gguf_file)
-    # The file holds a tokenizer too.
-    own_gguf = gguf_file if options.tokenizer is None else None
+    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     named = options.tokenizer or model, None if options.tokenizer else files.commit
-    config = (settings_of(model, CONFIG, files.commit) if gguf_file is None else None) or {}
-    check_quantisation(model, config)
-    check_architecture(config)
-    if options.chat and own_gguf is None:
+    config = settings_of(model, CONFIG, files.commit) or {}
+    if (masked := class_named(config, "ForMaskedLM")) is not None and not config.get("is_decoder"):
+        raise _not_causal(masked)
+    if options.chat:
         check_template_files(*named)
     has_encoder = bool(config.get("is_encoder_decoder"))
     if has_encoder:
         check_no_causal_options(options)
-    # What the files tell is checked before this import, which takes seconds.
-    torch = import_torch()
-    n_threads = set_threads(torch)
-    device = usable_device(torch, options.device)
-    tokenizer = load_tokenizer(*named, **options.chat_settings, gguf_file=own_gguf)
-    dtype = torch_dtype(torch, options.dtype, device)
+    # What the files tell is checked before this imports torch, which takes seconds.
+    device, dtype, settings = computing(options)
+    tokenizer = load_tokenizer(*named, **options.chat_settings)
     if has_encoder:
         network = load_network(
             model, files.commit, dtype, loader="AutoModelForSeq2SeqLM", kind="model of an encoder and a decoder"
@@ -90,19 +100,19 @@ def load_model(model: str, options: BackendOptions) -> LoadedModel:
                 f"model '{model}' names no decoder_start_token_id in {CONFIG}; add the one it was trained with"
             )
     else:
-        network = load_network(model, files.commit, dtype, gguf_file=gguf_file)
-    network.to(torch.device(device)).eval()
+        network = load_network(model, files.commit, dtype)
+    network.to(import_extra("torch", "hf").device(device)).eval()
     check_special_tokens(network, tokenizer)
     # AutoModelForCausalLM also loads encoders such as BERT, with no more than a warning.
-    if not has_encoder:
-        check_causal(network)
+    if not has_encoder and looks_ahead(network):
+        raise _not_causal(type(network).__name__)
     return LoadedModel(
         files=files,
         network=network,
         tokenizer=tokenizer,
         other_tokenizer_sha256=tokenizer.sha256 if options.tokenizer else None,
         device=device,
-        n_threads=n_threads,
+        settings=settings,
     )
 
 
@@ -138,7 +148,6 @@ def load_network(
     *,
     loader: str = "AutoModelForCausalLM",
     kind: str = "causal language model",
-    gguf_file: str | None = None,
 ) -> PreTrainedModel:
     """Load a model, and check that the checkpoint holds all its weights.
 
@@ -148,20 +157,21 @@ def load_network(
         dtype: Precision of the weights.
         loader: Name of the class of transformers that loads it.
         kind: Kind of model, for the error message.
-        gguf_file: Name of the file with weights in GGUF; None without one.
 
     Raises:
         ConfigError: the model cannot be found or loaded, lacks weights, or is not of the kind.
         MissingExtraError: torch or transformers is not installed.
     """
-    method = quantisation(settings_of(model, CONFIG, revision) or {}) if gguf_file is None else None
+    method = quantisation(settings_of(model, CONFIG, revision) or {})
+    remedy = "check the id, or give a local folder"
     if method is not None:
+        # transformers names the library that is missing.
+        remedy = f"install what its quantisation by {method} needs, or {_ENGINE_REMEDY}"
         known = import_extra("transformers.quantizers.auto", "hf").AUTO_QUANTIZER_MAPPING
         # With no more than a warning, transformers takes weights quantised in an unknown way for plain numbers.
         if not {method, f"{method}_4bit"} & known.keys():
             fault = f"the weights of model '{model}' are quantised by {method}, which transformers does not know"
-            raise ConfigError(f"{fault}; {ENGINE_REMEDY}")
-    remedy = "check the id, or give a local folder" if method is None else ENGINE_REMEDY
+            raise ConfigError(f"{fault}; {_ENGINE_REMEDY}")
     network, report = load_pretrained(
         loader,
         model,
@@ -170,7 +180,6 @@ def load_network(
         remedy=remedy,
         dtype=dtype,
         output_loading_info=True,
-        **in_gguf(gguf_file),
     )
     # Weights that the checkpoint lacks are drawn at random, so every run would score a different model.
     absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
@@ -181,6 +190,22 @@ def load_network(
         )
     loaded: PreTrainedModel = network
     return loaded
+
+
+def quantisation(config: Mapping[str, Any]) -> str | None:
+    """Return how the weights of a model are quantised, such as ``gptq``, by its configuration; None if they are not.
+
+    >>> quantisation({"quantization_config": {"quant_method": "gptq", "bits": 4}})
+    'gptq'
+    """
+    # A model of texts and images names it for its part of texts.
+    for part in (config, config.get("text_config")):
+        settings = part.get("quantization_config") if isinstance(part, dict) else None
+        if isinstance(settings, dict):
+            # Configurations of older versions of bitsandbytes name no method.
+            old = "bitsandbytes" if settings.get("load_in_4bit") or settings.get("load_in_8bit") else "unknown"
+            return printable(str(settings.get("quant_method", old)), most=50)
+    return None
 
 
 def check_special_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> None:
@@ -218,17 +243,6 @@ def check_no_causal_options(options: BackendOptions) -> None:
             )
 
 
-def check_architecture(config: Mapping[str, Any]) -> None:
-    """Refuse a model whose configuration says that it predicts masked tokens, before it is loaded.
-
-    Raises:
-        ConfigError: it says so.
-    """
-    masked = class_named(config, "ForMaskedLM")
-    if masked is not None and not config.get("is_decoder"):
-        raise _not_causal(masked)
-
-
 def class_named(config: Mapping[str, Any], ending: str) -> str | None:
     """Return the class of transformers that a configuration names if its name ends so, and None otherwise.
 
@@ -246,16 +260,6 @@ def _not_causal(kind: str) -> ConfigError:
         f"{kind} is no causal language model: a token changes what was predicted before it; give a decoder, or ask a "
         "masked model which text is likelier with --backend masked"
     )
-
-
-def check_causal(network: PreTrainedModel) -> None:
-    """Refuse a model whose predictions depend on later tokens, such as an encoder.
-
-    Raises:
-        ConfigError: the model is not causal.
-    """
-    if looks_ahead(network):
-        raise _not_causal(type(network).__name__)
 
 
 _PROBE_TOKENS = 16
@@ -299,7 +303,25 @@ def looks_ahead(network: PreTrainedModel) -> bool:
     return bool(moved > rounding + _PROBE_NOISE_FACTOR * noise)
 
 
-def usable_device(torch: Any, requested: str | None) -> str:
+def computing(options: BackendOptions) -> tuple[str, Any, dict[str, str]]:
+    """Import torch, and return the device, the precision of weights, and the settings of the result.
+
+    The precision is by default float32 on a CPU, and that of the checkpoint elsewhere.
+
+    Raises:
+        ConfigError: the requested device cannot be used.
+        MissingExtraError: torch is not installed.
+    """
+    torch = import_torch()
+    n_threads = set_threads(torch)
+    device = _usable_device(torch, options.device)
+    # Half precision is slow and coarse on a CPU.
+    usual = torch.float32 if device == "cpu" else "auto"
+    dtype = usual if options.dtype is None else getattr(torch, options.dtype)
+    return device, dtype, {"threads": str(n_threads)} if device == "cpu" else {}
+
+
+def _usable_device(torch: Any, requested: str | None) -> str:
     """Return the requested device, or the best available one if none is requested.
 
     Raises:
@@ -316,14 +338,6 @@ def usable_device(torch: Any, requested: str | None) -> str:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"--device {requested} cannot be used: {reason}; use cpu, cuda, cuda:N or mps") from error
     return requested
-
-
-def torch_dtype(torch: Any, requested: str | None, device: str) -> Any:
-    """Return the requested precision; by default float32 on a CPU, and that of the checkpoint elsewhere."""
-    if requested is None:
-        # Half precision is slow and coarse on a CPU.
-        return torch.float32 if device == "cpu" else "auto"
-    return getattr(torch, requested)
 
 
 _WAIT_POLICY = "OMP_WAIT_POLICY"

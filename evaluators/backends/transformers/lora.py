@@ -15,8 +15,8 @@ import importlib.metadata
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,18 +41,9 @@ from schemas.documents.adapters import BaseModel, Hyperparameters
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_EXTRA = "train"
+EXTRA = "train"
 _NAME = re.compile(r"\^?[\w.\\-]*(\.?\*[\w.\\-]*)?\$?")
 """A layer, or layers with any text at one place; peft takes it for a regular expression, of which some take forever."""
-
-
-def check_installed() -> None:
-    """Check that adapters can be loaded.
-
-    Raises:
-        MissingExtraError: peft is not installed.
-    """
-    import_extra("peft", _EXTRA)
 
 
 @dataclass
@@ -87,7 +78,7 @@ class AdapterSlot:
             MissingExtraError: peft is not installed.
         """
         self.free()
-        peft = import_extra("peft", _EXTRA)
+        peft = import_extra("peft", EXTRA)
         config = peft.LoraConfig(
             task_type="CAUSAL_LM",
             r=hyperparameters.rank,
@@ -106,7 +97,7 @@ class AdapterSlot:
 
     def save(self, folder: Path, base: str) -> None:
         """Write the adapter in peft's format and the precision of the model."""
-        peft, safetensors = import_extra("peft", _EXTRA), import_extra("safetensors.torch", _EXTRA)
+        peft, safetensors = import_extra("peft", EXTRA), import_extra("safetensors.torch", EXTRA)
         weights = {
             name: weight.detach().to("cpu", self.network.dtype).contiguous()
             for name, weight in peft.get_peft_model_state_dict(self._peft_model).items()
@@ -136,8 +127,8 @@ class AdapterSlot:
 
 def _load_adapter(network: PreTrainedModel, folder: Path) -> Any:
     """Add the adapter in a folder to a model, with weights in the precision of the model."""
-    peft = import_extra("peft", _EXTRA)
-    with refusals(f"LoRA adapter {folder}", str(folder), None, remedy="train or save it again"):
+    peft = import_extra("peft", EXTRA)
+    with refusals(f"LoRA adapter {folder}", remedy="train or save it again"):
         config = peft.PeftConfig.from_pretrained(str(folder))
         weights = peft.load_peft_weights(str(folder), device="cpu")
     if not isinstance(config, peft.LoraConfig):
@@ -219,7 +210,7 @@ def _add_adapter(network: PreTrainedModel, config: Any, **options: Any) -> Any:
     """Add an adapter to a model, without the libraries' warnings about each other."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        return import_extra("peft", _EXTRA).get_peft_model(network, config, **options)
+        return import_extra("peft", EXTRA).get_peft_model(network, config, **options)
 
 
 def _unload(network: PreTrainedModel, adapted: Any) -> None:
@@ -294,7 +285,9 @@ class LoraTrainer(Trainer):
     @override
     def train(self, context: TrainingContext, folder: Path) -> Likelihoods:
         torch, rows = import_extra("torch", "hf"), self._rows(context)
-        seed = _seed(self.hyperparameters.seed, context.name)
+        # One for each context, so that the contexts trained before it do not matter.
+        digest = hashlib.sha256(f"{self.hyperparameters.seed}:{context.name}".encode()).digest()
+        seed = int.from_bytes(digest[:4])
         torch.manual_seed(seed)
         before = self._mean_logprob(rows)
         try:
@@ -347,7 +340,7 @@ class LoraTrainer(Trainer):
         """Return the mean over items of the log-probability of label and end token, in nats."""
         scorer = PlainScorer(self.loaded.network, self.end_id, _BATCH_TOKENS)
         scores = []
-        for batch in scorer.plan(rows):
+        for batch in scorer.plan(dict(enumerate(rows))):
             for of_row in scorer.score([[rows[index] for index in tree] for tree in batch.rows]):
                 scores += [score.logprob + (score.end_logprob or 0.0) for score in of_row]
         return math.fsum(scores) / len(scores)
@@ -361,13 +354,20 @@ class LoraTrainer(Trainer):
             eps=_EPSILON,
             weight_decay=settings.weight_decay,
         )
-        steps = list(_steps(len(rows), settings, rng))
+        n = settings.accumulation
+        steps = []
+        for _ in range(settings.epochs):
+            # Each epoch has an order of its own.
+            order = rng.permutation(len(rows)).tolist()
+            steps += [order[start : start + n] for start in range(0, len(rows), n)]
+        is_cuda = self.loaded.device.startswith("cuda")
+        autocast: Any = torch.autocast("cuda", dtype=torch.bfloat16) if is_cuda else nullcontext()
         for number, indices in enumerate(steps):
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * (1 - number / len(steps) if settings.schedule == "linear" else 1)
             for index in indices:
                 # One item at a time, as in the published code: without padding, and no item sees another one's label.
-                with self._autocast():
+                with autocast:
                     loss = self._loss(rows[index]) / len(indices)
                 if not math.isfinite(loss.item()):
                     raise RunError(f"{name}: the loss is {loss.item():g}; give another --dtype or --learning-rate")
@@ -375,13 +375,6 @@ class LoraTrainer(Trainer):
             torch.nn.utils.clip_grad_norm_(weights, settings.max_gradient_norm)
             optimizer.step()
             optimizer.zero_grad()
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        if not self.loaded.device.startswith("cuda"):
-            return nullcontext()
-        torch = import_extra("torch", "hf")
-        context: AbstractContextManager[Any] = torch.autocast("cuda", dtype=torch.bfloat16)
-        return context
 
     def _loss(self, rows: TokenRows) -> Any:
         """Return the mean negative log-probability of the tokens of a label and of the end token."""
@@ -393,22 +386,10 @@ class LoraTrainer(Trainer):
         return torch.nn.functional.cross_entropy(logits.float(), targets)
 
 
-def _seed(seed: int, name: str) -> int:
-    """Return a seed for one context, so that the contexts trained before it do not matter."""
-    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4])
-
-
-def _steps(n_items: int, settings: Hyperparameters, rng: np.random.Generator) -> Iterator[list[int]]:
-    """Yield the items of each step of the optimizer; each epoch has an order of its own."""
-    for _ in range(settings.epochs):
-        order = rng.permutation(n_items).tolist()
-        yield from (order[start : start + settings.accumulation] for start in range(0, n_items, settings.accumulation))
-
-
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
     """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
     options.refuse_others("transformers", but=_OPTIONS)
-    check_installed()
+    import_extra("peft", EXTRA)
     loaded = load_model(model, options)
     if loaded.network.config.is_encoder_decoder:
         raise ConfigError(f"model '{model}' has an encoder, and adapters are trained for models that continue a text")

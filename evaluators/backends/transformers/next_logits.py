@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from biasboard.ground.errors import import_extra
 from biasboard.ground.plain_text import one_line
@@ -229,7 +229,7 @@ class SingleDecoder:
         # A model that does not support this may raise any exception, and may still work without a state.
         except Exception:
             return False
-        return difference_of(reused, plain_logits(self.network, ids)).of_top <= _tolerance(self.network)
+        return difference_of(reused, plain_logits(self.network, ids))[0] <= _tolerance(self.network)
 
 
 def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
@@ -241,38 +241,33 @@ def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
     return logits
 
 
-class Sharing(NamedTuple):
-    """The effect of decoding texts side by side instead of alone."""
+def try_sharing(network: PreTrainedModel, longest: UnfinishedText, shortest: UnfinishedText) -> float | str:
+    """Decode a few tokens side by side and alone, and compare their logits.
 
-    obstacle: str | None
-    """Reason why texts must be decoded one by one; None if they need not."""
-    difference: float = 0.0
-    """Largest difference to the log-probability of a token, in nats."""
-
-
-def try_sharing(network: PreTrainedModel, longest: UnfinishedText, shortest: UnfinishedText) -> Sharing:
-    """Decode a few tokens side by side and alone, and compare their logits."""
+    Returns:
+        Largest difference to the log-probability of a token, in nats; or why texts must be decoded one by one.
+    """
     config = network.config.get_text_config()
     reason = obstacle(network, longest.max_total)
     if reason is None and "chunked_attention" in (getattr(config, "layer_types", None) or []):
         reason = f"{config.model_type} attends to chunks that begin at fixed positions"
     if reason is not None:
-        return Sharing(reason)
+        return reason
     # A model that does not support this may raise any exception. Decoding one by one shows whether it works at all.
     try:
         return _compare_sharing(network, longest, shortest)
     except Exception as error:
-        return Sharing(f"{type(network).__name__} fails on it ({one_line(error, most=100)})")
+        return f"{type(network).__name__} fails on it ({one_line(error, most=100)})"
 
 
-def _compare_sharing(network: PreTrainedModel, longest: UnfinishedText, shortest: UnfinishedText) -> Sharing:
+def _compare_sharing(network: PreTrainedModel, longest: UnfinishedText, shortest: UnfinishedText) -> float | str:
     """Compare a long and a short text decoded together with each of them decoded alone."""
     long, short, replacement = _without_end(longest), _without_end(shortest), _without_end(longest)
     _, cache = prefill(network, [long.prompt])
     if reason := _obstacle_in_cache(cache, len(long.prompt), longest.max_total):
-        return Sharing(reason)
+        return reason
     slots = Slots(network)
-    differences: list[LogitDifference] = []
+    differences: list[tuple[float, float]] = []
     # All that can happen to a text: the short one joins while the long one is decoded, and then another one replaces
     # the long one.
     for newcomer in (long, short, replacement):
@@ -284,11 +279,11 @@ def _compare_sharing(network: PreTrainedModel, longest: UnfinishedText, shortest
         differences.extend(
             _compare_and_extend(network, draft, row) for draft, row in zip(slots.drafts, logits, strict=True)
         )
-    largest = max((difference.of_top for difference in differences), key=lambda value: (value != value, value))
+    largest = max((of_top for of_top, _ in differences), key=lambda value: (value != value, value))
     # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
     if not largest <= _tolerance(network):
-        return Sharing(f"it differs by {largest:.2g} nats from decoding one text at a time on the first requests")
-    return Sharing(None, max(difference.largest for difference in differences))
+        return f"it differs by {largest:.2g} nats from decoding one text at a time on the first requests"
+    return max(of_any for _, of_any in differences)
 
 
 def _without_end(draft: UnfinishedText) -> UnfinishedText:
@@ -298,7 +293,7 @@ def _without_end(draft: UnfinishedText) -> UnfinishedText:
     return UnfinishedText(draft.index, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
 
 
-def _compare_and_extend(network: PreTrainedModel, draft: UnfinishedText, logits: Tensor) -> LogitDifference:
+def _compare_and_extend(network: PreTrainedModel, draft: UnfinishedText, logits: Tensor) -> tuple[float, float]:
     """Return the difference of logits from those of the text alone, and add a token to the draft."""
     expected = plain_logits(network, draft.ids)
     draft.take(int(expected.argmax()))
@@ -309,23 +304,18 @@ def _tolerance(network: PreTrainedModel) -> float:
     return _TOLERANCES.get(precision_of(network), _TOLERANCES["float32"])
 
 
-class LogitDifference(NamedTuple):
-    """The difference between two computations of the log-probabilities of the next token, in nats."""
+def difference_of(logits: Tensor, expected: Tensor) -> tuple[float, float]:
+    """Compare two computations of the logits of the next token, each of shape (vocabulary,).
 
-    of_top: float
-    """Mean difference of the most probable tokens."""
-    largest: float
-    """Largest difference of any token."""
-
-
-def difference_of(logits: Tensor, expected: Tensor) -> LogitDifference:
-    """Compare two computations of the logits of the next token, each of shape (vocabulary,)."""
+    Returns:
+        Mean difference of the log-probabilities of the most probable tokens, and the largest of any token, in nats.
+    """
     torch = import_extra("torch", "hf")
     computed, reference = (torch.log_softmax(values.float(), dim=-1) for values in (logits, expected))
     top = reference.topk(min(_N_COMPARED_TOKENS, len(reference))).indices
     # Equal values include minus infinity, whose difference is no number.
     differences = torch.where(computed == reference, 0.0, (computed - reference).abs())
-    return LogitDifference(float(differences[top].mean()), float(differences.max()))
+    return float(differences[top].mean()), float(differences.max())
 
 
 def _obstacle_in_cache(cache: Any, n_tokens: int, longest: int) -> str | None:

@@ -11,8 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, import_extra
@@ -42,15 +41,6 @@ _BATCH_LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
 T = TypeVar("T")
 
 
-class _PackingChoice(NamedTuple):
-    """The choice between packed and plain scoring for a block of requests."""
-
-    longest: int
-    """Number of tokens in the longest text of the block."""
-    left_out: str | None
-    """Reason why packed scoring is not used; None if it is."""
-
-
 @dataclass
 class OptionScorer:
     """A scorer of the requests with options, which chooses between packed and plain scoring."""
@@ -68,24 +58,22 @@ class OptionScorer:
     settings: dict[str, str]
     """Settings of the result, in which the choice is recorded."""
     choices: dict[str, str] = field(default_factory=dict, repr=False)
-    """Choices between packed and plain scoring in this run, as JSON of :class:`_PackingChoice`, by the hash of the
-    requests."""
+    """Choices between packed and plain scoring in this run, by the hash of the requests of a block: each is JSON with
+    the number of tokens in the longest text of the block, and the reason why packed scoring is left out, or null."""
     keep: Callable[[str, str], None] | None = field(default=None, repr=False)
     """Function that stores such a choice for a resumed run; None to forget it."""
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests of a block that have options; see ``Backend.ask``."""
-        choices = [index for index, request in enumerate(requests) if isinstance(request, ChoiceRequest)]
-        if not choices:
+        asked = {index: request for index, request in enumerate(requests) if isinstance(request, ChoiceRequest)}
+        if not asked:
             return
-        asked = [request for request in requests if isinstance(request, ChoiceRequest)]
-        if self.tokenizer.added_start is not None and not all(request.prompt for request in asked):
+        if self.tokenizer.added_start is not None and not all(request.prompt for request in asked.values()):
             self.settings["start_token"] = self.tokenizer.added_start
-        encoded: list[TokenRows | None] = [None] * len(requests)
+        encoded: dict[int, TokenRows] = {}
         failed: dict[int, Response] = {}
-        for index, rows in zip(
-            choices, self.tokenizer.rows_of_all(asked, context_tokens_of(self.network)), strict=True
-        ):
+        of_all = self.tokenizer.rows_of_all([*asked.values()], context_tokens_of(self.network))
+        for index, rows in zip(asked, of_all, strict=True):
             reason = rows if isinstance(rows, str) else unknown_token(rows.ids, n_embedded(self.network))
             if isinstance(rows, TokenRows) and reason is None:
                 encoded[index] = rows
@@ -93,7 +81,7 @@ class OptionScorer:
                 failed[index] = Response(status="failed", error=reason)
         if failed:
             yield Answers(failed, 0.0)
-        scorer, plan = self._planned(encoded, [f"{request.sha256}{request.adapter or ''}" for request in asked])
+        scorer, plan = self._planned(encoded, [f"{one.sha256}{one.adapter or ''}" for one in asked.values()])
         for batch in plan:
             # A batch is stored as a whole, so if only part of it is missing, that part failed earlier and is asked
             # again.
@@ -106,27 +94,25 @@ class OptionScorer:
                 yield Answers(responses, time.perf_counter() - start)
 
     def _answer(
-        self, scorer: PackedScorer | PlainScorer, batch: Batch, encoded: Sequence[TokenRows | None]
+        self, scorer: PackedScorer | PlainScorer, batch: Batch, encoded: Mapping[int, TokenRows]
     ) -> dict[int, Response]:
         """Score one batch. If memory runs out, score its halves, down to single requests."""
         torch = import_extra("torch", "hf")
-        trees = [[rows for index in tree if (rows := encoded[index]) is not None] for tree in batch.rows]
+        indices = [index for tree in batch.rows for index in tree]
         try:
-            scores = scorer.score(trees, batch.n_prefix)
+            scores = scorer.score([[encoded[index] for index in tree] for tree in batch.rows], batch.n_prefix)
         except torch.OutOfMemoryError:
-            indices = [index for tree in batch.rows for index in tree]
             if len(indices) == 1:
                 return {indices[0]: Response(status="failed", error=OUT_OF_MEMORY)}
             logger.warning("out of memory with %d requests in a batch; halving it", len(indices))
         else:
-            asked = ((index, rows) for tree in batch.rows for index in tree if (rows := encoded[index]) is not None)
             return {
-                index: rows.response(
+                index: encoded[index].response(
                     [score.logprob for score in of_options],
                     [score.end_logprob for score in of_options],
                     precision=self.precision,
                 )
-                for (index, rows), of_options in zip(asked, scores, strict=True)
+                for index, of_options in zip(indices, scores, strict=True)
             }
         # Retry outside the except block, where the failed pass no longer holds its memory.
         parts = batch.rows if len(batch.rows) > 1 else tuple((index,) for index in batch.rows[0])
@@ -135,7 +121,7 @@ class OptionScorer:
         return {index: answer for half in halves for index, answer in self._answer(scorer, half, encoded).items()}
 
     def _planned(
-        self, encoded: Sequence[TokenRows | None], hashes: Sequence[str]
+        self, encoded: Mapping[int, TokenRows], hashes: Sequence[str]
     ) -> tuple[PackedScorer | PlainScorer, list[Batch]]:
         """Choose how options are scored, record it in the settings, and plan the batches.
 
@@ -143,7 +129,7 @@ class OptionScorer:
         keeps its choices.
 
         Args:
-            encoded: Token ids of each request; None for a request that is not scored.
+            encoded: Token ids of each request that is scored.
             hashes: Hash of each request, with the name of its adapter.
 
         Returns:
@@ -159,11 +145,23 @@ class OptionScorer:
         vocabulary = self.network.config.get_text_config().vocab_size
         n_positions = max(64, _BATCH_LOGITS.get(self.device.partition(":")[0], 2**26) // vocabulary)
         packed = PackedScorer(self.network, self.tokenizer.end_id, self.batch_tokens, n_positions)
-        longest = max((len(ids) for rows in encoded if rows is not None for ids in rows.ids), default=0)
+        longest = max((len(ids) for rows in encoded.values() for ids in rows.ids), default=0)
         reason = obstacle(self.network, longest)
         plan = packed.plan(encoded) if reason is None else []
         if plan:
-            reason = self._choose(hashes, longest, partial(difference, packed, plain, encoded, plan))
+            # Choices made with another device or library do not count here, as it may compute differently. The key
+            # covers all requests of the block, not the missing ones, so that a resumed run finds its choice.
+            key = strict_json.sha256([self.device, dict(self.packages), list(hashes)])
+            if key not in self.choices:
+                earlier = [json.loads(text) for text in self.choices.values()]
+                # A comparison costs several passes, so it is repeated only where texts get longer, since limits of
+                # positions and windows appear there.
+                if longest > max((one["longest"] for one in earlier if one["left_out"] is None), default=0):
+                    reason = difference(packed, plain, encoded, plan, str(self.precision))
+                self.choices[key] = json.dumps({"longest": longest, "left_out": reason})
+                if self.keep is not None:
+                    self.keep(key, self.choices[key])
+            reason = json.loads(self.choices[key])["left_out"]
         if reason is None:
             self.settings["option_scoring"] = "packed"
             self.settings.pop("packed_scoring_left_out", None)
@@ -173,40 +171,9 @@ class OptionScorer:
         self.settings["packed_scoring_left_out"] = reason
         return plain, plain.plan(encoded)
 
-    def _choose(self, hashes: Sequence[str], longest: int, compare: Callable[[str], str | None]) -> str | None:
-        """Return why packed scoring is not used for a block of requests; None if it is.
-
-        Args:
-            hashes: Hashes of the requests.
-            longest: Number of tokens in the longest text among them.
-            compare: Function that compares packed and plain scoring on the requests in a precision.
-        """
-        # Choices made with another device or library do not count here, as it may compute differently.
-        key = strict_json.sha256([self.device, dict(self.packages), list(hashes)])
-        # The key covers all requests of the block, not the missing ones, so that a resumed run finds its choice.
-        if key not in self.choices:
-            earlier = [_PackingChoice(**json.loads(text)) for text in self.choices.values()]
-            # A comparison costs several passes, so it is repeated only where texts get longer, since limits of
-            # positions and windows appear there.
-            longest_packed = max((choice.longest for choice in earlier if choice.left_out is None), default=0)
-            reason = compare(str(self.precision)) if longest > longest_packed else None
-            self.choices[key] = json.dumps({"longest": longest, "left_out": reason})
-            if self.keep is not None:
-                self.keep(key, self.choices[key])
-        return _PackingChoice(**json.loads(self.choices[key])).left_out
-
-
-class _RowSample(NamedTuple):
-    """A sample of requests that share one row."""
-
-    requests: list[TokenRows]
-    n_prefix: int
-    compared: list[int]
-    """Indices of the requests that are also scored by plain scoring."""
-
 
 def difference(
-    packed: PackedScorer, plain: PlainScorer, encoded: Sequence[TokenRows | None], plan: Sequence[Batch], precision: str
+    packed: PackedScorer, plain: PlainScorer, encoded: Mapping[int, TokenRows], plan: Sequence[Batch], precision: str
 ) -> str | None:
     """Return why packed scoring is unreliable for these requests; None if it agrees with plain scoring.
 
@@ -214,18 +181,17 @@ def difference(
         packed: Packed scorer, which scores three rows of the plan: the widest, the one with the most requests, and the
             last.
         plain: Plain scorer, which scores some requests of these rows, one option at a time.
-        encoded: Token ids of each request; None for a request that is not scored.
+        encoded: Token ids of each request that is scored.
         plan: Batches that the packed scorer planned.
         precision: Precision of the model, such as ``bfloat16``.
     """
-    for sample in [*_planned_samples(encoded, plan), *_made_up_sample(encoded)]:
+    for sample, n_prefix, compared in [*_planned_samples(encoded, plan), *_made_up_sample(encoded)]:
         # A model that does not support packing may raise any exception. Plain scoring shows whether it works at all.
         try:
-            packed_scores = packed.score([sample.requests], sample.n_prefix)
-            packed_ends = [_first_and_last(packed_scores[index]) for index in sample.compared]
+            packed_scores = packed.score([sample], n_prefix)
+            packed_ends = [_first_and_last(packed_scores[index]) for index in compared]
             # The first and last options of a request are at the two ends of its tree.
-            requests = [sample.requests[index] for index in sample.compared]
-            chosen = [rows._replace(ids=tuple(_first_and_last(rows.ids))) for rows in requests]
+            chosen = [sample[index]._replace(ids=tuple(_first_and_last(sample[index].ids))) for index in compared]
             # One option at a time: all at once could need more memory than packed scoring.
             expected = [[plain.score([[rows._replace(ids=(ids,))]])[0][0] for ids in rows.ids] for rows in chosen]
             together = plain.score([[rows] for rows in chosen]) if precision in _ROUNDING else expected
@@ -246,27 +212,29 @@ def difference(
     return None
 
 
-def _planned_samples(encoded: Sequence[TokenRows | None], plan: Sequence[Batch]) -> Iterator[_RowSample]:
+def _planned_samples(
+    encoded: Mapping[int, TokenRows], plan: Sequence[Batch]
+) -> Iterator[tuple[list[TokenRows], int, list[int]]]:
+    """Yield requests that share one row, their prefix, and the indices of those that plain scoring scores too."""
     trees = [(tree, batch.n_prefix) for batch in plan for tree in batch.rows]
     # Batches begin with their widest row.
     widest = max(
         ((batch.rows[0], batch.n_prefix) for batch in plan),
-        key=lambda entry: sum(len(ids) for index in entry[0] if (rows := encoded[index]) for ids in rows.ids),
+        key=lambda entry: sum(len(ids) for index in entry[0] for ids in encoded[index].ids),
     )
     fullest = max(trees, key=lambda entry: len(entry[0]))
     for tree, n_prefix in dict.fromkeys([widest, fullest, trees[-1]]):
-        requests = [rows for index in tree if (rows := encoded[index]) is not None]
-        yield _RowSample(requests, n_prefix, sorted({0, len(requests) - 1}))
+        yield [encoded[index] for index in tree], n_prefix, sorted({0, len(tree) - 1})
 
 
-def _made_up_sample(encoded: Sequence[TokenRows | None]) -> Iterator[_RowSample]:
+def _made_up_sample(encoded: Mapping[int, TokenRows]) -> Iterator[tuple[list[TokenRows], int, list[int]]]:
     """Yield one row of made-up texts that diverge early: a short text after two long ones.
 
     Some models use the position in the row as the position in the text, or attend to a fixed number of positions in the
     row. Only a row like this reveals it.
     """
     # Without this row, errors of up to 2.7 nats in packed MPT and GPT-Neo went unnoticed.
-    longest = max((rows.ids[0] for rows in encoded if rows is not None), key=len)
+    longest = max((rows.ids[0] for rows in encoded.values()), key=len)
     if len(longest) < 2 * _N_SHARED_TOKENS:
         return
     head, rest = list(longest[:_N_SHARED_TOKENS]), list(longest[_N_SHARED_TOKENS:])
@@ -274,7 +242,7 @@ def _made_up_sample(encoded: Sequence[TokenRows | None]) -> Iterator[_RowSample]
     short = [*head, *rest[len(rest) // 2 :], *rest[: len(rest) // 2]][: 3 * _N_SHARED_TOKENS]
     requests = [TokenRows((text,), len(text) - 1, 0) for text in long]
     requests.append(TokenRows((short,), _N_SHARED_TOKENS + 1, 0))
-    yield _RowSample(requests, _N_SHARED_TOKENS, [1, 2])
+    yield requests, _N_SHARED_TOKENS, [1, 2]
 
 
 def _first_and_last(values: Sequence[T]) -> list[T]:

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,55 +39,40 @@ MAX_TREE = 512
 """Maximum number of tokens in a tree. Attention is computed between all pairs, most of which are masked."""
 
 
-class PrefixGroup(NamedTuple):
-    """A group of requests whose contexts share a prefix."""
-
-    requests: tuple[int, ...]
-    """Indices of the requests, sorted by the token ids of their contexts, so that neighbours share the most."""
-    n_prefix: int
-    """Number of leading tokens that all contexts share, less than the length of the shortest context: its last token is
-    computed with the options, which it predicts."""
-
-
 def context_of(rows: TokenRows) -> tuple[int, ...]:
     """Return the token ids that all options of a request begin with."""
     return tuple(rows.ids[0][: rows.n_context])
 
 
-def prefix_groups(encoded: Sequence[TokenRows | None]) -> list[PrefixGroup]:
+def prefix_groups(encoded: Mapping[int, TokenRows]) -> list[tuple[tuple[int, ...], int]]:
     """Group requests by the prefix of their contexts, so that as few tokens as possible are computed.
 
-    Args:
-        encoded: Token ids of each request; None for a request that is left out.
-
     Returns:
-        Groups that hold each of the other requests once. Requests without a prefix worth computing separately are in
-        one group with a prefix of 0 tokens.
+        Groups that hold each request once, and the number of leading tokens that all contexts of a group
+        share. It is less than the length of the shortest context, whose last token is computed with the options, which
+        it predicts; requests without a prefix worth computing separately are in one group with 0. The requests of a
+        group are sorted by the token ids of their contexts, so that neighbours share the most.
     """
-    contexts = {request: context_of(rows) for request, rows in enumerate(encoded) if rows is not None}
+    contexts = {request: context_of(rows) for request, rows in encoded.items()}
     # In sorted order, contexts with the longest common prefixes are neighbours, so n - 1 comparisons find all prefixes.
     order = sorted(contexts, key=lambda request: (contexts[request], request))
     if not order:
         return []
     shared = np.array([0, *(n_shared(contexts[before], contexts[request]) for before, request in pairwise(order))])
     longest = np.array([len(contexts[request]) - 1 for request in order])
-    split = _split(shared, longest, 0, len(order))
-    groups = [(indices, n_prefix) for indices, n_prefix in split.groups if n_prefix >= MIN_PREFIX]
+    _, split = _split(shared, longest, 0, len(order))
+    groups = [(indices, n_prefix) for indices, n_prefix in split if n_prefix >= MIN_PREFIX]
     grouped = {index for indices, _ in groups for index in indices}
     loose = [index for index in range(len(order)) if index not in grouped]
     return [
-        PrefixGroup(tuple(order[index] for index in indices), n_prefix)
+        (tuple(order[index] for index in indices), n_prefix)
         for indices, n_prefix in [*groups, *([(loose, 0)] if loose else [])]
     ]
 
 
-class _Split(NamedTuple):
-    n_saved: int
-    """Number of tokens that need not be computed."""
-    groups: list[tuple[list[int], int]]
-
-
-def _split(shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop: int) -> _Split:
+def _split(
+    shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop: int
+) -> tuple[int, list[tuple[list[int], int]]]:
     """Return the grouping of a range of contexts that saves the most tokens.
 
     The range is one group, or is cut where neighbours share hardly more than the whole range does. A prefix saves its
@@ -98,10 +83,13 @@ def _split(shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop
         longest: Largest possible length of a prefix of context i, shape (n,).
         start: Index of the first context in the range.
         stop: Index after the last context in the range.
+
+    Returns:
+        Number of tokens that need not be computed, and the indices and the prefix of each group.
     """
     indices = list(range(start, stop))
     n_prefix = int(min(longest[start:stop].min(), shared[start + 1 : stop].min(initial=np.iinfo(int).max)))
-    whole = _Split((stop - start - 1) * n_prefix, [(indices, n_prefix)])
+    whole = (stop - start - 1) * n_prefix, [(indices, n_prefix)]
     if stop - start < 2 * MIN_GROUP:
         return whole
     cuts = start + 1 + np.flatnonzero(shared[start + 1 : stop] < n_prefix + MIN_PREFIX)
@@ -112,13 +100,13 @@ def _split(shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop
     below = [_split(shared, longest, first, end) for first, end in parts]
     inside = {index for first, end in parts for index in range(first, end)}
     rest = [index for index in indices if index not in inside]
-    n_saved = sum(part.n_saved for part in below) + max(len(rest) - 1, 0) * n_prefix
-    if n_saved <= whole.n_saved:
+    n_saved = sum(n for n, _ in below) + max(len(rest) - 1, 0) * n_prefix
+    if n_saved <= whole[0]:
         return whole
-    return _Split(n_saved, [*(group for part in below for group in part.groups), *([(rest, n_prefix)] if rest else [])])
+    return n_saved, [*(group for _, groups in below for group in groups), *([(rest, n_prefix)] if rest else [])]
 
 
-def trees_of(group: PrefixGroup, encoded: Sequence[TokenRows | None]) -> list[tuple[int, ...]]:
+def trees_of(requests: Sequence[int], n_prefix: int, encoded: Mapping[int, TokenRows]) -> list[tuple[int, ...]]:
     """Arrange the requests of a group in trees.
 
     Neighbours are in one tree if their contexts share enough tokens beyond the prefix.
@@ -129,12 +117,11 @@ def trees_of(group: PrefixGroup, encoded: Sequence[TokenRows | None]) -> list[tu
     trees: list[list[int]] = []
     size = 0
     before: tuple[int, ...] = ()
-    for request in group.requests:
+    for request in requests:
         rows = encoded[request]
-        assert rows is not None
         context = context_of(rows)
-        n_new = sum(len(ids) - rows.n_context for ids in rows.ids) + len(context) - group.n_prefix
-        common = n_shared(before, context) - group.n_prefix
+        n_new = sum(len(ids) - rows.n_context for ids in rows.ids) + len(context) - n_prefix
+        common = n_shared(before, context) - n_prefix
         if trees and common >= MIN_SHARED and size + n_new - common <= MAX_TREE:
             trees[-1].append(request)
             size += n_new - common
@@ -168,11 +155,10 @@ class TokenTree:
             Node of each token.
         """
         path = []
-        children = self._children
         for token in ids:
-            node = children.get((after, token))
+            node = self._children.get((after, token))
             if node is None:
-                node = children[after, token] = len(self.tokens)
+                node = self._children[after, token] = len(self.tokens)
                 self.tokens.append(token)
                 self.depths.append(self.n_prefix if after < 0 else self.depths[after] + 1)
                 self.parents.append(after)
@@ -220,36 +206,27 @@ class PackedScorer:
     _prefix: Any = field(default=None, repr=False)
     """Keys and values of the last prefix, per layer."""
 
-    def plan(self, encoded: Sequence[TokenRows | None]) -> list[Batch]:
-        """Plan batches of rows of similar length, longest first, each within the token budget after padding.
-
-        Args:
-            encoded: Token ids of each request; None for a request that is not scored.
-
-        Returns:
-            Batches that hold every request with token ids once.
-        """
+    def plan(self, encoded: Mapping[int, TokenRows]) -> list[Batch]:
+        """Plan batches of rows of similar length, longest first, each within the token budget after padding."""
         batches = []
-        for group in prefix_groups(encoded):
+        for requests, n_prefix in prefix_groups(encoded):
             sizes = {}
-            for tree in trees_of(group, encoded):
-                built = _PackedRow(
-                    [rows for index in tree if (rows := encoded[index]) is not None], group.n_prefix, self.end_id
-                )
-                sizes[tree] = (len(built.tree.tokens), len(built.wanted))
+            for tree in trees_of(requests, n_prefix, encoded):
+                built, paths = _packed([encoded[index] for index in tree], n_prefix, self.end_id)
+                sizes[tree] = (len(built.tokens), sum(len(pairs) for of_options in paths for pairs in of_options))
             width = n_positions = 0
             batch: list[tuple[int, ...]] = []
             for tree in sorted(sizes, key=lambda tree: (-sizes[tree][0], tree)):
                 size, n_wanted = sizes[tree]
-                full = (len(batch) + 1) * (width + group.n_prefix // _PREFIX_SHARE) > self.batch_tokens
+                full = (len(batch) + 1) * (width + n_prefix // _PREFIX_SHARE) > self.batch_tokens
                 if batch and (full or n_positions + n_wanted > self.max_positions):
-                    batches.append(Batch(tuple(batch), group.n_prefix))
+                    batches.append(Batch(tuple(batch), n_prefix))
                     batch = []
                 if not batch:
                     width, n_positions = size, 0
                 batch.append(tree)
                 n_positions += n_wanted
-            batches.append(Batch(tuple(batch), group.n_prefix))
+            batches.append(Batch(tuple(batch), n_prefix))
         return batches
 
     def score(self, trees: Sequence[Sequence[TokenRows]], n_prefix: int = 0) -> list[list[OptionScore]]:
@@ -263,33 +240,42 @@ class PackedScorer:
             Score of each option, per request in the order of ``trees``.
         """
         torch = import_extra("torch", "hf")
-        rows = [_PackedRow(requests, n_prefix, self.end_id) for requests in trees]
-        width = max(len(row.tree.tokens) for row in rows)
+        scores: list[list[OptionScore]] = []
+        rows = [_packed(requests, n_prefix, self.end_id) for requests in trees]
+        width = max(len(tree.tokens) for tree, _ in rows)
         device = self.network.device
         sees = np.ones((len(rows), 1, width, n_prefix + width), dtype=np.bool_)
-        for index, row in enumerate(rows):
-            sees[index, 0, :, n_prefix:] = row.tree.ancestors(width)
+        for index, (tree, _) in enumerate(rows):
+            sees[index, 0, :, n_prefix:] = tree.ancestors(width)
         masked_value = torch.finfo(self.network.dtype).min
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=device)
         mask.masked_fill_(torch.from_numpy(~sees).to(device), masked_value)
-        wanted = [
+        wanted = dict.fromkeys(
             WantedToken(index, node, token)
-            for index, row in enumerate(rows)
-            for node, token in dict.fromkeys(row.wanted)
-        ]
+            for index, (_, paths) in enumerate(rows)
+            for of_options in paths
+            for pairs in of_options
+            for node, token in pairs
+        )
         with torch.inference_mode():
             prefix = self._keys_and_values(trees[0][0].ids[0][:n_prefix])
             arguments = {
-                "input_ids": padded([row.tree.tokens for row in rows], device),
-                "position_ids": padded([row.tree.depths for row in rows], device),
+                "input_ids": padded([tree.tokens for tree, _ in rows], device),
+                "position_ids": padded([tree.depths for tree, _ in rows], device),
                 "attention_mask": mask,
                 "past_key_values": _prefix_cache(prefix, len(rows)),
                 "use_cache": prefix is not None,
             }
-            shape = (len(rows), width)
-            values = wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=False)
+            values = wanted_logprobs(self.network, arguments, [*wanted], whole_last_layer=False)
         logprobs = dict(zip(wanted, values, strict=True))
-        return [scores for index, row in enumerate(rows) for scores in row.scores(logprobs, index)]
+        for index, (_, paths) in enumerate(rows):
+            for of_options in paths:
+                scores.append([])
+                for pairs in of_options:
+                    logprobs_of_option = [logprobs[WantedToken(index, node, token)] for node, token in pairs]
+                    end = None if self.end_id is None else logprobs_of_option.pop()
+                    scores[-1].append(OptionScore(sum(logprobs_of_option), end))
+        return scores
 
     def _keys_and_values(self, ids: Sequence[int]) -> Any:
         """Return the keys and values of a prefix per layer, each of shape (1, heads, n, size).
@@ -310,42 +296,22 @@ class PackedScorer:
         return self._prefix
 
 
-class _PackedRow:
-    """A tree of requests, and the tokens whose log-probabilities are wanted at its nodes."""
-
-    def __init__(self, requests: Sequence[TokenRows], n_prefix: int, end_id: int | None) -> None:
-        self.tree = TokenTree(n_prefix)
-        self._end_id = end_id
-        self._paths: list[list[list[tuple[int, int]]]] = []
-        """Per request and option, the nodes and tokens whose log-probabilities make up its score."""
-        self.wanted: list[tuple[int, int]] = []
-        for rows in requests:
-            context = self.tree.add(rows.ids[0][n_prefix : rows.n_context])
-            options = []
-            for ids in rows.ids:
-                path = [context[-1], *self.tree.add(ids[rows.n_context :], after=context[-1])]
-                tokens = [*ids[rows.n_context :], *([] if end_id is None else [end_id])]
-                # Not strict: without an end token, the last node of an option predicts nothing.
-                options.append(list(zip(path, tokens, strict=False)))
-            self._paths.append(options)
-            self.wanted.extend(pair for option in options for pair in option)
-
-    def scores(self, logprobs: dict[WantedToken, float], index: int) -> list[list[OptionScore]]:
-        """Return the score of each option, per request.
-
-        Args:
-            logprobs: Log-probability of each wanted token in nats.
-            index: Index of this row in the batch.
-        """
-        of_requests = []
-        for options in self._paths:
-            scores = []
-            for pairs in options:
-                values = [logprobs[WantedToken(index, node, token)] for node, token in pairs]
-                end = None if self._end_id is None else values.pop()
-                scores.append(OptionScore(sum(values), end))
-            of_requests.append(scores)
-        return of_requests
+def _packed(
+    requests: Sequence[TokenRows], n_prefix: int, end_id: int | None
+) -> tuple[TokenTree, list[list[list[tuple[int, int]]]]]:
+    """Return the tree of requests and, for each option of each, the nodes and tokens that its score is a sum over."""
+    tree = TokenTree(n_prefix)
+    paths = []
+    for rows in requests:
+        context = tree.add(rows.ids[0][n_prefix : rows.n_context])
+        of_options = []
+        for ids in rows.ids:
+            path = [context[-1], *tree.add(ids[rows.n_context :], after=context[-1])]
+            tokens = [*ids[rows.n_context :], *([] if end_id is None else [end_id])]
+            # Not strict: without an end token, the last node of an option predicts nothing.
+            of_options.append(list(zip(path, tokens, strict=False)))
+        paths.append(of_options)
+    return tree, paths
 
 
 def _prefix_cache(prefix: Any, n_rows: int) -> Any:

@@ -66,15 +66,9 @@ class PlainScorer:
     end_id: int | None
     batch_tokens: int
 
-    def plan(self, encoded: Sequence[TokenRows | None]) -> list[Batch]:
-        """Plan batches of requests of similar length, longest first, each within the token budget after padding.
-
-        Returns:
-            Batches that hold every request with token ids once.
-        """
-        sizes = {
-            index: (max(map(len, rows.ids)), len(rows.ids)) for index, rows in enumerate(encoded) if rows is not None
-        }
+    def plan(self, encoded: Mapping[int, TokenRows]) -> list[Batch]:
+        """Plan batches of requests of similar length, longest first, each within the token budget after padding."""
+        sizes = {index: (max(map(len, rows.ids)), len(rows.ids)) for index, rows in encoded.items()}
         return [Batch(tuple((index,) for index in batch)) for batch in batches_of(sizes, self.batch_tokens)]
 
     def score(self, trees: Sequence[Sequence[TokenRows]], n_prefix: int = 0) -> list[list[OptionScore]]:
@@ -83,13 +77,9 @@ class PlainScorer:
         Returns:
             Score of each option, per request in the order of ``trees``.
         """
-        torch = import_extra("torch", "hf")
         requests = [rows for tree in trees for rows in tree]
         flat = [(ids, rows.n_context) for rows in requests for ids in rows.ids]
         device = self.network.device
-        ids = padded([row for row, _ in flat], device)
-        # OPT and Bloom derive positions from it.
-        mask = padded([[1] * len(row) for row, _ in flat], device)
         end = [] if self.end_id is None else [self.end_id]
         # The token at position i is predicted at i - 1; the last position predicts the end token.
         wanted = [
@@ -97,11 +87,13 @@ class PlainScorer:
             for index, (row, n) in enumerate(flat)
             for position, token in enumerate([*row[n:], *end], start=n - 1)
         ]
-        arguments = {"input_ids": ids, "attention_mask": mask, "use_cache": False}
-        with torch.inference_mode():
-            values = iter(
-                wanted_logprobs(self.network, arguments, wanted, shape=(len(flat), ids.shape[1]), whole_last_layer=True)
-            )
+        arguments = {
+            "input_ids": padded([row for row, _ in flat], device),
+            # OPT and Bloom derive positions from it.
+            "attention_mask": padded([[1] * len(row) for row, _ in flat], device),
+            "use_cache": False,
+        }
+        values = iter(wanted_logprobs(self.network, arguments, wanted))
         return [
             [
                 OptionScore(sum(next(values) for _ in row[rows.n_context :]), next(values) if end else None)

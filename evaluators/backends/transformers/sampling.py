@@ -8,7 +8,7 @@ preference, these borders are so close together that rounding would decide most 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class DrawnToken(NamedTuple):
-    """Tokens drawn at random, one per row."""
-
-    tokens: list[int]
-    doubtful: list[bool]
-    """True for each token that rounding may have decided."""
-
-
 # With one number per token, rounding decided about 650 of 40,865 tokens of a real model; with one per choice, at most
 # about 44.
 def n_choices(n_tokens: int) -> int:
@@ -33,7 +25,9 @@ def n_choices(n_tokens: int) -> int:
     return max(1, (n_tokens - 1).bit_length())
 
 
-def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, rounding: float) -> DrawnToken:
+def draw(
+    logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, rounding: float
+) -> tuple[list[int], list[bool]]:
     """Draw a token per row.
 
     Args:
@@ -42,27 +36,28 @@ def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, ro
         top_p: Mass of the most probable tokens to draw from, shape (n, 1).
         numbers: Random numbers in [0, 1) as float64, shape (n, :func:`n_choices` of the vocabulary).
         rounding: Largest error of a logit, in nats.
+
+    Returns:
+        Token of each row, and whether rounding may have decided it.
     """
     # In double precision, sums over a vocabulary round far less than the logits themselves.
     torch = import_extra("torch", "hf")
     probabilities = torch.softmax(logits.double() / temperature, dim=-1)
     error = rounding / temperature
-    kept, unsure = _most_probable(probabilities, top_p, error)
+    kept, unsure, bounds = _most_probable(probabilities, top_p, error)
     sums = kept.cumsum(dim=-1)
-    drawn = _halve(numbers, error, sums, sums, sums)
-    if unsure.rows:
+    tokens, doubtful = _halve(numbers, error, sums, sums, sums)
+    if unsure:
         # Only for these rows: the sums of all rows would take as long as everything else.
-        part = probabilities[unsure.rows]
-        fewest, most = (
-            part.masked_fill(part < least, 0).cumsum(dim=-1) for least in (unsure.least_of_fewest, unsure.least_of_most)
-        )
-        again = _halve(numbers[unsure.rows], error[unsure.rows], sums[unsure.rows], fewest, most)
-        for row, is_doubtful in zip(unsure.rows, again.doubtful, strict=True):
-            drawn.doubtful[row] = is_doubtful
-    return drawn
+        part = probabilities[unsure]
+        fewest, most = (part.masked_fill(part < least, 0).cumsum(dim=-1) for least in bounds)
+        _, again = _halve(numbers[unsure], error[unsure], sums[unsure], fewest, most)
+        for row, is_doubtful in zip(unsure, again, strict=True):
+            doubtful[row] = is_doubtful
+    return tokens, doubtful
 
 
-def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: Tensor) -> DrawnToken:
+def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: Tensor) -> tuple[list[int], list[bool]]:
     """Draw a token per row by choosing between halves of the ids.
 
     Args:
@@ -92,7 +87,7 @@ def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: T
         for each in ranges:
             each.choose(is_right)
         low = torch.where(is_right, middle, low)
-    return DrawnToken(low[:, 0].tolist(), doubtful[:, 0].tolist())
+    return low[:, 0].tolist(), doubtful[:, 0].tolist()
 
 
 class _Range:
@@ -116,17 +111,9 @@ class _Range:
         self._at_high = torch.where(is_right, self._at_high, self._at_middle)
 
 
-class _Unsure(NamedTuple):
-    """The rows in which rounding may decide which tokens are among the most probable."""
-
-    rows: list[int]
-    least_of_fewest: Tensor
-    """Least probability of the tokens that are kept whatever the rounding, one per such row, shape (k, 1)."""
-    least_of_most: Tensor
-    """Least probability of the tokens that are kept under some rounding, one per such row, shape (k, 1)."""
-
-
-def _most_probable(probabilities: Tensor, top_p: Tensor, error: Tensor) -> tuple[Tensor, _Unsure]:
+def _most_probable(
+    probabilities: Tensor, top_p: Tensor, error: Tensor
+) -> tuple[Tensor, list[int], tuple[Tensor, Tensor]]:
     """Set all probabilities to zero except those of the fewest tokens that together hold ``top_p`` of the mass.
 
     Among equally probable tokens, those with lower ids are kept first.
@@ -137,11 +124,13 @@ def _most_probable(probabilities: Tensor, top_p: Tensor, error: Tensor) -> tuple
         error: Rounding of the logarithm of a probability, shape (n, 1).
 
     Returns:
-        The probabilities, shape (n, vocabulary), and the rows in which rounding could have kept other tokens.
+        The probabilities, shape (n, vocabulary); the rows in which rounding could have kept other tokens; and in each
+        of these, the least probability of the tokens that are kept whatever the rounding, and of those that are kept
+        under some rounding, shapes (k, 1).
     """
     torch = import_extra("torch", "hf")
     if bool((top_p >= 1).all()):
-        return probabilities, _Unsure([], top_p[:0], top_p[:0])
+        return probabilities, [], (top_p[:0], top_p[:0])
     ordered = _descending(probabilities)
     n_tokens = ordered.shape[-1]
     mass = ordered.cumsum(dim=-1)
@@ -167,7 +156,7 @@ def _most_probable(probabilities: Tensor, top_p: Tensor, error: Tensor) -> tuple
     least_of_most = torch.where(swaps_most, least_of_most * (1 - near), least_of_most)
     is_unsure = (n_fewest != n_most) | ((n_most < n_tokens) & (swaps_fewest | swaps_most))
     rows = is_unsure[:, 0].nonzero()[:, 0].tolist()
-    return kept, _Unsure(rows, least_of_fewest[rows], least_of_most[rows])
+    return kept, rows, (least_of_fewest[rows], least_of_most[rows])
 
 
 def _descending(values: Tensor) -> Tensor:

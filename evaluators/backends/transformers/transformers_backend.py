@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend import (
     OF_LANGUAGE_MODELS,
@@ -37,7 +37,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
 from evaluators.backends.transformers.generation import generate, limits_for_texts
 from evaluators.backends.transformers.load import LoadedModel, context_tokens_of, device_name, load_model
-from evaluators.backends.transformers.lora import AdapterSlot, check_installed
+from evaluators.backends.transformers.lora import EXTRA, AdapterSlot
 from evaluators.backends.transformers.option_scoring import OptionScorer
 from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
 from evaluators.models.model_files import opening_arguments
@@ -176,7 +176,7 @@ class TransformersBackend(Backend):
 
 OPTIONS = (
     *("name", "revision", "dtype", "tokenizer", "chat", "chat_template_args", "system_prompt", "thinking_tokens"),
-    *("device", "batch_tokens", "scoring", "lora", "gguf_file"),
+    *("device", "batch_tokens", "scoring", "lora"),
 )
 
 
@@ -197,7 +197,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         raise ConfigError(f"--scoring {options.scoring} does not exist; have: packed, plain")
     chosen = chosen_adapters(options)
     if chosen.rank:
-        check_installed()
+        import_extra("peft", EXTRA)
     loaded = load_model(model, options)
     chosen.check_base(
         loaded.files,
@@ -217,7 +217,6 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         "device": options.device,
         "batch-tokens": options.batch_tokens,
         "scoring": options.scoring,
-        "gguf-file": options.gguf_file,
         **chosen.arguments(),
         "chat": options.chat,
         **arguments_of(options),
@@ -230,7 +229,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         arguments=opening_arguments(loaded.files, options, loaded.precision, arguments),
         batch_tokens=options.batch_tokens or batch_tokens,
         wanted_tokens=options.batch_tokens,
-        settings={"threads": str(loaded.n_threads)} if device == "cpu" else {},
+        settings=loaded.settings,
         chosen=chosen,
         thinking_tokens=thinking_tokens,
         capabilities=capabilities_of(loaded.tokenizer),
@@ -258,9 +257,6 @@ def _identity(loaded: LoadedModel, options: BackendOptions, chosen: ChosenAdapte
         # Users who request plain scoring must not get stored answers of packed scoring.
         "scoring": "plain" if options.scoring == "plain" else None,
     }
-    # A folder can hold several, such as one for each precision.
-    if options.gguf_file is not None:
-        identity["gguf_file"] = options.gguf_file
     # Absent without an adapter, so that the identities of other models stay as they were.
     if chosen.single is not None:
         identity["adapter"] = chosen.single.files.identity

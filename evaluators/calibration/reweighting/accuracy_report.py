@@ -1,19 +1,15 @@
-"""Measures how accurate predictions are in each class and how evenly, and says what a correction gains and costs."""
+"""Measures how accurate predictions are in each class and how evenly, and says what a correction costs."""
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from biasboard.ground.files import replacing
-from biasboard.ground.plain_text import protected
 from evaluators.statistics.class_accuracies import (
     class_accuracies,
     cobias,
@@ -54,7 +50,6 @@ class ReportedValue(NamedTuple):
 class AccuracyReport:
     """The accuracy of some predictions, by class, and its evenness over the classes."""
 
-    n_rows: int
     classes: tuple[ReportedValue, ...]
     measures: tuple[ReportedValue, ...]
 
@@ -82,8 +77,8 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "top_class_dominance": top_class_dominance,
     "smallest_class_accuracy": smallest_accuracy,
 }
-# The measures in the line of changes. A fall is a loss, except of the Gini index, whose rise shows in the Sen welfare.
-_MAIN = ("mean_class_accuracy", "accuracy", "gini", "sen_welfare", "smallest_class_accuracy")
+# The measures whose fall is a loss. A rise of the Gini index shows in the Sen welfare.
+_MAIN = ("mean_class_accuracy", "accuracy", "sen_welfare", "smallest_class_accuracy")
 
 
 def accuracy_report(
@@ -113,13 +108,19 @@ def accuracy_report(
         else ReportedValue(str(label), None, None, None, "no row is of this class", n, predicted)
         for label, n, predicted, right in zip(labels, supports.tolist(), n_predicted, n_right, strict=True)
     )
-    resampled = _resampled(accuracies, supports, n_resamples, seed) if n_resamples else None
-    measures = {name: _measure(name, accuracies, resampled) for name in _MEASURES}
+    # Add half a right and half a wrong row, so that a class with all or no rows right varies too.
+    shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
+    drawn = np.random.default_rng(seed).binomial(supports, shares, size=(n_resamples, k))
+    resampled = np.where(supports > 0, drawn / np.maximum(supports, 1), np.nan)
+    measures = {
+        name: _reported(name, float(measure(accuracies)), accuracies, measure(resampled))
+        for name, measure in _MEASURES.items()
+    }
     interval = wilson(sum(n_right), len(targets)) if n_resamples else (None, None)
     measures["accuracy"] = ReportedValue("accuracy", sum(n_right) / len(targets), *interval)
     floor = float(gini_noise_floor(accuracies, supports))
-    measures["gini_noise_floor"] = _without_interval("gini_noise_floor", floor, accuracies)
-    return AccuracyReport(len(targets), classes, tuple(measures[name] for name in TITLES))
+    measures["gini_noise_floor"] = _reported("gini_noise_floor", floor, accuracies, np.empty(0))
+    return AccuracyReport(classes, tuple(measures[name] for name in TITLES))
 
 
 def wilson(n_right: int, n: int) -> tuple[float, float]:
@@ -137,53 +138,36 @@ def wilson(n_right: int, n: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _resampled(accuracies: FloatArray, supports: IntArray, n_resamples: int, seed: int) -> FloatArray:
-    """Return class accuracies on resamples of the rows of each class, shape (n_resamples, n_classes)."""
-    rng = np.random.default_rng(seed)
-    # Add half a right and half a wrong row, so that a class with all or no rows right varies too.
-    shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
-    right = rng.binomial(supports, shares, size=(n_resamples, len(supports)))
-    return np.where(supports > 0, right / np.maximum(supports, 1), np.nan)
+def _reported(name: str, value: float, accuracies: FloatArray, resampled: FloatArray) -> ReportedValue:
+    """Return a measure with its interval, or the reason why it has no value.
 
-
-def _measure(name: str, accuracies: FloatArray, resampled: FloatArray | None) -> ReportedValue:
-    value = float(_MEASURES[name](accuracies))
-    if resampled is not None and not math.isnan(value):
-        values = _MEASURES[name](resampled)
-        defined = np.sort(values[~np.isnan(values)])
-        if len(defined):
-            # Resampling adds chance differences between classes: with 100 classes of 40 rows, every resample has a
-            # larger Gini index than the predictions. Shift the resamples so that their mean equals the value.
-            low, high = np.quantile(defined, (0.025, 0.975)) - defined.mean() + value
-            # The largest accuracy over their mean is 1 or more; all other measures lie in [0, 1].
-            minimum, maximum = (1.0, math.inf) if name == "top_class_dominance" else (0.0, 1.0)
-            return ReportedValue(name, value, float(max(low, minimum)), float(min(high, maximum)))
-    return _without_interval(name, value, accuracies)
-
-
-def _without_interval(name: str, value: float, accuracies: FloatArray) -> ReportedValue:
-    """Return a measure without an interval, or the reason why it has no value."""
-    if not math.isnan(value):
+    Args:
+        name: Name of the measure.
+        value: Its value; nan if there is none.
+        accuracies: Accuracy of each class, shape (n_classes,).
+        resampled: Its value on resamples of the rows, shape (n_resamples,).
+    """
+    if math.isnan(value):
+        is_single = int((~np.isnan(accuracies)).sum()) < 2
+        no_mean = "nothing is right, and the measure divides by the mean accuracy"
+        reason = "there are fewer than two classes with rows" if is_single else no_mean
+        return ReportedValue(name, None, None, None, reason)
+    defined = np.sort(resampled[~np.isnan(resampled)])
+    if not len(defined):
         return ReportedValue(name, value, None, None)
-    is_single = int((~np.isnan(accuracies)).sum()) < 2
-    reason = (
-        "there are fewer than two classes with rows"
-        if is_single
-        else "nothing is right, and the measure divides by the mean accuracy"
-    )
-    return ReportedValue(name, None, None, None, reason)
-
-
-def changes(before: AccuracyReport, after: AccuracyReport) -> str:
-    """Return how the main measures change, in one line."""
-    return ", ".join(f"{TITLES[name]} {shown(before.value(name))} to {shown(after.value(name))}" for name in _MAIN)
+    # Resampling adds chance differences between classes: with 100 classes of 40 rows, every resample has a larger Gini
+    # index than the predictions. Shift the resamples so that their mean equals the value.
+    low, high = np.quantile(defined, (0.025, 0.975)) - defined.mean() + value
+    # The largest accuracy over their mean is 1 or more; all other measures lie in [0, 1].
+    minimum, maximum = (1.0, math.inf) if name == "top_class_dominance" else (0.0, 1.0)
+    return ReportedValue(name, value, float(max(low, minimum)), float(min(high, maximum)))
 
 
 def losses(before: AccuracyReport, after: AccuracyReport) -> Iterator[str]:
     """Yield a sentence for each measure that falls, and one about classes that lose accuracy."""
     for name in _MAIN:
         old, new = before.value(name), after.value(name)
-        if name != "gini" and old is not None and new is not None and new < old:
+        if old is not None and new is not None and new < old:
             yield f"the {TITLES[name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
     with_rows = [
         (old.name, old.value, new.value)
@@ -203,15 +187,3 @@ def losses(before: AccuracyReport, after: AccuracyReport) -> Iterator[str]:
 def shown(value: float | None) -> str:
     """Format a value for tables and sentences."""
     return "none" if value is None else f"{value:.4f}"
-
-
-def write_reports(path: Path, reports: Mapping[str, Mapping[str, AccuracyReport]]) -> None:
-    """Write reports as CSV, with a row for each class and each measure."""
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["rows", "correction", "kind", *ReportedValue._fields])
-        for title, of_rows in reports.items():
-            for correction, report in of_rows.items():
-                for kind, values in (("class", report.classes), ("measure", report.measures)):
-                    for name, *numbers in values:
-                        writer.writerow([protected(title), correction, kind, protected(name), *numbers])

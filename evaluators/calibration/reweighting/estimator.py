@@ -135,9 +135,11 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         )
         probabilities = checked[0] if y else checked
         if (fault := first_fault(probabilities)) is not None:
-            place = f"row {fault.row}" + ("" if fault.column is None else f", column {fault.column}")
+            row, column, problem = fault
+            place = f"row {row}" + ("" if column is None else f", column {column}")
+            # scikit-learn's checks want these words.
             kind = "Negative values in data: " if (probabilities < 0).any() else ""
-            raise ValueError(f"{kind}{place} {fault.problem}")
+            raise ValueError(f"{kind}{place} {problem}")
         return checked
 
     def _prepared(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.accuracy_report import accuracy_report, losses
-from evaluators.calibration.reweighting.problem import (
-    DEFAULT_SCHEDULE,
-    Annealing,
-    NamedRules,
-    Objective,
-    ObjectiveName,
-    Problem,
-)
+from evaluators.calibration.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
 from evaluators.calibration.reweighting.rules import ClassRules, MapKind, prepared
-from evaluators.calibration.reweighting.solvers import SOLVERS
+from evaluators.calibration.reweighting.solvers import CHOOSING_RULES, FOLLOWING_ROWS, SOLVERS
 from schemas.documents.reweighting import FitReport
 
 # With 10 rows in each of 14 classes, a search reached a Gini index of .027 on them and .083 on other rows; balanced
@@ -48,7 +40,7 @@ class FitSettings:
     @property
     def map(self) -> MapKind:
         """The kind of the rules."""
-        return "full" if SOLVERS[self.solver].chooses_rules else "weights"
+        return "full" if self.solver in CHOOSING_RULES else "weights"
 
 
 PRESETS = {
@@ -77,22 +69,6 @@ def preset_settings(name: str, seed: int = 0) -> FitSettings:
     return replace(PRESETS[name], seed=int(seed))
 
 
-class FittedCandidate(NamedTuple):
-    """What the rules of a candidate reach on the fitted rows."""
-
-    name: str
-    objective: float
-    """Value of the objective, smaller is better; infinity where nothing is right."""
-    mean_class_accuracy: float
-    is_allowed: bool
-    """True if the mean accuracy is not below the floor."""
-
-    @property
-    def rank(self) -> tuple[bool, float, float]:
-        """The sort key: candidates that keep the floor come first, then those with the best objective."""
-        return not self.is_allowed, round(self.objective, _DIGITS), round(-self.mean_class_accuracy, _DIGITS)
-
-
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A fitted correction."""
@@ -100,8 +76,9 @@ class Fit:
     rules: ClassRules
     chosen: str
     """Name of the chosen candidate."""
-    candidates: tuple[FittedCandidate, ...]
-    """All candidates, the uncorrected probabilities first."""
+    ranks: Mapping[str, tuple[bool, float, float]]
+    """Sort key of each candidate, the uncorrected probabilities first: whether it falls below the floor, its objective
+    (infinity where nothing is right), and its negated mean accuracy. The smallest is chosen."""
     n_evaluations: int
     report: FitReport
     """The class accuracies on the fitted rows before and after the correction, and warnings about the correction."""
@@ -120,20 +97,22 @@ def fit_rules(
     """
     probabilities = prepared(np.ascontiguousarray(probabilities, dtype=np.float64), settings.map)
     supports = np.bincount(targets, minlength=probabilities.shape[1])
-    unchanged = NamedRules(UNCORRECTED, ClassRules.of_weights(np.ones(len(supports))))
-    free = Problem(probabilities, targets, Objective(settings.objective, supports))
-    floor = float(free.objective.mean(free.n_right(unchanged.rules))) if settings.has_floor else None
-    problem = replace(
-        free, objective=replace(free.objective, floor=floor), annealing=settings.annealing, seed=settings.seed
-    )
-    solution = SOLVERS[settings.solver].solve(problem)
-    tried = (unchanged, *solution.candidates)
-    candidates = tuple(_fitted(each, problem) for each in tried)
-    best = min(range(len(tried)), key=lambda index: candidates[index].rank)
-    chosen = tried[best]
+    unchanged = ClassRules.of_weights(np.ones(len(supports)))
+    objective = Objective(settings.objective, supports)
+    free = Problem(probabilities, targets, objective, annealing=settings.annealing, seed=settings.seed)
+    floor = float(objective.mean(free.n_right(unchanged))) if settings.has_floor else None
+    problem = replace(free, objective=replace(objective, floor=floor))
+    candidates, n_evaluations = SOLVERS[settings.solver](problem)
+    candidates = {UNCORRECTED: unchanged, **candidates}
+    ranks = {}
+    for name, rules in candidates.items():
+        n_right = problem.n_right(rules)
+        value, negative_mean = problem.score(n_right)
+        ranks[name] = (not problem.objective.is_met(n_right), round(value, _DIGITS), round(negative_mean, _DIGITS))
+    chosen = min(ranks, key=ranks.__getitem__)
     before, after = (
         accuracy_report(targets, predicted, labels or range(len(supports)), n_resamples=0)
-        for predicted in (probabilities.argmax(axis=1), chosen.rules.predict(probabilities))
+        for predicted in (probabilities.argmax(axis=1), candidates[chosen].predict(probabilities))
     )
     report = FitReport(
         n_rows=len(targets),
@@ -144,13 +123,7 @@ def fit_rules(
         accuracy_after=float(after.value("accuracy") or 0.0),
         notes=(*_doubts(supports, settings), *(f"on the fitted rows {loss}" for loss in losses(before, after))),
     )
-    return Fit(chosen.rules, chosen.name, candidates, solution.n_evaluations, report)
-
-
-def _fitted(tried: NamedRules, problem: Problem) -> FittedCandidate:
-    n_right = problem.n_right(tried.rules)
-    score = problem.score(n_right)
-    return FittedCandidate(tried.name, score.objective, -score.negative_mean, problem.objective.is_met(n_right))
+    return Fit(candidates[chosen], chosen, ranks, n_evaluations, report)
 
 
 def _doubts(supports: IntArray, settings: FitSettings) -> Iterator[str]:
@@ -161,7 +134,7 @@ def _doubts(supports: IntArray, settings: FitSettings) -> Iterator[str]:
             f"{int((supports == 0).sum())} of {len(supports)} classes have no row, so that nothing is known about "
             "them and their rules are not fitted"
         )
-    if smallest < FEW_ROWS and SOLVERS[settings.solver].follows_rows:
+    if smallest < FEW_ROWS and settings.solver in FOLLOWING_ROWS:
         yield (
             f"the smallest class has {smallest} rows, fewer than {FEW_ROWS}: a search that follows single rows "
             "overfits here; take another preset, or more rows"

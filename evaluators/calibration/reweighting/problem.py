@@ -90,17 +90,16 @@ class Objective:
         return self.floor is None or bool(self.mean(n_right) >= self.floor - ROUNDING)
 
     def _accuracies(self, n_right: FloatArray) -> FloatArray:
-        accuracies: FloatArray = n_right[..., self._occurring] / self._known_supports
+        occurring, supports = self._occurring
+        accuracies: FloatArray = n_right[..., occurring] / supports
         return accuracies
 
     @cached_property
-    def _occurring(self) -> slice | IntArray:
+    def _occurring(self) -> tuple[slice | IntArray, FloatArray]:
+        """The classes that occur, and their numbers of rows."""
         # A slice avoids a copy, and annealing calls this 100,000 times.
-        return slice(None) if (self.supports > 0).all() else np.flatnonzero(self.supports)
-
-    @cached_property
-    def _known_supports(self) -> FloatArray:
-        return self.supports[self._occurring].astype(np.float64)
+        occurring = slice(None) if (self.supports > 0).all() else np.flatnonzero(self.supports)
+        return occurring, self.supports[occurring].astype(np.float64)
 
 
 @lru_cache(maxsize=64)
@@ -111,28 +110,8 @@ def _pair_weights(n: int) -> FloatArray:
     return weights
 
 
-class RulesScore(NamedTuple):
-    """The score of a candidate: smaller is better, and the objective counts before the mean accuracy."""
-
-    objective: float
-    negative_mean: float
-    """The negated mean accuracy of the classes."""
-
-
-class NamedRules(NamedTuple):
-    """Rules that a solver proposes."""
-
-    name: str
-    """What the candidate is in the search, such as its start, in a few words."""
-    rules: ClassRules
-
-
-class Solution(NamedTuple):
-    """The candidates of a solver; the caller takes the best."""
-
-    candidates: tuple[NamedRules, ...]
-    n_evaluations: int
-    """Number of times that the objective was computed."""
+Candidates: TypeAlias = dict[str, ClassRules]
+"""Rules that a solver proposes, by how they were found in a few words; the caller takes the best."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +151,9 @@ class Problem:
         """Return how many rows of each class are right among predictions, which have the shape (n,)."""
         return np.bincount(self.targets[predicted == self.targets], minlength=self.n_classes).astype(np.float64)
 
-    def score(self, n_right: FloatArray) -> RulesScore:
-        """Return the score of some numbers of right rows."""
-        return RulesScore(float(self.objective(n_right)), -float(self.objective.mean(n_right)))
+    def score(self, n_right: FloatArray) -> tuple[float, float]:
+        """Return the objective and, to decide between equal ones, the negated mean accuracy; smaller is better."""
+        return float(self.objective(n_right)), -float(self.objective.mean(n_right))
 
     def centred(self, log_weights: FloatArray) -> FloatArray:
         """Return logarithms of weights, shape (n_classes,), centred at 0, with 0 for classes without rows.

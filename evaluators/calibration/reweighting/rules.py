@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -24,28 +24,19 @@ PAPER_WEIGHTS = 30
 _SUM_TOLERANCE = 1e-6
 
 
-class Triangle(NamedTuple):
-    """A membership function."""
-
-    level: int
-    position: int
-
-    def __call__(self, probabilities: FloatArray) -> FloatArray:
-        """Return the membership of each probability, of the same shape, in [0, 1]."""
-        scaled = probabilities * self.level
-        rising = scaled - (self.position - 1)
-        falling = np.subtract(self.position + 1, scaled, out=scaled)
-        membership: FloatArray = np.maximum(np.minimum(rising, falling, out=rising), 0.0, out=rising)
-        return membership
-
-
-TRIANGLES = (
-    *(Triangle(level, position) for level in (2, 4, 8) for position in range(level + 1)),
-    Triangle(1, 1),
-    Triangle(1, 0),
-)
-"""The membership functions by the number of their rule."""
+TRIANGLES = (*((level, position) for level in (2, 4, 8) for position in range(level + 1)), (1, 1), (1, 0))
+"""Level and position of the membership functions, by the number of their rule."""
 N_FUNCTIONS = len(TRIANGLES)
+
+
+def membership(number: int, probabilities: FloatArray) -> FloatArray:
+    """Return the values of a membership function, of the shape of the probabilities, in [0, 1]."""
+    level, position = TRIANGLES[number]
+    scaled = probabilities * level
+    rising = scaled - (position - 1)
+    falling = np.subtract(position + 1, scaled, out=scaled)
+    values: FloatArray = np.maximum(np.minimum(rising, falling, out=rising), 0.0, out=rising)
+    return values
 
 
 @dataclass(frozen=True)
@@ -74,7 +65,7 @@ class RuleSet:
     def value(self, number: int, probabilities: FloatArray) -> FloatArray:
         """Apply a rule to the probabilities of a class."""
         if number < N_FUNCTIONS:
-            return TRIANGLES[number](probabilities)
+            return membership(number, probabilities)
         corrected: FloatArray = probabilities * self.weights[number - N_FUNCTIONS]
         return corrected
 
@@ -109,7 +100,7 @@ class ClassRules:
         """Return the corrected values, shape (n, n_classes), which are not probabilities: rows need not sum to 1."""
         values: FloatArray = probabilities * np.where(np.isnan(self.weights), 0.0, self.weights)
         for column in np.flatnonzero(self.functions >= 0):
-            values[:, column] = TRIANGLES[self.functions[column]](probabilities[:, column])
+            values[:, column] = membership(self.functions[column], probabilities[:, column])
         return values
 
     def shares(self, probabilities: FloatArray) -> FloatArray:
@@ -149,22 +140,15 @@ def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     return shares
 
 
-class Fault(NamedTuple):
-    """A value that is not a probability, or a row that says nothing about any class."""
-
-    row: int
-    """Index of the row."""
-    column: int | None
-    """Index of the column; None if the row as a whole is at fault."""
-    problem: str
-    """What is wrong, and the remedy, such as ``is -0.5; give probabilities``."""
-
-
-def first_fault(probabilities: FloatArray) -> Fault | None:
-    """Return the first fault of a table of probabilities; None if there is none.
+def first_fault(probabilities: FloatArray) -> tuple[int, int | None, str] | None:
+    """Return the first value that is no probability, or the first row that says nothing; None if there is none.
 
     Args:
         probabilities: Probability of each class in each row, shape (n, n_classes).
+
+    Returns:
+        Indices of the row and of the column, which is None for a row as a whole, and what is wrong with the remedy,
+        such as ``is -0.5; give probabilities``.
     """
     for is_bad, remedy in (
         (np.isnan(probabilities), "leave the row out, or ask the model again"),
@@ -174,7 +158,7 @@ def first_fault(probabilities: FloatArray) -> Fault | None:
         if is_bad.any():
             row, column = np.argwhere(is_bad)[0].tolist()
             value = probabilities[row, column]
-            return Fault(row, column, f"is {'missing (nan)' if np.isnan(value) else f'{value:g}'}; {remedy}")
+            return row, column, f"is {'missing (nan)' if np.isnan(value) else f'{value:g}'}; {remedy}"
     with np.errstate(over="ignore"):
         sums = probabilities.sum(axis=1)
     for is_off, problem in (
@@ -182,5 +166,5 @@ def first_fault(probabilities: FloatArray) -> Fault | None:
         (np.isinf(sums), "has a sum that is too large for a number; give probabilities"),
     ):
         if is_off.any():
-            return Fault(int(is_off.argmax()), None, problem)
+            return int(is_off.argmax()), None, problem
     return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.fitting import Fit, FitSettings
 from evaluators.calibration.reweighting.problem import PAPER_RULES
-from evaluators.calibration.reweighting.rules import N_FUNCTIONS, ClassRules, RuleSet
-from evaluators.calibration.reweighting.solvers import SOLVERS
+from evaluators.calibration.reweighting.rules import N_FUNCTIONS, ClassRules
+from evaluators.calibration.reweighting.solvers import CHOOSING_RULES
 from schemas.documents.reweighting import Reweighting
 
 
@@ -25,7 +26,7 @@ class StoredRules:
     document: Reweighting
 
     @classmethod
-    def of(cls, fit: Fit, settings: FitSettings, classes: Sequence[object]) -> StoredRules:
+    def of(cls, fit: Fit, settings: FitSettings, classes: Sequence[Any]) -> StoredRules:
         """Return the rules of a fit.
 
         Args:
@@ -34,17 +35,23 @@ class StoredRules:
             classes: Name of the class of each column. Booleans and numbers like 1.0 become equal integers; other names
                 become texts.
         """
-        whole = [_whole(name) for name in classes]
-        has_integer_classes = None not in whole
-        rule_set = PAPER_RULES if SOLVERS[settings.solver].chooses_rules else None
+        has_integer_classes = all(
+            isinstance(name, int) or (isinstance(name, float) and name.is_integer()) for name in classes
+        )
+        rule_set = PAPER_RULES if settings.solver in CHOOSING_RULES else None
+        on_grid = {} if rule_set is None else {weight: at for at, weight in enumerate(rule_set.weights.tolist())}
         return cls(
             Reweighting(
                 format=1,
-                classes=tuple(str(name) for name in (whole if has_integer_classes else classes)),
+                classes=tuple(str(int(name) if has_integer_classes else name) for name in classes),
                 has_integer_classes=has_integer_classes,
                 map=settings.map,
                 index_base=0,
-                rules=tuple(_numbers(fit.rules, rule_set)),
+                # A weight that is on no grid has no number.
+                rules=tuple(
+                    function if function >= 0 else N_FUNCTIONS + on_grid[weight] if weight in on_grid else None
+                    for function, weight in zip(fit.rules.functions.tolist(), fit.rules.weights.tolist(), strict=True)
+                ),
                 weights=tuple(None if np.isnan(weight) else weight for weight in fit.rules.weights.tolist()),
                 n_weights=None if rule_set is None else rule_set.n_weights,
                 grid=None if rule_set is None else "linear",
@@ -92,17 +99,3 @@ class StoredRules:
         # A weight may have no rule number; a class without a weight always has that of its membership function.
         numbers = np.array([-1 if number is None else number for number in self.document.rules])
         return ClassRules(np.where(np.isnan(weights), numbers, -1), weights)
-
-
-def _numbers(rules: ClassRules, rule_set: RuleSet | None) -> Iterator[int | None]:
-    """Yield the rule number of each class; None for a weight that is on no grid."""
-    on_grid = {} if rule_set is None else {weight: number for number, weight in enumerate(rule_set.weights.tolist())}
-    for function, weight in zip(rules.functions.tolist(), rules.weights.tolist(), strict=True):
-        yield function if function >= 0 else N_FUNCTIONS + on_grid[weight] if weight in on_grid else None
-
-
-def _whole(name: object) -> int | None:
-    """Return a class name as an integer; None if it is none."""
-    if isinstance(name, int):
-        return int(name)
-    return int(name) if isinstance(name, float) and name.is_integer() else None

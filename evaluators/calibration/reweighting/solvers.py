@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.problem import ROUNDING, NamedRules, Problem, RulesScore, Solution
+from evaluators.calibration.reweighting.problem import ROUNDING, Candidates, Problem
 from evaluators.calibration.reweighting.rules import ClassRules
 from evaluators.calibration.reweighting.top_two import TopTwo
 
@@ -52,16 +52,6 @@ _MOVES_PER_CLASS, _LEAST_MOVES = 10, 200
 _SHARE_OF_STEPS = 0.5
 # Probability that such a step goes to the next rule; it falls by the same share with each further rule.
 _NEARNESS = 0.3
-
-
-class Solver(NamedTuple):
-    """A way to find rules."""
-
-    solve: Callable[[Problem], Solution]
-    chooses_rules: bool = False
-    """True if it chooses from a set of rules; False if its weights may be any numbers."""
-    follows_rows: bool = True
-    """True if single rows can decide, so that it fits noise in small classes."""
 
 
 def equalising_steps(problem: Problem) -> list[tuple[FloatArray, FloatArray]]:
@@ -166,58 +156,56 @@ class _Logistic(NamedTuple):
         return gradient, curvature
 
 
-def convex(problem: Problem) -> Solution:
+def convex(problem: Problem) -> tuple[Candidates, int]:
     """Return the weights of the balanced logistic model, whatever the objective."""
-    weights = ClassRules.of_weights(np.exp(balanced_log_weights(problem)))
-    return Solution((NamedRules("convex", weights),), 1)
+    return {"convex": ClassRules.of_weights(np.exp(balanced_log_weights(problem)))}, 1
 
 
-def path(problem: Problem) -> Solution:
+def path(problem: Problem) -> tuple[Candidates, int]:
     """Return points on the way from no correction to ``convex``, and on to equal accuracies."""
     balanced = balanced_log_weights(problem)
     even, _ = equalising_steps(problem)[-1]
-    points = [
-        NamedRules(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
+    points = {
+        f"{share:.0%} of the way {name}": ClassRules.of_weights(np.exp(start + share * (end - start)))
         for name, start, end in (
             ("to convex", np.zeros_like(balanced), balanced),
             ("to equal accuracies", balanced, even),
         )
         for share in np.linspace(0.0, 1.0, _N_PATH_POINTS + 1).tolist()[1:]
-    ]
-    return Solution(tuple(points), _N_EQUALISING + len(points))
+    }
+    return points, _N_EQUALISING + len(points)
 
 
-def coordinate(problem: Problem) -> Solution:
+def coordinate(problem: Problem) -> tuple[Candidates, int]:
     """Return both starting points, and the end points of line searches over single weights from each."""
     even, _ = min(equalising_steps(problem)[:-1], key=lambda step: problem.score(step[1]))
     starts = {"equal accuracies": even, "convex": balanced_log_weights(problem)}
-    candidates, n_evaluations = [], _N_EQUALISING
+    candidates: Candidates = {}
+    n_evaluations = _N_EQUALISING
     for name, log_weights in starts.items():
         start = ClassRules.of_weights(np.exp(log_weights))
         weights, n_tried = _improved(problem, start.weights)
         n_evaluations += n_tried
-        candidates += [NamedRules(name, start), NamedRules(f"from {name}", ClassRules.of_weights(weights))]
-    return Solution(tuple(candidates), n_evaluations)
+        candidates |= {name: start, f"from {name}": ClassRules.of_weights(weights)}
+    return candidates, n_evaluations
 
 
-def shrunk(problem: Problem) -> Solution:
+def shrunk(problem: Problem) -> tuple[Candidates, int]:
     """Return the best candidate of ``coordinate``, drawn towards ``convex``.
 
     With n rows in the rarest class, the logarithms of its weights have the share n / (n + 100), and those of ``convex``
     the rest. A search follows single rows, and with few of them it finds noise: on held-out rows it then loses to
     ``convex``, and to a division by the mean probability; with thousands of rows it beats both.
     """
-    search = coordinate(problem)
-    best = min(search.candidates, key=lambda candidate: problem.score(problem.n_right(candidate.rules)))
+    found, n_evaluations = coordinate(problem)
+    best = min(found.values(), key=lambda rules: problem.score(problem.n_right(rules)))
     supports = problem.objective.supports
     n = int(supports[supports > 0].min())
     trust = n / (n + _HALF_TRUSTED)
-    searched = problem.centred(np.log(best.rules.weights))
+    searched = problem.centred(np.log(best.weights))
     log_weights = trust * searched + (1 - trust) * balanced_log_weights(problem)
-    rules = ClassRules.of_weights(np.exp(log_weights))
-    return Solution(
-        (NamedRules(f"{trust:.0%} of the way from convex to the best search", rules),), search.n_evaluations
-    )
+    name = f"{trust:.0%} of the way from convex to the best search"
+    return {name: ClassRules.of_weights(np.exp(log_weights))}, n_evaluations
 
 
 def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
@@ -292,7 +280,7 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray,
     return weights, np.cumsum(np.vstack([lowest, changes]), axis=0)
 
 
-def anneal(problem: Problem) -> Solution:
+def anneal(problem: Problem) -> tuple[Candidates, int]:
     """Return the best rules of each restart: annealing, followed by improvements of single rules.
 
     The published schedule of DCS (arXiv:2503.05157) ends at a temperature of 200 for an objective that counts rows, and
@@ -303,14 +291,15 @@ def anneal(problem: Problem) -> Solution:
     weight. Of 100 single searches on five problems with four classes, 1,000 rows and 30 weights, 95 found the optimum
     of all 30⁴ combinations; with only the first kind and ten proposals per class, 51 did.
     """
-    candidates, n_evaluations = [], 0
+    candidates: Candidates = {}
+    n_evaluations = 0
     for restart in range(problem.annealing.n_restarts):
         search = _Annealing(problem)
         search.anneal(np.random.default_rng(problem.seed + restart))
         search.improve()
-        candidates.append(NamedRules(f"restart {restart}", problem.rule_set.rules(search.best)))
+        candidates[f"restart {restart}"] = problem.rule_set.rules(search.best)
         n_evaluations += search.n_evaluations
-    return Solution(tuple(candidates), n_evaluations)
+    return candidates, n_evaluations
 
 
 class _Annealing:
@@ -366,7 +355,7 @@ class _Annealing:
                 for rule in range(len(self._numbers)):
                     if rule != self._chosen[class_index]:
                         self._propose(class_index, rule, 1.0, 0.0)
-            is_better = self._best_score.objective < before.objective - ROUNDING
+            is_better = self._best_score[0] < before[0] - ROUNDING
 
     def _propose(self, class_index: int, rule: int, chance: float, temperature: float) -> None:
         """Try a change, and accept it if it is no worse or by chance; at temperature 0 only if it is better."""
@@ -375,10 +364,10 @@ class _Annealing:
         new = float(objective(n_right))
         self.n_evaluations += 1
         # Both are infinite where nothing is right, and infinity minus infinity is nan.
-        worse_by = new - self._score.objective if new > self._score.objective else 0.0
+        worse_by = new - self._score[0] if new > self._score[0] else 0.0
         if worse_by > 0 and (temperature <= 0 or chance >= math.exp(-worse_by / temperature)):
             return
-        score = RulesScore(new, -float(objective.mean(n_right)))
+        score = (new, -float(objective.mean(n_right)))
         if temperature <= 0 and not score < self._score:
             return
         self._top.accept(class_index, values)
@@ -390,11 +379,15 @@ class _Annealing:
         return self.problem.rule_set.value(int(self._numbers[rule]), self._top.probabilities[class_index])
 
 
-SOLVERS = {
-    "shrunk": Solver(shrunk, follows_rows=False),
-    "convex": Solver(convex, follows_rows=False),
-    "anneal": Solver(anneal, chooses_rules=True),
-    "coordinate": Solver(coordinate),
-    "path": Solver(path, follows_rows=False),
+SOLVERS: dict[str, Callable[[Problem], tuple[Candidates, int]]] = {
+    "shrunk": shrunk,
+    "convex": convex,
+    "anneal": anneal,
+    "coordinate": coordinate,
+    "path": path,
 }
-"""The solvers by name."""
+"""The solvers by name: functions that return candidates, and how often they computed the objective."""
+CHOOSING_RULES = frozenset({"anneal"})
+"""Solvers that choose from a set of rules; the weights of the others may be any numbers."""
+FOLLOWING_ROWS = frozenset({"anneal", "coordinate"})
+"""Solvers for which single rows can decide, so that they fit noise in small classes."""

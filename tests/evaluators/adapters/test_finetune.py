@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import time
@@ -314,21 +313,3 @@ def test_without_the_extra_the_command_says_what_to_install(model: Path, dataset
     done = on_one_thread("-c", program, *words[2:], status=1)
     assert done.stderr.strip().endswith("install the extra 'train': pip install 'biasboard[train]'")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-def test_options_that_train_nothing_are_refused(model: Path, dataset: Path, tmp_path: Path) -> None:
-    for words, expected in (
-        (("--learning-rate", "0"), "--learning-rate 0 trains nothing"),
-        (("--schedule", "cosine"), "--schedule cosine does not exist; have: constant, linear"),
-    ):
-        assert expected in on_one_thread(*command(model, dataset, tmp_path / "out", *words), status=1).stderr
-
-
-@pytest.mark.slow
-def test_a_real_model_learns_the_labels(shared_data: Path, tmp_path: Path) -> None:
-    model = shared_data / "models" / "tinystories-656k"
-    dataset = twin_dataset(tmp_path / "tasks")
-    found = train(model, [planned(dataset, "left", NO_EXAMPLES)], tmp_path / "out", PUBLISHED).document
-    assert json.loads((tmp_path / "out" / "setup.json").read_text())["hyperparameters"]["rank"] == 64
-    assert all(adapter.logprob_after > adapter.logprob_before for adapter in found.adapters)

@@ -17,7 +17,6 @@ from evaluators.statistics.class_accuracies import (
     cobias,
     gini_index,
     gini_noise_floor,
-    gini_of_cobias,
     lorenz_curve,
     mean_accuracy,
     quarter_accuracy,
@@ -33,19 +32,6 @@ MEASURES: dict[str, tuple[Callable[..., Any], Callable[[list[float]], float]]] =
     "sen": (sen_welfare, oracle.sen),
     "top": (top_class_dominance, oracle.dominance),
 }
-PRINTED: dict[str, tuple[list[float], dict[str, float]]] = {
-    "table 1, A": ([1, 0, 0, 0], {"mean": 0.25, "cobias": 0.5, "gini": 0.75}),
-    "table 1, B": ([0.8, 0.2, 0, 0], {"mean": 0.25, "cobias": 0.43, "gini": 0.65}),
-    "table 1, C": ([1, 1, 0, 0], {"mean": 0.5, "cobias": 0.67, "gini": 0.5}),
-    "table 3": ([0.85, 0.98, 0.97, 0.19], {"mean": 0.75, "top": 1.31, "cobias": 0.42, "gini": 0.21}),
-    "table 4": ([0, 0.87, 0.03, 0.04, 0.20], {"mean": 0.23, "top": 3.8, "cobias": 0.38, "gini": 0.67}),
-    # COBias of these accuracies is .065 exactly, and the paper prints .06: it was computed from accuracies that were
-    # not rounded. It is the one of 29 values that rounding half up does not give.
-    "table 5": ([0.85, 0.98, 0.85, 0.85], {"mean": 0.88, "top": 1.11, "cobias": 0.06, "gini": 0.03}),
-    "table 6": ([0.30, 0.45, 0.32, 0.27, 0.52], {"mean": 0.37, "top": 1.4, "cobias": 0.13, "gini": 0.14}),
-    "table 8": ([0.86, 0.98, 0.85, 0.84], {"mean": 0.88, "top": 1.11, "cobias": 0.07, "gini": 0.03}),
-}
-"""Accuracies of the classes, and the values that arXiv:2603.15654 prints for them."""
 BY_HAND: list[tuple[list[float], dict[str, float]]] = [
     ([1, 0, 0, 0], {"mean": 1 / 4, "gini": 3 / 4, "cobias": 1 / 2, "sen": 1 / 16, "top": 4}),
     ([0.8, 0.2, 0, 0], {"mean": 1 / 4, "gini": 13 / 20, "cobias": 13 / 30, "sen": 7 / 80, "top": 16 / 5}),
@@ -62,15 +48,6 @@ accuracy = st.floats(0, 1, allow_subnormal=False)
 def test_measures_are_those_worked_out_by_hand(values: list[float], expected: dict[str, float]) -> None:
     for name, wanted in expected.items():
         assert [float(of(values)) for of in MEASURES[name]] == pytest.approx([wanted] * 2, abs=1e-12), name
-
-
-@pytest.mark.parametrize("table", PRINTED)
-def test_the_formulas_give_what_the_paper_prints(table: str) -> None:
-    accuracies, printed = PRINTED[table]
-    for name, value in printed.items():
-        # One unit of the second digit at most, and of the first where only that is printed.
-        tolerance = 0.0501 if name == "top" and round(value, 1) == value else 0.0051
-        assert float(MEASURES[name][0](accuracies)) == pytest.approx(value, abs=tolerance), name
 
 
 def test_relative_improvements_follow_from_the_printed_values(cases: dict[str, Any]) -> None:
@@ -106,7 +83,8 @@ def test_measures_are_those_of_the_case_file(cases: dict[str, Any]) -> None:
         for name in MEASURES.keys() & case.keys():
             assert MEASURES[name][0](case["class_acc"]) == pytest.approx(case[name], abs=1e-12), (case["id"], name)
     for row in cases["table7"]["rows"]:
-        found = float(gini_of_cobias(row["cobias"], row["mean"], 100))
+        # Equation 5, with 100 classes.
+        found = row["cobias"] * 99 / 200 / row["mean"]
         assert found == pytest.approx(row["implied"], abs=1e-12)
         assert found == pytest.approx(float(row["printed_gini"]), abs=0.0051)
     for case in cases["noise_floor"]:
@@ -175,6 +153,6 @@ def test_the_noise_floor_is_what_chance_gives(p: float, n: int, n_classes: int, 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30))
 def test_class_accuracies_are_those_of_plain_loops(pairs: list[tuple[int, int]]) -> None:
     targets, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    found = class_accuracies(targets, predicted, 4)
-    np.testing.assert_array_equal(found.accuracies, oracle.accuracies(targets, predicted, 4))
-    assert found.supports.tolist() == oracle.counted(targets, 4)
+    found, supports = class_accuracies(targets, predicted, 4)
+    np.testing.assert_array_equal(found, oracle.accuracies(targets, predicted, 4))
+    assert supports.tolist() == oracle.counted(targets, 4)

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.problem import OBJECTIVES, Objective, ObjectiveName
-from evaluators.calibration.reweighting.rules import N_FUNCTIONS, TRIANGLES, ClassRules, RuleSet, prepared
+from evaluators.calibration.reweighting.rules import N_FUNCTIONS, TRIANGLES, ClassRules, RuleSet, membership, prepared
 from evaluators.calibration.reweighting.top_two import TopTwo
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, tied
@@ -27,7 +27,7 @@ every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 
 
 def test_every_rule_has_its_published_number() -> None:
-    assert [(one.level, one.position) for one in TRIANGLES] == oracle.TRIANGLES
+    assert [*TRIANGLES] == oracle.TRIANGLES
     assert (N_FUNCTIONS, TRIANGLES[17]) == (19, (1, 1))
     assert FULL.numbers.tolist() == list(range(49))
     assert RuleSet(has_functions=False).numbers.tolist() == list(range(19, 49))
@@ -37,7 +37,7 @@ def test_every_rule_has_its_published_number() -> None:
 
 @pytest.mark.parametrize("number", range(19))
 def test_the_closed_form_is_the_triangle_at_every_point(number: int) -> None:
-    found = TRIANGLES[number](POINTS)
+    found = membership(number, POINTS)
     np.testing.assert_allclose(found, [oracle.membership(number, point) for point in POINTS], rtol=0, atol=1e-14)
     assert (found.min() >= 0, found.max()) == (True, 1)
 
@@ -45,12 +45,13 @@ def test_the_closed_form_is_the_triangle_at_every_point(number: int) -> None:
 def test_functions_and_predictions_are_those_of_the_published_cases(cases: dict[str, Any]) -> None:
     rules = cases["membership"]["rules"]
     assert [rule["code_id"] for rule in rules] == list(range(19))
+    points = np.array(cases["membership"]["points"], dtype=float)
     for rule in rules:
-        triangle = TRIANGLES[rule["code_id"]]
-        assert (triangle.level, triangle.position) == (rule["L"], rule["i"])
-        corners = triangle(np.array([rule["a"], rule["b"], rule["c"]]))
+        number = rule["code_id"]
+        assert TRIANGLES[number] == (rule["L"], rule["i"])
+        corners = membership(number, np.array([rule["a"], rule["b"], rule["c"]]))
         assert corners.max() == corners[1] == 1
-        np.testing.assert_array_equal(triangle(np.array(cases["membership"]["points"], dtype=float)), rule["values"])
+        np.testing.assert_array_equal(membership(number, points), rule["values"])
     for case in cases["predictions"]:
         of_case, rows = RuleSet(case["K"]).rules(np.array(case["xi"])), np.array(case["P"])
         np.testing.assert_allclose(of_case.transform(rows), case["corrected_before_fallback"], atol=1e-12)

@@ -1,7 +1,6 @@
 """The commands ``python -m evaluators reweight evaluate|fit|apply``: *commands*.
 
-*inputs* reads a file of class probabilities, and *run_rows* a finished run, as *rows*; *report_tables* prints
-accuracies before and after a correction.
+*inputs* reads a file of class probabilities, or a finished run.
 """
 
 from __future__ import annotations

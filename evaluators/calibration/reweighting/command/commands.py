@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
 from biasboard.ground.options import Only, with_options
-from biasboard.ground.plain_text import protected, visible
+from biasboard.ground.plain_text import printable, protected, visible
 from biasboard.ground.progress import working
-from evaluators.calibration.reweighting.accuracy_report import AccuracyReport, accuracy_report, write_reports
-from evaluators.calibration.reweighting.command.inputs import read_rows
-from evaluators.calibration.reweighting.command.report_tables import print_reports
-from evaluators.calibration.reweighting.command.rows import (
+from evaluators.calibration.reweighting.accuracy_report import (
+    TITLES,
+    AccuracyReport,
+    ReportedValue,
+    accuracy_report,
+    losses,
+    shown,
+)
+from evaluators.calibration.reweighting.command.inputs import (
     PREDICTED,
     InputChoice,
     LabelledRows,
     are_numbers,
     listed,
+    read_rows,
     share_names,
 )
 from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
 
+# With more classes, the table shows the least accurate and some of the most accurate ones.
+_MAX_CLASSES, _N_LEAST, _N_MOST = 30, 15, 5
+_WIDTH = 120
+"""Width of the table if standard output is no terminal."""
 Input: TypeAlias = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="CSV, Parquet or NPZ file of class probabilities, vectors of DCS, or the folder of a finished run.",
+        help="CSV, Parquet or NPZ file of class probabilities, or the folder of a finished run.",
     ),
 ]
 MeasuresFile: TypeAlias = Annotated[
@@ -60,13 +73,13 @@ def evaluate_command(
 ) -> None:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     choice = replace(choice, path=path)
-    _check_measures(measures, path, rules)
-    stored = None if rules is None else _rules(rules)
+    _check_out(measures, path, rules, flag="--measures", endings=(".csv",))
+    stored = None if rules is None else StoredRules.read(rules)
     with working(f"reading {path}"):
         rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
         reports = _reports(rows, stored)
     _print_notes(rows)
-    print_reports(rows.title, reports)
+    _print_reports(rows.title, reports)
     _write_measures(measures, {rows.title: reports})
 
 
@@ -104,7 +117,7 @@ def fit_command(
     of_test = _test_choice(choice, test, tuple(test_split or ()))
     inputs = (path, None if of_test is None else of_test.path)
     _check_out(out, *inputs)
-    _check_measures(measures, *inputs)
+    _check_out(measures, *inputs, flag="--measures", endings=(".csv",))
     if out.exists():
         try:
             StoredRules.read(out)
@@ -133,10 +146,9 @@ def fit_command(
         + ("give other rows with --test" if test_rows is None else "read those of the other rows below")
     )
     for title, of_rows in reports.items():
-        print_reports(title, of_rows, doubts if title.startswith("fitted on") else None)
+        _print_reports(title, of_rows, doubts if title.startswith("fitted on") else None)
     print(
-        f"preset {preset}, {fit.n_evaluations:,} evaluations; of {len(fit.candidates)} candidates '{fit.chosen}' was "
-        "taken"
+        f"preset {preset}, {fit.n_evaluations:,} evaluations; of {len(fit.ranks)} candidates '{fit.chosen}' was taken"
     )
     _write_measures(measures, reports)
     print(f"rules {out}")
@@ -147,7 +159,7 @@ def fit_command(
 def apply_command(
     path: Input,
     # The rules name the classes.
-    choice: Annotated[InputChoice, Only({"label_column", "prefix", "ignored", "config", "splits"})],
+    choice: Annotated[InputChoice, Only({"label_column", "ignored", "config", "splits"})],
     rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
     out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
 ) -> None:
@@ -156,17 +168,25 @@ def apply_command(
     Beside the columns of the input stand the predicted class (predicted) and the corrected share of each class
     (p_CLASS). Rows that were corrected before are refused.
     """
-    if out.suffix not in (".csv", ".parquet"):
-        raise ConfigError(f"--out {out}: ends with neither .csv nor .parquet; name the file with one of them")
-    _check_out(out, path, rules)
-    stored = _rules(rules)
+    _check_out(out, path, rules, flag="--out", endings=(".csv", ".parquet"))
+    stored = StoredRules.read(rules)
+    # Imported only here, because it takes longer than the checks above.
+    import pandas as pd
+
     choice = replace(choice, path=path)
     with working(f"reading {path}"):
         rows = read_rows(choice, stored.document.classes, needs_labels=False, gets_rules=True)
     with working(f"writing {out}"):
         probabilities = prepared(rows.probabilities, stored.document.map)
         indices = stored.rules.predict(probabilities)
-        _write_predictions(out, rows, indices, stored.rules.shares(probabilities))
+        added = {PREDICTED: [rows.classes[index] for index in indices.tolist()]}
+        added |= dict(zip(share_names(rows.classes), stored.rules.shares(probabilities).T, strict=True))
+        frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
+        with replacing(out) as temporary:
+            if out.suffix == ".parquet":
+                frame.to_parquet(temporary, index=False)
+            else:
+                frame.map(_cell).rename(columns=_cell).to_csv(temporary, index=False, lineterminator="\n")
     _print_notes(rows)
     n_changed = int((indices != rows.probabilities.argmax(axis=1)).sum())
     print(f"{n_changed:,} of {len(rows):,} predictions changed")
@@ -190,28 +210,16 @@ def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]
     return of_test
 
 
-def _rules(path: Path) -> StoredRules:
-    if not path.is_file():
-        raise DataError(f"--rules {path}: no such file; name a file that 'fit' wrote")
-    try:
-        return StoredRules.read(path)
-    except DataError as error:
-        raise DataError(f"--rules {error}; name a file that 'fit' wrote") from error
-
-
-def _check_out(path: Path, *inputs: Path | None) -> None:
-    """Check that a file can be written without destroying an input."""
+def _check_out(path: Path | None, *inputs: Path | None, flag: str = "", endings: tuple[str, ...] = ()) -> None:
+    """Check that a file can be written without destroying an input; None is no file."""
+    if path is None:
+        return
+    if endings and path.suffix not in endings:
+        raise ConfigError(f"{flag} {path}: does not end with {' or '.join(endings)}; name the file so")
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder; name a file")
     if any(other is not None and other.exists() and path.exists() and path.samefile(other) for other in inputs):
         raise ConfigError(f"{path}: is an input of this command; choose another name")
-
-
-def _check_measures(path: Path | None, *inputs: Path | None) -> None:
-    if path is not None:
-        if path.suffix != ".csv":
-            raise ConfigError(f"--measures {path}: does not end with .csv; name a CSV file")
-        _check_out(path, *inputs)
 
 
 def _reports(rows: LabelledRows, stored: StoredRules | None) -> dict[str, AccuracyReport]:
@@ -222,24 +230,65 @@ def _reports(rows: LabelledRows, stored: StoredRules | None) -> dict[str, Accura
     return {name: accuracy_report(rows.targets, each, rows.classes) for name, each in predictions.items()}
 
 
+def _print_reports(title: str, reports: Mapping[str, AccuracyReport], warnings: Sequence[str] | None = None) -> None:
+    """Print the accuracy of each class, the measures, and the gains and losses.
+
+    Args:
+        title: Title of the rows.
+        reports: The report ``before``, and the one ``after`` if there is a correction.
+        warnings: Warnings to print; None for the losses.
+    """
+    before, last = reports["before"], [*reports.values()][-1]
+    table = Table(title=Text(visible(title)), title_justify="left")
+    table.add_column("class", overflow="fold")
+    table.add_column("rows", justify="right", no_wrap=True)
+    for name in reports:
+        table.add_column(name if len(reports) > 1 else "accuracy", justify="right", no_wrap=True)
+        table.add_column("95 % interval", justify="right", no_wrap=True)
+    classes = [*zip(*(report.classes for report in reports.values()), strict=True)]
+    if len(classes) > _MAX_CLASSES:
+        ranked = sorted((each for each in classes if each[0].value is not None), key=lambda each: each[0].value or 0.0)
+        classes = [*ranked[:_N_LEAST], *ranked[max(_N_LEAST, len(ranked) - _N_MOST) :]]
+    for of_class in classes:
+        table.add_row(Text(printable(of_class[0].name, most=80)), f"{of_class[0].n_rows:,}", *_cells(of_class))
+    table.add_section()
+    for of_measure in zip(*(report.measures for report in reports.values()), strict=True):
+        table.add_row(TITLES[of_measure[0].name], "", *_cells(of_measure))
+    console = Console()
+    # In a file, lines may be longer than rich takes them to be.
+    (console if console.is_terminal else Console(width=max(console.width, _WIDTH))).print(table)
+    if len(before.classes) > _MAX_CLASSES:
+        print(f"{len(before.classes)} classes; --measures FILE.csv writes all of them")
+    for measure in last.measures:
+        if measure.reason is not None:
+            print(f"without a value: {TITLES[measure.name]} ({measure.reason})")
+    if last is not before:
+        for line in losses(before, last) if warnings is None else warnings:
+            print(f"warning: {visible(line)}")
+
+
+def _cells(values: Sequence[ReportedValue]) -> list[str]:
+    """Return each value and its interval."""
+    return [
+        cell
+        for one in values
+        for cell in (shown(one.value), "" if one.low is None else f"{one.low:.4f} to {one.high:.4f}")
+    ]
+
+
 def _write_measures(path: Path | None, reports: Mapping[str, Mapping[str, AccuracyReport]]) -> None:
-    if path is not None:
-        write_reports(path, reports)
-        print(f"measures {path}")
-
-
-def _write_predictions(path: Path, rows: LabelledRows, predicted: IntArray, shares: FloatArray) -> None:
-    """Write the columns of an input with the predicted class and the corrected share of each class in each row."""
-    import pandas as pd
-
-    added = {PREDICTED: [rows.classes[index] for index in predicted.tolist()]}
-    added |= dict(zip(share_names(rows.classes), shares.T, strict=True))
-    frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
-    with replacing(path) as temporary:
-        if path.suffix == ".parquet":
-            frame.to_parquet(temporary, index=False)
-        else:
-            frame.map(_cell).rename(columns=_cell).to_csv(temporary, index=False, lineterminator="\n")
+    """Write reports as CSV, with a row for each class and each measure; None for no file."""
+    if path is None:
+        return
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["rows", "correction", "kind", *ReportedValue._fields])
+        for title, of_rows in reports.items():
+            for correction, report in of_rows.items():
+                for kind, values in (("class", report.classes), ("measure", report.measures)):
+                    for name, *numbers in values:
+                        writer.writerow([protected(title), correction, kind, protected(name), *numbers])
+    print(f"measures {path}")
 
 
 def _cell(value: object) -> object:
@@ -252,8 +301,11 @@ def _print_notes(rows: LabelledRows) -> None:
     print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
     for note in rows.notes:
         print(f"  {note}")
-    if rows.without_rows:
-        names = listed([visible(name) for name in rows.without_rows])
+    # Such columns may not be probabilities at all.
+    occurring = {*rows.labels}
+    without_rows = [visible(name) for name in rows.classes if name not in occurring]
+    if without_rows and any(occurring):
+        names = listed(without_rows)
         print(
             f"  warning: no row is of {names}; if these columns are no classes, name those that are with --classes, or "
             "leave columns out with --ignore"

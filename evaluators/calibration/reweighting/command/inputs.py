@@ -1,60 +1,159 @@
-"""Reads class probabilities with their right classes, from files and from finished runs.
-
-The columns of CSV and Parquet files have names, some of which are classes. Those of NPZ files and of the vectors of DCS
-do not: their classes are named by ``--classes``, the file, the rules to apply, or the labels.
-"""
+"""Reads class probabilities with their right classes, from tables and from finished runs, and checks them."""
 
 from __future__ import annotations
 
 import csv
-import lzma
-import tokenize
+import re
 import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from biasboard.ground import plain_text
-from biasboard.ground.columns import FloatArray
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
-from evaluators.calibration.reweighting.command.rows import (
-    PREFIX,
-    InputChoice,
-    LabelledRows,
-    first_twice,
-    listed,
-    row_from_1,
-    sorted_names,
-)
-from evaluators.calibration.reweighting.command.run_rows import read_run
-from schemas.files.user_tables import SEPARATORS, read_frame
-from schemas.folders.run_folder import RESULT
+from biasboard.ground.options import option
+from evaluators.adapter_set import trained_items
+from evaluators.calibration.reweighting.problem import LEAST_CLASSES
+from evaluators.calibration.reweighting.rules import first_fault
+from evaluators.task import load_task
+from evaluators.task_abilities import ShowsExamples
+from schemas.files.record_columns import RecordColumns
+from schemas.files.user_tables import read_frame
+from schemas.folders.run_folder import RESULT, finished_runs, read_complete_result, read_parts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PROBABILITIES, LABELS, CLASSES = "probabilities", "labels", "classes"
-"""Names of the arrays of an NPZ file."""
-# The beginnings of ZIP archives, such as NPZ files, with members and without; and that of Parquet files.
-_ZIP, _PARQUET = (b"PK\x03\x04", b"PK\x05\x06"), b"PAR1"
-# What zipfile and NumPy raise for a broken file; the headers of arrays are parsed as Python.
-_NPZ_ERRORS = (
-    *(ValueError, OSError, EOFError, KeyError, RuntimeError, SyntaxError, TypeError, MemoryError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-)
-# The kinds of NumPy's types: whether, integers, and floats.
-_NUMBERS = "biuf"
-# Words before the probabilities in a line of DCS.
-_DCS_WORDS = ("id", "label", "pred")
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
+PREFIX = "p_"
+"""Beginning of the names of columns with probabilities: in written files, and in read ones where no column bears the
+name of a class."""
+PREDICTED = "predicted"
+"""Name of the column with the predicted class in written files."""
+_ZIP = b"PK\x03\x04"
+"""First bytes of an NPZ file, which is a ZIP archive."""
 # Names of columns that number the rows; "Unnamed: 0" is how pandas reads back an unnamed index.
 _NO_CLASS = {"", "id", "idx", "index", "row", "unnamed: 0"}
 # Files give probabilities with six decimals, so rounding may lift one above 1.
 _MOST_SHARE = 1.0 + 1e-6
 _N_SHOWN = 60
+_ROW = "row {} (the first row is row 1)"
+listed = partial(plain_text.listed, most=12)
+"""Function that joins names for messages, at most the first 12."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputChoice:
+    """The options of an input: its columns, and for a run its config and splits."""
+
+    path: Path = Path()
+    label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
+    class_list: str | None = option(
+        "Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
+        "name with a comma stands in double quotes.",
+        flag="--classes",
+    )
+    ignored: tuple[str, ...] = option(
+        "Column of numbers that is no class. Repeatable; id and the like are known.", flag="--ignore", default=()
+    )
+    config: str | None = option("Config of a run; needed if the run has several.")
+    splits: tuple[str, ...] = option("Split of a run; by default all. Repeatable.", flag="--split", default=())
+
+    def __post_init__(self) -> None:
+        """Check that the list of classes names each class once.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if (names := self.classes) is not None and len({*names}) < max(len(names), LEAST_CLASSES):
+            raise ConfigError(
+                f"--classes {self.class_list}: names {len({*names})} classes in {len(names)} places; name each once, "
+                "two at least"
+            )
+
+    @cached_property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of the classes in order; None for the input's own."""
+        if self.class_list is None:
+            return None
+        return tuple(name for name in next(csv.reader([self.class_list], skipinitialspace=True), []) if name)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelledRows:
+    """The probabilities of the classes in some rows, and their right classes."""
+
+    source: str
+    """Name of the input, for messages."""
+    title: str
+    """Short name of the input, for titles."""
+    classes: tuple[str, ...]
+    probabilities: FloatArray
+    """Probability of each class, shape (n, n_classes)."""
+    labels: Sequence[str | None]
+    """Name of the right class of each row; None for a row without one."""
+    columns: pd.DataFrame
+    """Other values of each row, such as ids, and the label."""
+    items: Sequence[str | None] | None = None
+    """Id of each row's item in a run; None for the rows of a file."""
+    notes: tuple[str, ...] = ()
+    """Sentences about which rows were taken and which were left out."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.probabilities)
+
+    @cached_property
+    def targets(self) -> IntArray:
+        """The index of the right class of each row, shape (n,); -1 without one."""
+        indices = {name: index for index, name in enumerate(self.classes)}
+        return np.array([-1 if label is None else indices.get(label, -1) for label in self.labels], dtype=np.int64)
+
+    def check(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> None:
+        """Check the classes, the probabilities and the labels, for what :func:`read_rows` is told.
+
+        Raises:
+            DataError: the first fault, with its place and its remedy.
+        """
+        if len(self.classes) < LEAST_CLASSES:
+            only = f" ({self.classes[0]})" if self.classes else ""
+            raise self._fault(f"has {len(self.classes)} column of a class{only}; give one per class, two at least")
+        if (fault := first_fault(self.probabilities)) is not None:
+            row, column, problem = fault
+            of_class = "the row" if column is None else f"the probability of class '{self.classes[column]}'"
+            raise self._fault(f"{of_class} {problem}", row)
+        if wanted is not None and {*wanted} != {*self.classes}:
+            raise self._fault(
+                f"has the classes {listed(self.classes)}, and these are wanted: {listed(wanted)}; give probabilities "
+                "of the same classes, or name them with --classes"
+            )
+        # Applying weights twice squares them, and nothing in the written file would show it.
+        if gets_rules and (again := {PREDICTED, *share_names(self.classes)}.intersection(self.columns)):
+            raise self._fault(
+                f"has a column '{next(name for name in self.columns if name in again)}' already, as corrected rows "
+                "have; apply rules to uncorrected probabilities, or rename the column"
+            )
+        if needs_labels:
+            for row in np.flatnonzero(self.targets < 0).tolist():
+                remedy = "correct it, or tell the columns of the classes with --classes"
+                wrong = f"label '{self.labels[row]}' is no class; have: {listed(wanted or self.classes)}; {remedy}"
+                raise self._fault(wrong if self.labels[row] else "has no label; leave it out", row)
+            if len({*self.labels}) < LEAST_CLASSES:
+                only = f"all {len(self)} rows are of class '{self.labels[0]}'"
+                raise self._fault(f"{only}; give rows of two classes at least")
+
+    def _fault(self, problem: str, row: int | None = None) -> DataError:
+        if row is None:
+            return DataError(f"{self.source}: {problem}")
+        where = _ROW.format(row + 1) if self.items is None else f"item '{self.items[row]}'"
+        return DataError(f"{self.source}: {where}: {problem}")
 
 
 def read_rows(
@@ -81,47 +180,36 @@ def read_rows(
         flag = "--config" if choice.config is not None else "--split"
         raise ConfigError(f"{flag} picks records of a run, and {path} is a file; leave it out")
     else:
-        rows = _read_file(choice, wanted, needs_labels)
-    for fault in rows.faults(wanted, needs_labels=needs_labels, gets_rules=gets_rules):
-        raise DataError(f"{rows.source}: {fault}")
+        rows = _table_rows(choice, wanted, needs_labels)
+    rows.check(wanted, needs_labels=needs_labels, gets_rules=gets_rules)
     if wanted is None or wanted == rows.classes:
         return rows
     order = [rows.classes.index(name) for name in wanted]
     return replace(rows, classes=wanted, probabilities=rows.probabilities[:, order])
 
 
-def _read_file(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
-    check_readable(choice.path)
-    with choice.path.open("rb") as file:
-        first = file.readline(65_536)
-    if first.startswith(_ZIP):
-        return _npz_rows(choice, wanted, needs_labels)
-    if first.lstrip().startswith((b"{", b"[{")):
-        raise DataError(f"{choice.path}: looks like JSON; give a CSV, Parquet or NPZ file, vectors of DCS, or a run")
-    # A header of words that no separator of CSV files divides would have a single column.
-    if len(first.split()) > len(_DCS_WORDS) + 1 and not any(sign in first for sign in map(str.encode, SEPARATORS)):
-        return _dcs_rows(choice, wanted, needs_labels)
-    return _named_rows(choice, wanted, needs_labels, is_csv=not first.startswith(_PARQUET))
-
-
-def _named_rows(
-    choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool, *, is_csv: bool
-) -> LabelledRows:
-    """Return the rows of a CSV or Parquet file."""
-    path, frame = choice.path, read_frame(choice.path)
+def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
+    """Return the rows of a CSV, Parquet or NPZ file."""
+    path = choice.path
+    check_readable(path)
+    with path.open("rb") as file:
+        kind = file.read(4)
+    frame = _arrays(choice) if kind == _ZIP else read_frame(path)
     if [*frame.index.names] != [None]:
         frame = frame.reset_index(allow_duplicates=True)
     frame = frame.reset_index(drop=True).set_axis([str(name).strip() for name in frame.columns], axis=1)
-    if is_csv:
+    if kind not in (_ZIP, b"PAR1"):
         frame = frame.map(plain_text.unprotected).rename(columns=plain_text.unprotected)
     names = [*frame.columns]
     if {"reading", "exchanges"} <= {*names}:
         raise DataError(f"{path}: holds the records of a run; name the folder of the run instead")
-    if (twice := first_twice(names)) is not None:
-        raise DataError(f"{path}: column '{twice}' stands {names.count(twice)} times; keep one, or rename it")
+    # A Parquet file may have no column.
+    (twice, n), *_ = Counter(names).most_common(1) or [("", 0)]
+    if n > 1:
+        raise DataError(f"{path}: column '{twice}' stands {n} times; keep one, or rename it")
     if not len(frame):
         raise DataError(f"{path}: has a header and no row; give at least one row")
-    labels = None
+    labels: list[str | None] = [None] * len(frame)
     if choice.label_column in names:
         labels = [*map(_label, frame[choice.label_column].tolist())]
     elif needs_labels:
@@ -129,16 +217,46 @@ def _named_rows(
             f"{path}: has no column '{choice.label_column}'; have: {listed(names)}; name the column with the right "
             "class with --label-column"
         )
-    column_of = _class_columns(frame, choice, wanted, {*(labels or ())})
-    cells = {f"column '{name}'": frame[name].tolist() for name in column_of.values()}
+    column_of = _class_columns(frame, choice, wanted, {*labels})
     return LabelledRows(
         source=str(path),
         title=path.name,
         classes=tuple(column_of),
-        probabilities=_as_numbers(choice, cells) if cells else np.empty((len(frame), 0)),
+        probabilities=_as_numbers(choice, {name: frame[name].tolist() for name in column_of.values()}),
         labels=labels,
         columns=frame.drop(columns=[*column_of.values()]),
     )
+
+
+def _arrays(choice: InputChoice) -> pd.DataFrame:
+    """Return the arrays ``probabilities`` (rows, classes), ``classes`` and, if given, ``labels`` of an NPZ file.
+
+    Raises:
+        DataError: they cannot be read, or take too much memory.
+    """
+    import pandas as pd
+
+    from schemas.files import arrow_files
+
+    path = choice.path
+    try:
+        with zipfile.ZipFile(path) as file:
+            if sum(member.file_size for member in file.infolist()) > arrow_files.MOST_BYTES:
+                raise arrow_files.too_large(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            frame = pd.DataFrame(arrays["probabilities"], columns=[*map(_label, arrays["classes"].tolist())])
+            if "labels" in arrays:
+                # A class of that name is told as a column that stands twice.
+                frame.insert(0, choice.label_column, arrays["labels"], allow_duplicates=True)
+    except DataError:
+        raise
+    # A broken file can raise any exception: the headers of its arrays are parsed as Python.
+    except Exception as error:
+        raise DataError(
+            f"{path}: holds no plain arrays 'probabilities' (one row per item, one column per class) and 'classes' "
+            f"that can be read ({plain_text.one_line(error)}); write it again"
+        ) from error
+    return frame
 
 
 def _class_columns(
@@ -150,21 +268,19 @@ def _class_columns(
     missing = [name for name in choice.ignored if name not in frame.columns]
     if missing:
         raise ConfigError(f"--ignore {missing[0]}: {path} has no such column; have: {listed(names)}")
-    prefix = PREFIX if choice.prefix is None else choice.prefix
     if (classes := choice.classes or wanted) is not None:
         column_of = {}
         for label in classes:
-            tried = (f"{prefix}{label}", label) if choice.prefix is not None else (label, f"{prefix}{label}")
-            name = next((name for name in tried if name in names), None)
+            name = next((name for name in (label, f"{PREFIX}{label}") if name in names), None)
             if name is None:
                 raise DataError(
                     f"{path}: has no column for class '{label}'; have: {listed(names)}; name the columns of the "
-                    "classes by the classes, with --prefix if they begin with more"
+                    f"classes by the classes, perhaps with {PREFIX} before them"
                 )
             column_of[label] = name
         return column_of
-    prefixed = {name.removeprefix(prefix): name for name in names if name.startswith(prefix) and name != prefix}
-    if choice.prefix is not None or (len(prefixed) > 1 and not labels & {*names}):
+    prefixed = {name.removeprefix(PREFIX): name for name in names if name.startswith(PREFIX) and name != PREFIX}
+    if len(prefixed) > 1 and not labels & {*names}:
         return prefixed
     return {name: name for name in names if name in labels or _holds_probabilities(choice, name, frame[name].tolist())}
 
@@ -190,113 +306,6 @@ def _holds_probabilities(choice: InputChoice, name: str, values: Sequence[object
     return True
 
 
-def _npz_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
-    """Read the arrays ``probabilities`` and ``labels``, optionally ``classes``, and others with one value per row."""
-    import pandas as pd
-
-    from schemas.files import arrow_files
-
-    path = choice.path
-    try:
-        with zipfile.ZipFile(path) as file:
-            if sum(member.file_size for member in file.infolist()) > arrow_files.MOST_BYTES:
-                raise arrow_files.too_large(path)
-        with np.load(path, allow_pickle=False) as loaded:
-            members = {name: loaded[name] for name in loaded.files}
-    except _NPZ_ERRORS as error:
-        reason = plain_text.one_line(error)
-        raise DataError(f"{path}: not a readable NPZ file of plain arrays: {reason}; write it again") from error
-    # A member that is no array, such as a text, is read as bytes.
-    arrays = {name: values for name, values in members.items() if isinstance(values, np.ndarray)}
-    if (shares := arrays.pop(PROBABILITIES, None)) is None:
-        raise DataError(f"{path}: has no array '{PROBABILITIES}'; have: {listed(list(arrays)) or 'none'}")
-    if shares.dtype.kind not in _NUMBERS or shares.ndim != 2:
-        raise DataError(
-            f"{path}: array '{PROBABILITIES}' has the shape {shares.shape} and the type {shares.dtype}; give one row "
-            "of numbers per item and one column per class"
-        )
-    named: dict[str, list[str | None]] = {}
-    for name, unit, n in zip((LABELS, CLASSES), ("row", "column"), shares.shape, strict=True):
-        if (values := arrays.pop(name, None)) is not None:
-            if values.shape != (n,) or values.dtype.kind not in f"{_NUMBERS}U":
-                raise DataError(
-                    f"{path}: array '{name}' has the shape {values.shape} and the type {values.dtype}; give one text "
-                    f"or number per {unit}: ({n},)"
-                )
-            named[name] = [*map(_label, values.tolist())]
-    if LABELS not in named and needs_labels:
-        raise DataError(f"{path}: has no array '{LABELS}' with the right class of each row; add it")
-    others = {name: values.tolist() for name, values in arrays.items() if values.shape == shares.shape[:1]}
-    columns = pd.DataFrame(others | {name: values for name, values in named.items() if name == LABELS})
-    classes = tuple(name or "" for name in named[CLASSES]) if CLASSES in named else None
-    # As scikit-learn does, columns without names are taken to be in the order of the sorted labels.
-    return _unnamed_rows(choice, shares.astype(np.float64), named.get(LABELS), columns, classes or wanted, True)
-
-
-def _dcs_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
-    """Read lines ``id label pred p1 ... pN`` without a header; labels are names of classes, or their numbers from 0."""
-    import pandas as pd
-
-    path = choice.path
-    try:
-        words = pd.read_csv(
-            path,
-            sep=r"\s+",
-            header=None,
-            dtype=object,
-            keep_default_na=False,
-            quoting=csv.QUOTE_NONE,
-            encoding="utf-8-sig",
-        )
-    except ValueError as error:
-        reason = plain_text.one_line(error)
-        raise DataError(
-            f"{path}: is neither CSV nor lines 'id label pred p1 ... pN' of equal length ({reason}); correct it"
-        ) from error
-    first = len(_DCS_WORDS)
-    cells = {f"word {at + 1}": words.iloc[:, at].tolist() for at in range(first, words.shape[1])}
-    labels = [*map(_label, words.iloc[:, 1].tolist())]
-    columns = words.iloc[:, :first].set_axis([*_DCS_WORDS], axis=1)
-    return _unnamed_rows(choice, _as_numbers(choice, cells), labels, columns, wanted, False)
-
-
-def _unnamed_rows(
-    choice: InputChoice,
-    shares: FloatArray,
-    labels: list[str | None] | None,
-    columns: pd.DataFrame,
-    named: tuple[str, ...] | None,
-    are_sorted: bool,
-) -> LabelledRows:
-    """Return rows whose classes are those that were named, or those that the labels imply.
-
-    Labels that are all numbers below the number of columns are column indices from 0.
-    """
-    path, n = choice.path, shares.shape[1]
-    classes = choice.classes or named
-    occurring, numbers = {label for label in labels or () if label is not None}, tuple(map(str, range(n)))
-    if classes is None and occurring and occurring <= {*numbers}:
-        classes = numbers
-    if classes is None and are_sorted and len(occurring) == n:
-        classes = tuple(sorted_names(occurring))
-    if classes is None:
-        raise DataError(
-            f"{path}: has {n} columns of probabilities, and the labels are "
-            f"{listed(sorted_names(occurring)) or 'unknown'}; name the class of each column with --classes a,b,c"
-        )
-    if len(classes) != n:
-        raise DataError(
-            f"{path}: has {n} columns of probabilities, and there are {len(classes)} classes: {listed(classes)}; "
-            "give one column per class, in this order"
-        )
-    if labels is not None and not occurring <= {*classes}:
-        name_of = dict(zip(numbers, classes, strict=True))
-        labels = [label if label is None else name_of.get(label, label) for label in labels]
-    return LabelledRows(
-        source=str(path), title=path.name, classes=classes, probabilities=shares, labels=labels, columns=columns
-    )
-
-
 def _number(value: object) -> float | None:
     try:
         return float(value)  # type: ignore[arg-type]
@@ -310,17 +319,19 @@ def _as_numbers(choice: InputChoice, columns: Mapping[str, Sequence[object]]) ->
     Raises:
         DataError: a cell is not a number.
     """
-    numbers = [[*map(_number, cells)] for cells in columns.values()]
-    for (name, cells), of_column in zip(columns.items(), numbers, strict=True):
+    numbers = []
+    for name, cells in columns.items():
+        of_column = [*map(_number, cells)]
         if None in of_column:
             row = of_column.index(None)
             shown = "" if cells[row] is None else str(cells[row])[:_N_SHOWN]
             problem = f"is {shown!r}, which is no number" if shown else "is empty"
             raise DataError(
-                f"{choice.path}: {row_from_1(row)}: {name} {problem}; give the probability of the class, or leave the "
-                "row out"
+                f"{choice.path}: {_ROW.format(row + 1)}: column '{name}' {problem}; give the probability of the class, "
+                "or leave the row out"
             )
-    return np.array(numbers, dtype=np.float64).T.copy()
+        numbers.append(np.array(of_column, dtype=np.float64))
+    return np.column_stack(numbers) if numbers else np.empty((0, 0))
 
 
 def _label(value: object) -> str | None:
@@ -331,3 +342,107 @@ def _label(value: object) -> str | None:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))  # Some programs turn a column of whole numbers with a missing value into floats.
     return str(value)
+
+
+def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
+    """Read the answer distributions of one config of a run of any task.
+
+    Records without a distribution are left out and, if labels are needed, those without a right answer. So are items
+    whose labels the model has seen: examples of its prompts, and items that it was trained on.
+    """
+    import pandas as pd
+
+    folders = finished_runs(choice.path)
+    if len(folders) > 1:
+        raise DataError(
+            f"{choice.path}: holds {len(folders)} runs; name one: {listed([str(folder) for folder in folders])}"
+        )
+    folder, result = folders[0], read_complete_result(folders[0])
+    configs = result.signature.configs
+    if choice.config is None and len(configs) > 1:
+        raise ConfigError(f"{choice.path}: has {len(configs)} configs; name one with --config: {listed(configs)}")
+    config = configs[0] if choice.config is None else choice.config
+    if config not in configs:
+        raise ConfigError(f"--config {config}: the run has no such config; have: {listed(configs)}")
+    source = f"{folder}, {config}"
+    parts = read_parts(folder, result)
+    records = RecordColumns.joined(part for part in parts if part.columns["config"].coded.texts == (config,))
+    splits = Counter(split for split in records.columns["split"].texts if split is not None)
+    for name in choice.splits:
+        if name not in splits:
+            raise ConfigError(f"--split {name}: config '{config}' has no such split; have: {', '.join(splits)}")
+    if choice.splits:
+        records = RecordColumns(records.table.filter(records.columns["split"].coded.is_one_of(*choice.splits)))
+    task = load_task(result.signature.task)
+    seen = task.shown_items(records) if isinstance(task, ShowsExamples) else frozenset()
+    seen |= trained_items(folder, result).get(config, frozenset())
+    is_seen = np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_)
+    unseen = RecordColumns(records.table.filter(~is_seen))
+    is_read = unseen.has_reading & (unseen.readings["probabilities"].lists.lengths > 0)
+    is_labelled = unseen.columns["target"].known | (not needs_labels)
+    kept = RecordColumns(unseen.table.filter(is_read & is_labelled))
+    if not len(kept):
+        lacking = "a right answer" if is_read.any() else "a distribution over answers"
+        raise DataError(
+            f"{source}: none of {len(unseen)} records has {lacking}; choose other splits, or a run of a task that "
+            "scores options"
+        )
+    outcomes = kept.readings["outcomes"].lists.values.coded.texts
+    names = choice.classes or wanted or tuple(sorted(outcomes, key=int if are_numbers(outcomes) else str))
+    for outcome in outcomes:
+        if outcome not in names:
+            raise DataError(
+                f"{source}: outcome '{outcome}' is no class; have: {listed(names)}; name all classes with --classes"
+            )
+    columns = {name: kept.columns[name].texts for name in ("item_id", "config", "split", "target")}
+    left_out = (
+        (~is_read, "without a distribution are left out (refused, failed or unread answers)"),
+        (is_read & ~is_labelled, "without a right answer are left out"),
+        (is_seen, "of items that the model was shown or trained on with labels are left out"),
+    )
+    return LabelledRows(
+        source=source,
+        title=f"{config} of {folder.name}",
+        classes=names,
+        probabilities=_distributions(kept, names),
+        labels=columns["target"],
+        items=columns["item_id"],
+        columns=pd.DataFrame(columns).rename(columns={"target": "label"}),
+        notes=tuple(_notes(kept, left_out)),
+    )
+
+
+def _distributions(records: RecordColumns, names: Sequence[str]) -> FloatArray:
+    """Return the probability of each outcome, shape (n, n_classes); 0 where an item does not offer it."""
+    outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
+    if not np.array_equal(outcomes.lengths, shares.lengths):
+        raise DataError("a reading has not one probability for each of its outcomes; run the model again")
+    coded = outcomes.values.coded
+    columns = np.array([names.index(text) for text in coded.texts], dtype=np.int64)
+    probabilities = np.zeros((len(records), len(names)))
+    probabilities[outcomes.owners, columns[coded.codes]] = shares.values.numbers
+    return probabilities
+
+
+def _notes(records: RecordColumns, left_out: Iterable[tuple[BoolArray, str]]) -> Iterator[str]:
+    splits = Counter(map(str, records.columns["split"].texts))
+    yield f"splits: {', '.join(f'{name} {n:,}' for name, n in splits.items())}"
+    for mask, reason in left_out:
+        if mask.any():
+            yield f"{int(mask.sum()):,} records {reason}"
+    lengths = records.readings["outcomes"].lists.lengths
+    if lengths.min() < lengths.max():
+        yield (
+            f"items offer between {lengths.min()} and {lengths.max()} outcomes; one that is not offered has the "
+            "probability 0"
+        )
+
+
+def share_names(classes: Sequence[str]) -> list[str]:
+    """Return the names of the columns of corrected shares."""
+    return [f"{PREFIX}{name}" for name in classes]
+
+
+def are_numbers(names: Iterable[str]) -> bool:
+    """Return True if all names are whole numbers in plain decimal form, of up to 18 digits."""
+    return all(map(_WHOLE.fullmatch, names))
