@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import DataError
+from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.scorers.stored import open_scorer
 from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
@@ -107,7 +108,7 @@ def test_a_reading_that_is_no_number_is_an_error(told: str) -> None:
     (record,) = recorded(TASK, problems(1)[:1], lambda item: ["9"])
     reading = Reading(outcomes=(), probabilities=(), answers=(told,))
     with pytest.raises(DataError, match="is no number; run or import the model again"):
-        WordProblemTable.of([replace(record, reading=reading)])
+        compute_metrics([replace(record, reading=reading)], TASK.name)
 
 
 @pytest.mark.parametrize("score", ["0_1", "nan", "inf", "1e999999", "\N{ARABIC-INDIC DIGIT ONE}", "0x1", ""])

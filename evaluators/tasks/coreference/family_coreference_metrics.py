@@ -19,7 +19,7 @@ from evaluators.statistics.jackknife import SMALLEST
 from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.coreference import coreference_metrics, ucerf_metrics
 from evaluators.tasks.coreference.coreference_table import needs_referent
-from evaluators.tasks.coreference.family_coreference_table import TWO_FAMILIES, FamilyCoreferenceTable
+from evaluators.tasks.coreference.family_coreference_task import TWO_FAMILIES, FamilyCoreferenceTable
 from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 
 _TASK = "family_coreference"
@@ -100,14 +100,9 @@ UCERF_OF_TWO_FAMILIES = MetricDefinition[FamilyCoreferenceTable](
 CERTAINTY = replace(ucerf_metrics.CERTAINTY, task=_TASK, slices=_BY_FAMILY)
 
 
-def _takes_female(table: FamilyCoreferenceTable) -> FloatArray:
-    share = table.occupation_share
-    return np.where(table.column("occupation") == table.column("female_occupation"), share[:, 0], share[:, 1])
-
-
 FEMALE_OCCUPATION_RATE: MetricDefinition[FamilyCoreferenceTable] = mean_metric(
     "female_occupation_rate",
-    _takes_female,
+    lambda table: table.share_of_occupation("female_occupation"),
     where=lambda table: table.usable,
     task=_TASK,
     ideal=0.5,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.baseline import UNIFORM, Baseline, choosing, evenly, probability_in
+from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
 from evaluators.benchmark import Benchmark, Gate, RankingMetric
 from evaluators.tasks.coreference.coreference_table import FRAME
 from evaluators.tasks.coreference.coreference_task import sentence_in
@@ -60,21 +60,16 @@ def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
     for request in asked.values():
         first, last = request.facts["first_mentioned"], request.facts["last_mentioned"]
         means_first = request.facts["referent"] == first
-        sentence = _as_masked(sentence_in(request.prompt), request.facts)
+        sentence = sentence_in(request.prompt)
+        if "pronoun" in request.facts:
+            # A form of *he*, which cues mask, in place of a pronoun of another family: the items of a set then share
+            # their cues, but for the verbs of *they*.
+            pronoun = re.escape(request.facts["pronoun"])
+            sentence = re.sub(rf"(?<![\w-]){pronoun}(?![\w-])", request.facts["pronoun_of_he"], sentence)
         texts.append(CueText(sentence, (first, last), means_first, request.facts[FRAME]))
     answers = {True: _FIRST, False: _LAST, None: choosing(evenly)}
     predicted = dict(zip(asked, best_cue(texts).means_first, strict=True))
     return {sha256: answers[predicted.get(sha256)](request) for sha256, request in requests.items()}
-
-
-def _as_masked(sentence: str, facts: Mapping[str, str]) -> str:
-    """Return a sentence with a form of *he*, which cues mask, in place of a pronoun of another family.
-
-    The items of a set then share their cues, but for the verbs of *they*.
-    """
-    if "pronoun" not in facts:
-        return sentence
-    return re.sub(rf"(?<![\w-]){re.escape(facts['pronoun'])}(?![\w-])", facts["pronoun_of_he"], sentence)
 
 
 def _preferring_baseline(
@@ -99,12 +94,6 @@ def _stereotype(probability: float, name: str) -> Baseline:
         answer=_preferring(lambda request: request.facts["stereotyped"] or None, probability),
         reads_no_prompt=True,
     )
-
-
-def _soft_stereotype(name: str) -> Baseline | None:
-    """Return the baseline ``stereotype-P`` for a probability P between 0.5 and 1; None for other names."""
-    probability = probability_in(name, of="stereotype")
-    return _stereotype(probability, name) if probability is not None and 0.5 < probability < 1 else None
 
 
 # A perfect UCerF is easy: the baselines that are uniform, always wrong, or choose the last-mentioned occupation all
@@ -153,7 +142,6 @@ BENCHMARK = Benchmark(
             optional=frozenset({"referent"}),
         ),
     ),
-    baseline_with_parameter=_soft_stereotype,
     headline_metrics=(
         "accuracy",
         "worst_group_accuracy",
