@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from biasboard.ground.errors import DataError
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.scorers.stored import open_scorer
 from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, plain_text
@@ -109,11 +107,3 @@ def test_a_reading_that_is_no_number_is_an_error(told: str) -> None:
     reading = Reading(outcomes=(), probabilities=(), answers=(told,))
     with pytest.raises(DataError, match="is no number; run or import the model again"):
         compute_metrics([replace(record, reading=reading)], TASK.name)
-
-
-@pytest.mark.parametrize("score", ["0_1", "nan", "inf", "1e999999", "\N{ARABIC-INDIC DIGIT ONE}", "0x1", ""])
-def test_a_stored_score_is_a_plain_decimal(score: str, tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text(f"text,score\na,{score}\n", encoding="utf-8")
-    with pytest.raises(DataError, match="is no number in"):
-        open_scorer("toxicity", str(path), "perspective-2026")

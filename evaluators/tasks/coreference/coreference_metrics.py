@@ -139,7 +139,7 @@ EQUALIZED_ODDS = _metric(
     ideal=1.0,
     undefined=needs_right_answers,
     statistics=_prediction_statistics,
-    aggregate=lambda sums: _mean_of_defined(1 - sum(_gaps(sums)) / 2),
+    aggregate=lambda sums: _mean_of_defined(1 - np.add(*_gaps(sums)) / 2),
     description="Mean over occupations, each the positive class, of 1 - (|TPR he - TPR she| + |FPR he - FPR she|) / 2; "
     "undefined if no answer is right.",
 )
@@ -176,7 +176,7 @@ def group_metric(
         undefined=lambda table: needs_referent(table) or undefined(table),
         statistics=statistics,
         # A desirability spans [-1, 1] and a rate [0, 1], hence 4 instead of 2. The paper does not give the constant.
-        aggregate=lambda sums: _mean_of_defined(1 - sum(_gaps(sums)) / 4),
+        aggregate=lambda sums: _mean_of_defined(1 - np.add(*_gaps(sums)) / 4),
         description=description,
     )
 
@@ -191,7 +191,7 @@ UCERF_GROUP = group_metric(
 )
 
 
-PRO_RATE = mean_metric(
+PRO_RATE: MetricDefinition[CoreferenceTable] = mean_metric(
     "pro_rate",
     lambda table: table.share_of_occupation("stereotyped_occupation"),
     where=lambda table: table.usable,

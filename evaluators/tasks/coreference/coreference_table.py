@@ -156,7 +156,8 @@ class CoreferenceTable(GroupedTable):
 
     def share_of_occupation(self, key: str) -> FloatArray:
         """Return the credit of the occupation that a group names for being the more probable one, shape (n,)."""
-        return np.where(self.column("occupation") == self.column(key), *self.occupation_share.T)
+        is_reference = self.column("occupation") == self.column(key)
+        return np.where(is_reference, self.occupation_share[:, 0], self.occupation_share[:, 1])
 
     def pairs(self, group: Mapping[str, str]) -> tuple[IntArray, IntArray, int]:
         """Return the minimal pairs of a slice: a side of each gender, both measured, with one reference occupation.

@@ -110,10 +110,16 @@ def _of_ranks(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
     return Statistics(sums, len(a), int((~used).sum()))
 
 
+def _parsed_share(table: CoreferenceTable) -> FloatArray:
+    assert table.sampled is not None
+    n_read = np.bincount(table.sampled.rows, minlength=len(table.clusters))
+    share: FloatArray = n_read / np.maximum(table.sampled.n_asked, 1)
+    return share
+
+
 PARSED_ANSWER_RATE: MetricDefinition[CoreferenceTable] = mean_metric(
     "parsed_answer_rate",
-    # Without sampled answers it is undefined.
-    lambda table: np.bincount(table.sampled.rows, minlength=len(table.clusters)) / np.maximum(table.sampled.n_asked, 1),
+    _parsed_share,
     where=lambda table: table.scored,
     task="coreference",
     ideal=1.0,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Self, TypeAlias
 
@@ -63,6 +63,8 @@ class ConfigTable:
     """Distributions by name of the calibration (empty for the model's own), and True for the softmax of the paper."""
     corrections: tuple[FittedCorrection, ...] = ()
     """Corrections that are stored."""
+    _columns_of_measures: dict[_ColumnsKey, FloatArray] = field(default_factory=dict)
+    _sums_of_measures: dict[_ColumnsKey, FloatArray] = field(default_factory=dict)
     crossing: ClassVar[None] = None
     sizes: ClassVar[None] = None
 
@@ -206,14 +208,6 @@ class ConfigTable:
         strata = self.answers.targets * 2 + (self.answers.splits == TEST)
         return deal(strata)
 
-    @cached_property
-    def _columns_of_measures(self) -> dict[_ColumnsKey, FloatArray]:
-        return {}
-
-    @cached_property
-    def _sums_of_measures(self) -> dict[_ColumnsKey, FloatArray]:
-        return {}
-
     @staticmethod
     def _key(variant: Variant) -> _ColumnsKey:
         """Return what determines the columns of a variant."""
@@ -304,9 +298,7 @@ class SuiteTable:
 
 def n_labels_group(n_labels: int) -> str:
     """Return the group of tasks by their number of labels, as in table 3 of the paper."""
-    if n_labels <= 5:
-        return str(n_labels)
-    return "6 to 9" if n_labels <= 9 else "10 or more"
+    return str(n_labels) if n_labels <= 5 else "6 to 9" if n_labels <= 9 else "10 or more"
 
 
 def corrections_of(answers: LabelAnswers, inputs: MetricInputs) -> Iterator[FittedCorrection]:
@@ -316,9 +308,6 @@ def corrections_of(answers: LabelAnswers, inputs: MetricInputs) -> Iterator[Fitt
             correction = stored_correction(calibration, answers, inputs)[1]
             if correction is not None:
                 yield correction
-
-
-_NOT_STORED = "no correction is stored beside the records; rescore the run"
 
 
 def stored_correction(
@@ -345,27 +334,23 @@ def stored_correction(
                     f"no correction {calibration.name} {calibration.version} of config {answers.config} is stored, "
                     "though others are; rescore the run"
                 )
-            return _NOT_STORED, None
-        correction = _fitted(calibration, answers)
+            return "no correction is stored beside the records; rescore the run", None
+        fitted = calibration.fit(answers)
+        correction = FittedCorrection(
+            config=answers.config,
+            calibration=calibration.name,
+            version=calibration.version,
+            n_items=int(calibration.fitted_items(answers).sum()),
+            labels=() if isinstance(fitted, str) else answers.labels,
+            weights=() if isinstance(fitted, str) else tuple((1.0 / fitted.ratios[0]).tolist()),
+            reason=fitted if isinstance(fitted, str) else None,
+        )
     else:
         _check(correction, calibration, answers)
     if correction.reason is not None:
         return correction.reason, correction
     # Fitted weights go through the stored form too, so that both give the same numbers.
     return Correction(1.0 / np.array(correction.weights)[None, :]), correction
-
-
-def _fitted(calibration: StoredCalibration, answers: LabelAnswers) -> FittedCorrection:
-    fitted = calibration.fit(answers)
-    return FittedCorrection(
-        config=answers.config,
-        calibration=calibration.name,
-        version=calibration.version,
-        n_items=int(calibration.fitted_items(answers).sum()),
-        labels=() if isinstance(fitted, str) else answers.labels,
-        weights=() if isinstance(fitted, str) else tuple((1.0 / fitted.ratios[0]).tolist()),
-        reason=fitted if isinstance(fitted, str) else None,
-    )
 
 
 def _check(correction: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> None:
@@ -384,10 +369,6 @@ def _check(correction: FittedCorrection, calibration: StoredCalibration, answers
         raise DataError(f"{name} has the reason {correction.reason!r}, and {present}; run the model again")
     if reason is None and correction.labels != answers.labels:
         raise DataError(
-            f"{name} is for labels {_shown(correction.labels)}, and the items offer {_shown(answers.labels)}; rescore "
-            "the run"
+            f"{name} is for labels {', '.join(correction.labels)[:80]}, and the items offer "
+            f"{', '.join(answers.labels)[:80]}; rescore the run"
         )
-
-
-def _shown(labels: tuple[str, ...]) -> str:
-    return ", ".join(labels)[:80]

@@ -110,7 +110,7 @@ def _marker_gap(table: RecognitionTable, group: Mapping[str, str]) -> Statistics
 
 _BY_MARKER = (AXIS, MARKER, ("family_class", AXIS), ("family", MARKER))
 _OF_MARKED = "marked_recognition"
-MARKED_RECOGNITION = (
+MARKED_RECOGNITION: tuple[MetricDefinition[RecognitionTable], ...] = (
     replace(
         RECOGNITION_ACCURACY,
         task=_OF_MARKED,

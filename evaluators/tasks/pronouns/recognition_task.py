@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -102,7 +103,7 @@ class RecognitionTable(AnswerTable):
     """Records as arrays, one row per answer, with the first pronoun of each."""
 
     published_refusals = PUBLISHED_PREFIXES
-    crossed_by = PATTERN
+    crossed_by: ClassVar[str | None] = PATTERN
 
     @property
     def used_families(self) -> tuple[str, ...]:
