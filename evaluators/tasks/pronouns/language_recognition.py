@@ -64,13 +64,13 @@ class LanguageRecognitionTask(PronounTextTask):
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the families of the first pronoun in each answer."""
-        return read_texts(exchanges, self._reading)
 
-    def _reading(self, exchange: Exchange) -> str:
-        text = exchange.text or ""
-        if self._refusal.match(text):
-            return REFUSED
-        return spelt(first_families_in(self.language, text, exchange.prompt))
+        def reading(exchange: Exchange) -> str:
+            text = exchange.text or ""
+            is_refused = self._refusal.match(text) is not None
+            return REFUSED if is_refused else spelt(first_families_in(self.language, text, exchange.prompt))
+
+        return read_texts(exchanges, reading)
 
     def marks(self, exchange: Exchange) -> Sequence[Mark]:
         """Return the pronoun that is read."""

@@ -103,8 +103,13 @@ class WordProblemTask(Task):
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the final number of each answer, as an integer or a fraction."""
+
+        def number(exchange: Exchange) -> str:
+            found = final_number(exchange.text or "", exchange.prompt)
+            return NO_NUMBER if found is None else str(found)
+
         # What states a number is not a refusal, even if it begins like one.
-        return read_texts(exchanges, _number_of, unless=lambda answer: answer != NO_NUMBER)
+        return read_texts(exchanges, number, unless=lambda answer: answer != NO_NUMBER)
 
     def table(self, records: Sequence[Record]) -> WordProblemTable:
         """Return records as arrays."""
@@ -113,11 +118,6 @@ class WordProblemTask(Task):
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where all answers to an item are right, False where none is; refused answers do not count."""
         return all_or_none(records, is_right_number)
-
-
-def _number_of(exchange: Exchange) -> str:
-    number = final_number(exchange.text or "", exchange.prompt)
-    return NO_NUMBER if number is None else str(number)
 
 
 TOLERANCE = Fraction(1, 1_000_000)
