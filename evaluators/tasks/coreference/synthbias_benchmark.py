@@ -17,11 +17,11 @@ _MENTIONED = frozenset({"first_mentioned", "last_mentioned"})
 Preference = Callable[[ChoiceRequest], str | None]
 
 
-def _first(request: ChoiceRequest) -> str:
+def _first(request: Request) -> str:
     return request.facts["first_mentioned"]
 
 
-def _last(request: ChoiceRequest) -> str:
+def _last(request: Request) -> str:
     return request.facts["last_mentioned"]
 
 
