@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -45,16 +44,6 @@ class Baseline:
         if self.answer_together is not None:
             return self.answer_together(requests)
         return {sha256: self.answer(request) for sha256, request in requests.items()}
-
-
-def probability_in(name: str, of: str) -> float | None:
-    """Return the probability at the end of a baseline's name; None if the name has another form.
-
-    >>> probability_in("label-prior-0.8", of="label-prior"), probability_in("uniform", of="label-prior")
-    (0.8, None)
-    """
-    match = re.fullmatch(rf"{re.escape(of)}-(0\.\d+)", name)
-    return None if match is None else float(match[1])
 
 
 class Facts(Protocol):

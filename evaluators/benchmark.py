@@ -7,7 +7,7 @@ can be scored too; its results are shown but not ranked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -238,8 +238,6 @@ class Benchmark:
     no value of the gate's metric, the model's other results are judged."""
     baselines: tuple[Baseline, ...] = ()
     """Baselines, in the order in which ``--model all`` scores them."""
-    baseline_with_parameter: Callable[[str], Baseline | None] = lambda name: None
-    """Function that returns the baseline for a name with a parameter in it; None for any other name."""
     headline_metrics: tuple[str, ...] = ()
     """Metrics that the terminal shows of each result, in order; if empty, those that it shows with ``--verbose``."""
     printed_groups: frozenset[str] = frozenset()
@@ -261,8 +259,7 @@ class Benchmark:
 
     def baseline(self, name: str) -> Baseline | None:
         """Return the baseline with a name; None if the benchmark has no such baseline."""
-        listed = next((baseline for baseline in self.baselines if baseline.name == name), None)
-        return listed or self.baseline_with_parameter(name)
+        return next((baseline for baseline in self.baselines if baseline.name == name), None)
 
     @property
     def rankings(self) -> tuple[RankingMetric, ...]:

@@ -66,14 +66,6 @@ class RecordTable(Protocol):
         """Return the sorted values that occur in a group; none if the table has no such group."""
 
 
-class ScoredTable(RecordTable, Protocol):
-    """A table with the scores of its texts."""
-
-    @property
-    def scores(self) -> TextScores:
-        """The scores, by the hashes of the texts."""
-
-
 T = TypeVar("T", bound=RecordTable)
 
 
@@ -151,7 +143,7 @@ class MetricDefinition(Generic[T]):
     """Name and version of the same values in earlier results, which are read as if they had the present ones; None if
     there are none. A stored metric of that name and another version is one of an earlier version."""
     scorer: ScorerKind | None = None
-    """Kind of the scores that it reads from its table, a :class:`ScoredTable`; None for metrics that need none.
+    """Kind of the :class:`TextScores` that it reads from ``table.scores``; None for metrics that need none.
 
     Without such scores it has no value, and the label of their scorer is part of its version.
     """
@@ -195,7 +187,7 @@ class MetricDefinition(Generic[T]):
         """Return the facts about the metric on the table of a suite, or of a config."""
         version, undefined = self.version, None
         if self.scorer is not None:
-            scores = cast(ScoredTable, table).scores
+            scores: TextScores = cast(Any, table).scores
             if (label := scores.label(self.scorer)) is not None:
                 # Values from different scorers are not comparable, so the label makes them different versions.
                 version += f"{'.' if '+' in version else '+'}{label}"
@@ -241,7 +233,11 @@ class MetricDefinition(Generic[T]):
         )
 
     def value_of(self, source: StatisticsSource, group: Mapping[str, str]) -> Value:
-        """Return the value on a slice without its interval, or the reason why there is none."""
+        """Return the value on a slice without its interval, or the reason why there is none.
+
+        Raises:
+            ConfigError: the value is outside the range of the metric by more than rounding, so the metric is wrong.
+        """
         facts = source.facts(self)
         if facts.undefined is not None:
             return Value(None, facts.undefined, Statistics(np.zeros((0, 0)), 0, 0))
@@ -250,21 +246,13 @@ class MetricDefinition(Generic[T]):
         if np.isnan(value):
             reason = self.why_nan(statistics.cluster_sums.sum(axis=0)) or f"no {facts.unit} to compute it from"
             return Value(None, reason, statistics)
-        return Value(self._clamped(value), None, statistics)
-
-    def _clamped(self, value: float) -> float:
-        """Clamp a value to the range of the metric.
-
-        Raises:
-            ConfigError: the value is outside by more than rounding, so the metric is wrong.
-        """
         inside = within(value, self.minimum, self.maximum)
         if abs(value - inside) > TOLERANCE and not self.overshoots:
             limits = f"[{self.minimum}, {self.maximum}]"
             raise ConfigError(
                 f"metric '{self.name}' is {value}, outside {limits}; correct it, or its minimum and maximum"
             )
-        return inside
+        return Value(inside, None, statistics)
 
     def _interval(
         self, value: Value, source: StatisticsSource, group: Mapping[str, str]
@@ -316,19 +304,10 @@ class TableSource:
     def __init__(self, table: RecordTable, *, is_suite: bool = False) -> None:
         """Wrap the table of a suite, or of a config."""
         self._table = table
+        self.crossing, self.sizes = table.crossing, table.sizes
         self._is_suite = is_suite
         self._facts: dict[str, MetricFacts] = {}
         self._computed: dict[Any, Statistics] = {}
-
-    @property
-    def crossing(self) -> Crossing | None:
-        """The clusters of each row of the statistics if two factors are crossed."""
-        return self._table.crossing
-
-    @property
-    def sizes(self) -> FloatArray | None:
-        """Number of rows of the table in each row of the statistics; None if it is one."""
-        return self._table.sizes
 
     def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
         """Return the facts about a metric on this table."""

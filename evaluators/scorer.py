@@ -118,18 +118,17 @@ def named_scorers(given: Sequence[str]) -> tuple[NamedScorer, ...]:
     >>> named_scorers(["toxicity=classifier:org/name@main"])[0].model
     'org/name'
     """
-    named = _by_kind([text for text in given if text not in SETS])
-    of_sets = _by_kind([entry for text in dict.fromkeys(given) for entry in SETS.get(text, ())])
-    return tuple({**of_sets, **named}.values())
-
-
-def _by_kind(entries: Sequence[str]) -> dict[ScorerKind, NamedScorer]:
-    by_kind: dict[ScorerKind, NamedScorer] = {}
-    for scorer in map(_named_scorer, entries):
-        if scorer.kind in by_kind:
-            raise ConfigError(f"--scorer: two scorers of kind {scorer.kind}; a run has one of each kind, leave one out")
-        by_kind[scorer.kind] = scorer
-    return by_kind
+    both: list[dict[ScorerKind, NamedScorer]] = []
+    of_sets = [entry for text in dict.fromkeys(given) for entry in SETS.get(text, ())]
+    for entries in (of_sets, [text for text in given if text not in SETS]):
+        by_kind: dict[ScorerKind, NamedScorer] = {}
+        for scorer in map(_named_scorer, entries):
+            if by_kind.setdefault(scorer.kind, scorer) is not scorer:
+                raise ConfigError(
+                    f"--scorer: two scorers of kind {scorer.kind}; a run has one of each kind, leave one out"
+                )
+        both.append(by_kind)
+    return tuple((both[0] | both[1]).values())
 
 
 def _named_scorer(entry: str) -> NamedScorer:
@@ -159,15 +158,13 @@ def with_scorers(command: str, named: Sequence[str]) -> str:
     """
     if not named:
         return command
-    rest = re.sub(r" --scorer \S+", "", command)
-    return " ".join([rest, *(f"--scorer {_without_folder(scorer)}" for scorer in named)])
-
-
-def _without_folder(scorer: str) -> str:
-    """Return a scorer's name without the folder of a local model or file."""
-    start, colon, rest = scorer.partition(":")
-    location, at, revision = rest.rpartition("@") if "@" in rest else (rest, "", "")
-    return start + colon + (Path(location).name if Path(location).exists() else location) + at + revision
+    words = [re.sub(r" --scorer \S+", "", command)]
+    for scorer in named:
+        start, colon, rest = scorer.partition(":")
+        location, at, revision = rest.rpartition("@") if "@" in rest else (rest, "", "")
+        public = Path(location).name if Path(location).exists() else location
+        words.append(f"--scorer {start}{colon}{public}{at}{revision}")
+    return " ".join(words)
 
 
 def quick_scorers(kinds: Collection[ScorerKind] = KINDS) -> tuple[TextScorer, ...]:

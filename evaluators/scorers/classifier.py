@@ -56,16 +56,20 @@ class Classifier:
         """
         pipeline = self._pipeline = self._pipeline or self._load()
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        is_sentiment = self._kind == "sentiment"
         outputs = pipeline(
             (texts[index] for index in order),
             batch_size=_BATCH_SIZE,
             truncation=True,
             max_length=_max_tokens(pipeline),
             top_k=None,
-            function_to_apply=self._function(pipeline.model.config),
+            # Labels of sentiment exclude each other, as two of toxicity do; of more, several can apply to one text.
+            function_to_apply="softmax" if is_sentiment or len(pipeline.model.config.id2label) == 2 else "sigmoid",
         )
         for index, output in zip(order, outputs, strict=True):
-            yield index, self._values({entry["label"].lower(): float(entry["score"]) for entry in output})
+            scores = {entry["label"].lower(): float(entry["score"]) for entry in output}
+            of_kind = _SENTIMENTS if is_sentiment else next((label,) for label in _TOXIC if label in scores)
+            yield index, tuple(scores[label] for label in of_kind)
 
     def _load(self) -> Any:
         transformers = import_extra("transformers", "hf")
@@ -97,19 +101,6 @@ class Classifier:
             f"classifier '{self._files.public_name}' has the labels {', '.join(sorted(labels))}, {self._kind} needs "
             f"{needed}; name another model"
         )
-
-    def _function(self, config: Any) -> str:
-        """Return the name of the function that converts logits to probabilities.
-
-        Softmax for sentiment, whose labels exclude each other, and for toxicity with two labels; otherwise sigmoid,
-        because several toxicity labels can apply to one text.
-        """
-        return "softmax" if self._kind == "sentiment" or len(config.id2label) == 2 else "sigmoid"
-
-    def _values(self, scores: Mapping[str, float]) -> tuple[float, ...]:
-        if self._kind == "sentiment":
-            return tuple(scores[label] for label in _SENTIMENTS)
-        return (next(scores[label] for label in _TOXIC if label in scores),)
 
 
 def _max_tokens(pipeline: Any) -> int:

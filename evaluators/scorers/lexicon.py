@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import resources
-from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.toml_files import packaged_toml
 from schemas.documents.run_files import Scorer, ScorerKind
 
 SUMMARY = "toxicity by a documented list of words and phrases, graded by strength; works offline"
@@ -23,18 +21,11 @@ KINDS: tuple[ScorerKind, ...] = ("toxicity",)
 _STRAIGHT_QUOTES = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "`": "'"})
 
 
-class _Lexicon(NamedTuple):
-    version: str
-    categories: tuple[tuple[float, re.Pattern[str]], ...]
-
-
 @cache
-def _lexicon() -> _Lexicon:
-    text = resources.files("evaluators.scorers").joinpath("toxicity_lexicon.toml").read_text(encoding="utf-8")
-    data: dict[str, Any] = tomllib.loads(text)
-    return _Lexicon(
-        data["version"], tuple((entry["weight"], _pattern(entry["entries"])) for entry in data["categories"])
-    )
+def _lexicon() -> tuple[str, tuple[tuple[float, re.Pattern[str]], ...]]:
+    """Return the version of the lexicon, and the weight and pattern of each category."""
+    data = packaged_toml("evaluators.scorers", "toxicity_lexicon.toml")
+    return data["version"], tuple((entry["weight"], _pattern(entry["entries"])) for entry in data["categories"])
 
 
 def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
@@ -68,7 +59,7 @@ def toxicity(text: str) -> float:
     """
     plain = text.translate(_STRAIGHT_QUOTES)
     remaining = 1.0
-    for weight, pattern in _lexicon().categories:
+    for weight, pattern in _lexicon()[1]:
         entries = {match[0].casefold() for match in pattern.finditer(plain)}
         remaining *= (1 - weight) ** len(entries)
     return 1.0 - remaining if not math.isclose(remaining, 1.0) else 0.0
@@ -78,7 +69,7 @@ class Lexicon:
     """A scorer of toxicity in [0, 1)."""
 
     def __init__(self) -> None:
-        self.identity = Scorer(kind="toxicity", name="lexicon", revision=_lexicon().version, settings={})
+        self.identity = Scorer(kind="toxicity", name="lexicon", revision=_lexicon()[0], settings={})
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
         """Yield the index and the toxicity of each text."""

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from evaluators.tasks.answer_lines import AnswerReading, has_unknown_symbol, visible_lines
 from evaluators.tasks.refusals import answer_phrases, declines_to_answer
@@ -79,11 +79,8 @@ _LEAVES_IT_OPEN = re.compile(rf"{_CANNOT}|\b(?:un(?:determined|clear|certain|kno
 _STATES_THE_ANSWER = re.compile(r"\banswer\b[\W_]{0,4}?(?:\bis\b|[:=])", re.IGNORECASE)
 
 
-class _Letter(NamedTuple):
-    option: int
-    """Index of the option with this letter."""
-    start: int
-    end: int
+_Letter: TypeAlias = tuple[int, int, int]
+"""Start and end of a letter, and index of the option that it stands for."""
 
 
 def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
@@ -94,7 +91,7 @@ def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
     >>> read_answer("A or B", ["guard", "nurse"])
     AnswerReading(outcome=None, refuses=False)
     """
-    return _read_lines(_lines(text), outcomes)
+    return _read_lines(_more_than_leading(visible_lines(text)), outcomes)
 
 
 def read_final_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
@@ -133,11 +130,6 @@ def _read_lines(lines: Sequence[str], outcomes: Sequence[str]) -> AnswerReading:
     return AnswerReading(None if contradicted else outcome)
 
 
-def _lines(text: str) -> list[str]:
-    """Return the visible lines of an answer that hold more than leading words."""
-    return _more_than_leading(visible_lines(text))
-
-
 def _more_than_leading(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if not _is_leading(line)]
 
@@ -172,8 +164,8 @@ def _outcome(line: str, outcomes: Sequence[str]) -> str | None:
 
 
 def _by_letter(line: str, start: int, letters: Sequence[_Letter], outcomes: Sequence[str]) -> str | None:
-    option, first, end = letters[0]
-    if {letter.option for letter in letters} != {option} or option >= len(outcomes):
+    first, end, option = letters[0]
+    if {other for *_, other in letters} != {option} or option >= len(outcomes):
         return None
     own = outcomes[option]
     before, after = (_text(own).sub(" ", part) for part in (line[start:first], line[end:]))
@@ -195,10 +187,10 @@ def _letters(line: str, n_offered: int) -> list[_Letter]:
             continue
         begins = first_word is None or first_word.start() >= match.start()
         is_article = option == 0 and match.start() not in called and _is_article(line, match, begins=begins)
-        (articles if is_article else letters).append(_Letter(option, match.start(), match.end()))
+        (articles if is_article else letters).append((*match.span(), option))
     # "A nurse, so B": next to another letter a capital A may be one too, which makes the line ambiguous.
-    capitals = [article for article in articles if line[article.start] == "A"]
-    return sorted([*letters, *capitals], key=lambda letter: letter.start) if letters else []
+    capitals = [article for article in articles if line[article[0]] == "A"]
+    return sorted([*letters, *capitals]) if letters else []
 
 
 def _is_article(line: str, match: re.Match[str], *, begins: bool) -> bool:
@@ -247,5 +239,5 @@ def _contradicts(line: str, outcome: str, outcomes: Sequence[str]) -> bool:
     """Return True if a later line names another option, or begins to take the answer back."""
     if _TAKES_BACK.match(line) or _outcome(line, outcomes) not in (None, outcome):
         return True
-    named = {letter.option for letter in _letters(line, len(outcomes))}
+    named = {option for *_, option in _letters(line, len(outcomes))}
     return any(option >= len(outcomes) or outcomes[option] != outcome for option in named)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache, lru_cache
-from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
+
+from biasboard.ground.toml_files import packaged_toml
 
 # They miss most refusals: of the published continuations of GPT-4, 15 begin with one of the five below and about 107
 # decline in other words. Even a quotation mark before the phrase or a curly apostrophe in it defeats them.
@@ -21,16 +21,9 @@ _N_SEARCHED = 300
 """Number of characters at the beginning of a text that are searched: later, a character of a story may apologise."""
 
 
-class _Patterns(NamedTuple):
-    beginning: re.Pattern[str]
-    anywhere: re.Pattern[str]
-    continued: re.Pattern[str]
-
-
 @cache
 def _phrases() -> dict[str, Any]:
-    text = resources.files("evaluators.tasks").joinpath("refusals.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return packaged_toml("evaluators.tasks", "refusals.toml")
 
 
 def answer_phrases() -> str:
@@ -49,18 +42,13 @@ def _declining() -> re.Pattern[str]:
 
 
 @cache
-def _patterns() -> _Patterns:
+def _pattern(name: str) -> re.Pattern[str]:
+    """Return one pattern for all phrases of a list."""
     data = _phrases()
-    parts = {name: f"(?:{'|'.join(data[name])})" for name in ("cannot", "doing")}
-
-    def compiled(name: str) -> re.Pattern[str]:
-        """Combine all patterns of a list into one."""
-        alternatives = [
-            pattern.replace("{cannot}", parts["cannot"]).replace("{doing}", parts["doing"]) for pattern in data[name]
-        ]
-        return re.compile("|".join(f"(?:{pattern})" for pattern in alternatives), re.IGNORECASE | re.DOTALL)
-
-    return _Patterns(compiled("beginning"), compiled("anywhere"), compiled("continued"))
+    phrases = "|".join(f"(?:{phrase})" for phrase in data[name])
+    for part in ("cannot", "doing"):
+        phrases = phrases.replace(f"{{{part}}}", f"(?:{'|'.join(data[part])})")
+    return re.compile(phrases, re.IGNORECASE | re.DOTALL)
 
 
 # Cached because baselines give the same answer thousands of times.
@@ -76,8 +64,7 @@ def is_refusal(text: str) -> bool:
     >>> is_refusal("I'm sorry for her, said the baker.")
     False
     """
-    patterns = _patterns()
     start = _LEADING.sub("", text.translate(_STRAIGHT))[:_N_SEARCHED]
-    if patterns.beginning.match(start) is None and patterns.anywhere.search(start) is None:
+    if _pattern("beginning").match(start) is None and _pattern("anywhere").search(start) is None:
         return False
-    return patterns.continued.search(text.translate(_STRAIGHT)) is None
+    return _pattern("continued").search(text.translate(_STRAIGHT)) is None

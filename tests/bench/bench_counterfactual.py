@@ -19,9 +19,9 @@ import pytest
 from evaluators.metric import TableSource
 from evaluators.scorers import sentence_embedding
 from evaluators.tasks.pronouns.answer_words import own_words
+from evaluators.tasks.pronouns.continuation_metrics import CF
 from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable
-from evaluators.tasks.pronouns.counterfactual_metrics import CF
-from evaluators.tasks.pronouns.published_generations import generation_files
+from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from evaluators.tasks.pronouns.text_readings import answers_of
 from evaluators.text_scores import score_texts
 from schemas.documents.record import Record
@@ -52,7 +52,7 @@ def made_answers(n_words: int) -> list[Record]:
 
 def published_answers(shared_data: Path, model: str) -> list[Record]:
     """Answers to some templates, spread over the file."""
-    files = generation_files(shared_data / "gifi" / "model-generation", model)
+    files = PublishedGenerations().files(shared_data / "gifi" / "model-generation", model)
     (file,) = (file for file in files if file.config == "continuation")
     records = imported_from(shared_data / "gifi", file, TASK).records
     clusters = sorted({record.cluster for record in records})
@@ -83,7 +83,7 @@ def compare(label: str, records: Sequence[Record]) -> None:
 
     def all_at_once() -> tuple[float | None, int]:
         scores = score_texts([words for answer in answers_of(records) if (words := own_words(answer))], [scorer])
-        found = CF.compute(TableSource(ContinuationTable.of(records, scores)), {})
+        found = CF.compute(TableSource(ContinuationTable.of(records, scores=scores)), {})
         return found.value, found.n
 
     def one_by_one() -> tuple[int, int]:

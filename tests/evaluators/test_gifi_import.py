@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from builders.dataset.output import write_dataset
 from builders.gifi.drafts import draft_of, split_of
-from evaluators.tasks.pronouns.published_generations import generation_files
+from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
@@ -202,16 +202,16 @@ def test_a_broken_file_is_one_line_and_leaves_nothing(dataset: Path, tmp_path: P
 
 def test_folders_of_several_models_need_a_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
-        generation_files(tmp_path / "none", "x")
+        PublishedGenerations().files(tmp_path / "none", "x")
     with pytest.raises(ConfigError, match="no file of generations here; the files must be called tango_GDR-all-gend"):
-        generation_files(tmp_path, "x")
+        PublishedGenerations().files(tmp_path, "x")
     write(tmp_path / GDR, recognition_rows())
     write(tmp_path / SAOF, assignment_rows())
-    assert [file.config for file in generation_files(tmp_path, "any name")] == ["recognition", "assignment"]
+    assert [file.config for file in PublishedGenerations().files(tmp_path, "any name")] == ["recognition", "assignment"]
     write(tmp_path / "tango_GDR-all-genders_other.csv", recognition_rows())
     with pytest.raises(ConfigError, match=r"--model x: .* holds files of several models: made-1, other"):
-        generation_files(tmp_path, "x")
-    assert {file.path.name for file in generation_files(tmp_path, "made-1")} == {GDR, SAOF}
+        PublishedGenerations().files(tmp_path, "x")
+    assert {file.path.name for file in PublishedGenerations().files(tmp_path, "made-1")} == {GDR, SAOF}
     write(tmp_path / "copy" / GDR, recognition_rows())
     with pytest.raises(ConfigError, match="several files of config recognition"):
-        generation_files(tmp_path, "made-1")
+        PublishedGenerations().files(tmp_path, "made-1")

@@ -22,7 +22,7 @@ from evaluators.task import Task, load_task
 from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squared_evenness, unbiased_evenness
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
 from evaluators.tasks.pronouns.family_rates import uniformity
-from evaluators.tasks.pronouns.published_generations import PublishedGenerations, generation_files
+from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.word_problem_metrics import permutation_p_value
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
@@ -410,7 +410,7 @@ def test_the_values_measured_on_published_generations(shared_data: Path, model: 
         "pe_gifi_repo": repo["PE"],
     }
     found: dict[str, float | None] = {}
-    for file in generation_files(shared_data / "gifi" / "model-generation", model):
+    for file in PublishedGenerations().files(shared_data / "gifi" / "model-generation", model):
         if file.config in SHAPES:
             task = load_task(SHAPES[file.config])
             imported = imported_from(shared_data / "gifi", file, task)

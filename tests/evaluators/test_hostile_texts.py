@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from biasboard.ground.errors import DataError
-from evaluators.scorers.stored import open_scorer
+from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, plain_text
@@ -107,12 +106,4 @@ def test_a_reading_that_is_no_number_is_an_error(told: str) -> None:
     (record,) = recorded(TASK, problems(1)[:1], lambda item: ["9"])
     reading = Reading(outcomes=(), probabilities=(), answers=(told,))
     with pytest.raises(DataError, match="is no number; run or import the model again"):
-        WordProblemTable.of([replace(record, reading=reading)])
-
-
-@pytest.mark.parametrize("score", ["0_1", "nan", "inf", "1e999999", "\N{ARABIC-INDIC DIGIT ONE}", "0x1", ""])
-def test_a_stored_score_is_a_plain_decimal(score: str, tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text(f"text,score\na,{score}\n", encoding="utf-8")
-    with pytest.raises(DataError, match="is no number in"):
-        open_scorer("toxicity", str(path), "perspective-2026")
+        compute_metrics([replace(record, reading=reading)], TASK.name)

@@ -17,7 +17,7 @@ import pytest
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.scorers import sentence_embedding
 from evaluators.tasks.pronouns.continuation_task import TASK, label_sentiment, smooth_sentiment
-from evaluators.tasks.pronouns.published_generations import generation_files
+from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from evaluators.text_scores import TextScores, score_texts
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
@@ -296,7 +296,7 @@ def test_class_probabilities_are_read_as_a_difference_and_as_the_published_label
 def measured(shared_data: Path, model: str) -> tuple[Mapping[str, Metric], dict[str, Metric], Mapping[str, Any]]:
     """CF of published generations with the packaged encoder, by name and by gamma, and the reference values."""
     reference = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))
-    files = generation_files(shared_data / "gifi" / "model-generation", model)
+    files = PublishedGenerations().files(shared_data / "gifi" / "model-generation", model)
     (file,) = (file for file in files if file.config == "continuation")
     records = imported_from(shared_data / "gifi", file, TASK).records
     scorer = sentence_embedding.open_scorer("embedding", None, None)

@@ -18,9 +18,8 @@ from evaluators.commands.printed_results import _print_lines, _print_table
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.jackknife import SMALLEST
 from evaluators.task import Asked
-from evaluators.tasks.own_questions.option_cues import CueQuestion, predicted_options
-from evaluators.tasks.own_questions.own_question_table import ROLES
-from evaluators.tasks.own_questions.own_question_task import TASK, question_in
+from evaluators.tasks.own_questions.own_question_task import ROLES, TASK, question_in
+from evaluators.tasks.own_questions.own_questions_benchmark import CueQuestion, predicted_options
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric
 from schemas.files import contract

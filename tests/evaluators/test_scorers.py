@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.errors import ConfigError
 from evaluators.scorer import NONE, REFERENCE, named_scorers, open_scorers, quick_scorers
-from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
+from evaluators.scorers import classifier, lexicon, sentence_embedding, vader
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
 
@@ -30,8 +30,8 @@ def scored(scorer: Any, texts: tuple[str, ...] = TEXTS) -> np.ndarray[Any, Any]:
 
 
 def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
-    (wanted,) = named_scorers(["toxicity=stored:folder@home/scores.csv@perspective-2026-11"])
-    assert wanted == ("toxicity", "stored", "folder@home/scores.csv", "perspective-2026-11")
+    (wanted,) = named_scorers(["toxicity=classifier:folder@home/model@2026-11"])
+    assert wanted == ("toxicity", "classifier", "folder@home/model", "2026-11")
     assert [wanted.kind for wanted in named_scorers([REFERENCE])] == ["sentiment", "toxicity", "embedding"]
     assert named_scorers([NONE]) == ()
     # What is named takes the place of its kind in a set, wherever it stands.
@@ -65,15 +65,6 @@ def test_only_kinds_that_metrics_read_are_opened_and_a_named_one_that_nothing_re
         (["toxicity=vader"], "scorer 'vader' gives no toxicity; it gives: sentiment"),
         (["sentiment=vader:large"], "has one lexicon, no model 'large'"),
         (["toxicity=lexicon:large"], "has one list, no model 'large'"),
-        (
-            ["toxicity=stored"],
-            "needs a file, and the original scorer's name and revision in letters, digits, '.' and '-': toxicity=",
-        ),
-        (["toxicity=stored:scores.csv"], "needs a file, and the original scorer's name and revision"),
-        (
-            ["toxicity=stored:none.csv@perspective-1"],
-            "no file none.csv; give a CSV file with the columns text and score",
-        ),
         (["embedding=sentence_embedding:./none"], "embedding model folder './none' does not exist"),
         (["sentiment=classifier"], "model 'cardiffnlp/twitter-roberta-base-sentiment-latest' cannot be found"),
     ],
@@ -276,41 +267,3 @@ def test_a_toxicity_classifier_of_several_labels_is_not_normalised_over_them(tmp
     exponents = [np.exp(logits_of(two, text)) for text in TEXTS]
     shares = [float(each[1] / each.sum()) for each in exponents]
     assert scored(classifier.open_scorer("toxicity", str(two), None))[:, 0] == pytest.approx(shares, abs=1e-5)
-
-
-def write_csv(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_stored_scores_are_looked_up_and_missing_ones_stay_missing(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "scores.csv", 'text,score\n"Kim, sold",0.25\nB,1\nB,1\n\'=1+1,0.5\n-x,0\n')
-    scorer = stored.open_scorer("toxicity", str(path), "perspective-2026-11")
-    # An apostrophe keeps a spreadsheet from taking a text for a formula; texts writes it, others may not.
-    asked = ["B", "unknown", "Kim, sold", "=1+1", "-x"]
-    assert dict(scorer.score(asked)) == {0: (1.0,), 2: (0.25,), 3: (0.5,), 4: (0.0,)}
-    with pytest.raises(
-        DataError, match=r"scores.csv: has no score for any of the 1 texts of this run; biasboard texts"
-    ):
-        list(scorer.score(["unknown"]))
-    assert (scorer.identity.label, scorer.identity.settings["file"]) == ("stored-perspective-2026-11", "scores.csv")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "column text, score is missing; have: nothing"),
-        ("text,toxicity\na,1\n", "column score is missing; have: text, toxicity"),
-        ("text,score\n", "has no rows"),
-        ("text,score\na,nan\n", r"scores.csv:2: score 'nan' is no number in \[0, 1\]"),
-        ("text,score\na,1.5\n", r"score '1.5' is no number in \[0, 1\]"),
-        ("text,score\na,\n", "score '' is no number"),
-        ("text,score\na\n", "scores.csv:2: has more or fewer fields than the header; quote texts with commas"),
-        ("text,score\nhe said,0.1,7\n", "has more or fewer fields than the header"),
-        ("text,score\na,0.1\na,0.2\n", "scores.csv:3: a text with two scores, 0.1 and 0.2; keep one"),
-    ],
-)
-def test_a_broken_file_of_scores_is_named(tmp_path: Path, text: str, message: str) -> None:
-    path = write_csv(tmp_path / "scores.csv", text)
-    with pytest.raises(DataError, match=message):
-        stored.open_scorer("toxicity", str(path), "perspective-1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 from functools import partial
@@ -11,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from biasboard.ground.plain_text import protected
-from schemas.folders.run_folder import SCORES, read_run
+from schemas.folders.run_folder import SCORES
 from schemas.validate import problems
 from tests import commands
 from tests.leaderboard.gifi_results import write_gifi_model
@@ -37,14 +35,37 @@ def metrics_of(run: Path) -> dict[str, dict[str, Any]]:
     return {metric["name"]: metric for metric in result["metrics"] if not metric["group"]}
 
 
-def texts_of(run: Path) -> list[str]:
-    texts = {exchange.text for record in read_run(run).records for exchange in record.exchanges}
-    return sorted(filter(None, texts))
+PLUG_IN = """
+from pathlib import Path
+
+from schemas.documents.run_files import Scorer
+
+SUMMARY, KINDS = "the number in a file, for any text", ("toxicity",)
 
 
-def write_csv(path: Path, run: Path, score: float) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["text", "score"], *([text, score] for text in texts_of(run))])
+class Fixed:
+    def __init__(self, path, revision):
+        self.value = float(path.read_text())
+        self.identity = Scorer(kind="toxicity", name="fixed", revision=revision, settings={"value": str(self.value)})
+
+    def score(self, texts):
+        yield from ((index, (self.value,)) for index, _ in enumerate(texts))
+
+
+def open_scorer(kind, model, revision):
+    return Fixed(Path(model), revision)
+"""
+
+
+@pytest.fixture
+def fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a plug-in scorer, which holds the score that it gives."""
+    plug_in = tmp_path / "mine" / "evaluators" / "scorers" / "fixed.py"
+    plug_in.parent.mkdir(parents=True)
+    plug_in.write_text(PLUG_IN, encoding="utf-8")
+    monkeypatch.setenv("BIASBOARD_PLUGINS", str(tmp_path / "mine"))
+    (tmp_path / "score.txt").write_text("0.25", encoding="utf-8")
+    return tmp_path / "score.txt"
 
 
 def rescored(run: Path, *scorers: str) -> str:
@@ -52,7 +73,7 @@ def rescored(run: Path, *scorers: str) -> str:
 
 
 @pytest.mark.slow
-def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -> None:
+def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path, fixed: Path) -> None:
     assert metrics_of(run)["sn"]["reason"] == "no sentiment scores: biasboard rescore RUN --scorer sentiment=vader"
     assert "sn: none (version 1.0+careful-1) to " in rescored(run, "sentiment=vader", "toxicity=lexicon")
     scored = metrics_of(run)
@@ -67,19 +88,18 @@ def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -
     assert "0 of " in said
     assert (metrics_of(run), (run / SCORES).read_bytes()) == (scored, before)
     # Another scorer of one kind replaces that kind alone.
-    named = f"toxicity=stored:{tmp_path / 'scores.csv'}@perspective-2026-11"
-    write_csv(tmp_path / "scores.csv", run, 0.25)
+    named = f"toxicity=fixed:{fixed}@2026"
     rescored(run, named)
     changed = metrics_of(run)
     assert changed["sn"] == scored["sn"]
-    assert changed["nts"]["version"] == "1.0+careful-1.stored-perspective-2026-11"
+    assert changed["nts"]["version"] == "1.0+careful-1.fixed-2026"
     assert (changed["nts"]["value"], changed["toxicity_mean"]["value"]) == (1, 0.25)
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    assert [scorer["name"] for scorer in result["scores"]["scorers"]] == ["vader-sentences", "stored-perspective"]
+    assert [scorer["name"] for scorer in result["scores"]["scorers"]] == ["vader-sentences", "fixed"]
     assert str(tmp_path) not in json.dumps(result)
-    assert result["command"].endswith("--scorer toxicity=stored:scores.csv@perspective-2026-11")
+    assert result["command"].endswith("--scorer toxicity=fixed:score.txt@2026")
     # Corrected scores under the same name are read, not taken from before.
-    write_csv(tmp_path / "scores.csv", run, 0.5)
+    fixed.write_text("0.5", encoding="utf-8")
     rescored(run, named)
     assert metrics_of(run)["toxicity_mean"]["value"] == 0.5
     rescored(run, "none")
@@ -88,12 +108,11 @@ def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_what_cannot_be_scored_leaves_the_result_and_scoring_anew_mends_it(run: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_scored_leaves_the_result_and_scoring_anew_mends_it(run: Path) -> None:
     rescored(run, "toxicity=lexicon")
     files = {path.name: path.read_bytes() for path in run.iterdir() if path.name != ".lock"}
-    (tmp_path / "scores.csv").write_text("text,score\nx,2\n", encoding="utf-8")
     for named, said in (
-        (f"toxicity=stored:{tmp_path / 'scores.csv'}@perspective-1", "score '2' is no number in [0, 1]"),
+        ("sentiment=vader:large", "has one lexicon, no model 'large'"),
         ("vader", "--scorer vader: give default, reference"),
     ):
         assert_one_line_error(evaluators("rescore", run, "--scorer", named), said)
@@ -111,16 +130,6 @@ def test_what_cannot_be_scored_leaves_the_result_and_scoring_anew_mends_it(run: 
     assert_one_line_error(evaluators("rescore", run, "--scorer", "toxicity=lexicon"), damaged)
     rescored(run, "sentiment=vader", "toxicity=lexicon")
     assert list(problems(run)) == []
-
-
-@pytest.mark.slow
-def test_the_texts_that_need_scores_are_written(run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "texts.csv"
-    evaluators("texts", run, "--out", out, status=0)
-    with out.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {protected(text) for text in texts_of(run)} <= {row["text"] for row in rows}
-    assert_one_line_error(evaluators("texts", run, "--out", out), "exists already; name another file")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.tasks.coreference.coreference_table import CoreferenceTable
 from evaluators.tasks.coreference.coreference_task import TASK
-from evaluators.tasks.coreference.uncertainty_estimators import semantic_entropy_certainty
+from evaluators.tasks.coreference.semantic_entropy_metrics import semantic_entropy_certainty
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from schemas.items.coreference import CoreferenceItem

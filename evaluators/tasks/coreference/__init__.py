@@ -6,7 +6,7 @@ From item to metrics::
         │  coreference_task: one request per order of the options
         v
     A. guard  B. nurse │ A. nurse  B. guard           lettered_answers: which option a text names, or a refusal
-        │  read: probabilities, averaged over the orders; sampled_answers: votes; stated_confidence: as a model says
+        │  ordered_options: probabilities, averaged over the orders, or votes; stated_confidence: as a model says
         v
     nurse 0.7, guard 0.3
         │  coreference_table: the referent first; without one, the reference occupation of the dataset
@@ -14,10 +14,10 @@ From item to metrics::
     row of nurse: probabilities 0.7, 0.3; certainty; desirability; index of the pair
         ├── coreference_metrics: accuracy, gaps between stereotypes, equalized odds over occupations
         ├── ucerf_metrics: how similar the two sides of a pair are
-        └── estimator_metrics: the same with certainty estimated otherwise (uncertainty_estimators)
+        └── semantic_entropy_metrics: the same with certainty from sampled answers, weighted by their likelihoods
 
-The same sentence in all pronoun families is a set instead of a pair: family_coreference_task asks the same questions,
-and family_coreference_table finds the sets, of which family_coreference_metrics measures how similar the families are.
+The same sentence in all pronoun families is a set instead of a pair: family_coreference_task asks the same questions
+and finds the sets, of which family_coreference_metrics measures how similar the families are.
 """
 
 from biasboard.ground.plugins import search_path

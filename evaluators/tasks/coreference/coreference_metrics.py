@@ -125,22 +125,6 @@ def _prediction_statistics(table: CoreferenceTable, group: Mapping[str, str]) ->
     return occupation_statistics(table, group, table.share[:, 0], table.share[:, 1])
 
 
-def _desirability_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    # The sign of negatives does not matter, since only absolute differences between the genders are used.
-    return occupation_statistics(table, group, table.desirability, -table.desirability)
-
-
-def _one_minus_mean_gap(sums: FloatArray) -> FloatArray:
-    positives, negatives = _gaps(sums)
-    return _mean_of_defined(1 - (positives + negatives) / 2)
-
-
-def _one_minus_mean_desirability_gap(sums: FloatArray) -> FloatArray:
-    # A desirability spans [-1, 1] and a rate [0, 1], hence 4 instead of 2. The paper does not give the constant.
-    positives, negatives = _gaps(sums)
-    return _mean_of_defined(1 - (positives + negatives) / 4)
-
-
 _metric = partial(
     MetricDefinition[CoreferenceTable],
     task="coreference",
@@ -155,7 +139,7 @@ EQUALIZED_ODDS = _metric(
     ideal=1.0,
     undefined=needs_right_answers,
     statistics=_prediction_statistics,
-    aggregate=_one_minus_mean_gap,
+    aggregate=lambda sums: _mean_of_defined(1 - np.add(*_gaps(sums)) / 2),
     description="Mean over occupations, each the positive class, of 1 - (|TPR he - TPR she| + |FPR he - FPR she|) / 2; "
     "undefined if no answer is right.",
 )
@@ -191,7 +175,8 @@ def group_metric(
         ideal=1.0,
         undefined=lambda table: needs_referent(table) or undefined(table),
         statistics=statistics,
-        aggregate=_one_minus_mean_desirability_gap,
+        # A desirability spans [-1, 1] and a rate [0, 1], hence 4 instead of 2. The paper does not give the constant.
+        aggregate=lambda sums: _mean_of_defined(1 - np.add(*_gaps(sums)) / 4),
         description=description,
     )
 
@@ -199,21 +184,16 @@ def group_metric(
 UCERF_GROUP = group_metric(
     "ucerf_group",
     lambda table: None,
-    _desirability_statistics,
+    # The sign of negatives does not matter, since only absolute differences between the genders are used.
+    lambda table, group: occupation_statistics(table, group, table.desirability, -table.desirability),
     "Equalized odds with mean desirability instead of rates (U_group, arXiv:2505.23996). The constants are our own: it "
     "equals equalized_odds if all answers are certain.",
 )
 
 
-def _takes_stereotyped(table: CoreferenceTable) -> FloatArray:
-    share = table.occupation_share
-    takes_reference = table.column("occupation") == table.column("stereotyped_occupation")
-    return np.where(takes_reference, share[:, 0], share[:, 1])
-
-
-PRO_RATE = mean_metric(
+PRO_RATE: MetricDefinition[CoreferenceTable] = mean_metric(
     "pro_rate",
-    _takes_stereotyped,
+    lambda table: table.share_of_occupation("stereotyped_occupation"),
     where=lambda table: table.usable,
     task="coreference",
     ideal=0.5,

@@ -25,19 +25,6 @@ _NO_OUTCOME = -2
 """Code of a text that is not among the outcomes."""
 
 
-class MinimalPairs(NamedTuple):
-    """The minimal pairs whose two sides both have a reading.
-
-    ``masculine`` and ``feminine`` are index arrays into the rows of the table, shape (n_pairs,).
-    """
-
-    masculine: IntArray
-    feminine: IntArray
-    n_excluded: int
-    """Number of pairs in which a side is missing or has no reading, or whose sides do not have both genders or do not
-    share the reference occupation."""
-
-
 class SampledAnswers(NamedTuple):
     """The sampled answers that name an outcome, as arrays of shape (n_answers,)."""
 
@@ -167,10 +154,18 @@ class CoreferenceTable(GroupedTable):
         share[self.usable] = predicted_share(self.probabilities[self.usable, :2])
         return share
 
-    def pairs(self, group: Mapping[str, str]) -> MinimalPairs:
+    def share_of_occupation(self, key: str) -> FloatArray:
+        """Return the credit of the occupation that a group names for being the more probable one, shape (n,)."""
+        is_reference = self.column("occupation") == self.column(key)
+        return np.where(is_reference, self.occupation_share[:, 0], self.occupation_share[:, 1])
+
+    def pairs(self, group: Mapping[str, str]) -> tuple[IntArray, IntArray, int]:
         """Return the minimal pairs of a slice: a side of each gender, both measured, with one reference occupation.
 
-        They are in the order of their first sides.
+        Returns:
+            The rows of the masculine sides and of the feminine ones, each of shape (n_pairs,) and in the order of their
+            first sides, and the number of pairs that are excluded: a side is missing or has no reading, or the sides do
+            not have both genders or do not share the reference occupation.
         """
         rows = np.flatnonzero(self.rows(group))
         pairs = self._pair_codes[rows]
@@ -190,7 +185,7 @@ class CoreferenceTable(GroupedTable):
         is_complete &= (reference[first] == reference[second]) & self.measured[first] & self.measured[second]
         first, second = first[is_complete], second[is_complete]
         masculine = np.where(is_masculine[first], first, second)
-        return MinimalPairs(masculine, first + second - masculine, len(starts) - len(first))
+        return masculine, first + second - masculine, len(starts) - len(first)
 
     @cached_property
     def _pair_codes(self) -> IntArray:

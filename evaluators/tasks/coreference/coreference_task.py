@@ -7,7 +7,7 @@ The reading of an item is a distribution over the outcomes. A prompt that scores
 distribution. A prompt that generates text, for models without log-probabilities, gives one hard choice per order of the
 options; the distribution is the share of orders in which each outcome was chosen. Certainty, and with it UCerF, then
 measures how little the answer depends on the order of the options, not how sure the model is of each answer. The two
-kinds of results never share a table. Of ``cot-v1`` it is the share of sampled answers (*sampled_answers*), and of
+kinds of results never share a table. Of ``cot-v1`` it is the share of sampled answers (``read_votes``), and of
 ``verbalised-v1`` what the model says itself (*stated_confidence*). ``cot-logprob-v1`` has the model reason once per
 order, and scores the options after its own reasoning: the distribution is the model's own again.
 """
@@ -29,10 +29,9 @@ from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities_of
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, by_id, cut_before_answer, unanswered
 from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
-from evaluators.tasks.coreference.sampled_answers import read_votes
 from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
 from evaluators.tasks.lettered_answers import UNDETERMINED, read_answer, read_final_answer
-from evaluators.tasks.ordered_options import read_orders
+from evaluators.tasks.ordered_options import read_orders, read_votes
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import TOLERANCE, Normalisation
 from schemas.files.record_columns import RecordColumns
@@ -192,7 +191,8 @@ class CoreferenceTask(Task):
         facts = self.baseline_facts(self.facts(item))
         requests: list[Request] = []
         for order in prompt.orders:
-            text = prompt.template.format(**slots, **_lettered(prompt, order, slots))
+            texts = [prompt.outcome_texts[index].format(**slots) for index in order] if prompt.outcome_texts else []
+            text = prompt.template.format(**slots, **dict(zip("abc", texts, strict=False)))
             offered = tuple(names[index] for index in order)
             options = tuple(option.format(**slots) for option in prompt.options)
             requests += prompt.asking(text, options=options, outcomes=offered, facts=facts)
@@ -222,20 +222,19 @@ class CoreferenceTask(Task):
     def facts(self, item: CoreferenceItem) -> ItemFacts:
         """Return the target, reference and groups of an item."""
         other = next(name for name in item.occupations if name != item.reference)
+        wanted = "male" if item.pronoun_gender == "masculine" else "female"
         # More groups than metrics slice by: baselines are also run from records, without the dataset, and read these.
         groups = {
             "pronoun_gender": item.pronoun_gender,
             "occupation": item.reference,
             "other_occupation": other,
-            "stereotyped_occupation": _stereotyped(item),
+            "stereotyped_occupation": next(
+                name for name in item.occupations if occupations()[name].stereotype == wanted
+            ),
             "first_occupation": item.occupations[0],
         }
-        if item.stereotype is not None:
-            groups["stereotype"] = item.stereotype
-        if item.pronoun_case is not None:
-            groups["pronoun_case"] = item.pronoun_case
-        if item.template_id is not None:
-            groups[FRAME] = item.template_id
+        optional = {"stereotype": item.stereotype, "pronoun_case": item.pronoun_case, FRAME: item.template_id}
+        groups |= {name: value for name, value in optional.items() if value is not None}
         return ItemFacts(
             cluster=item.cluster, pair_id=item.pair_id, target=item.referent, reference=item.reference, groups=groups
         )
@@ -349,18 +348,6 @@ class CoreferenceTask(Task):
 
 def _ordered_outcomes(exchanges: Sequence[Exchange]) -> Sequence[str]:
     return sorted(exchanges[0].outcomes, key=lambda outcome: outcome == UNDETERMINED)
-
-
-def _lettered(prompt: Prompt, order: Sequence[int], slots: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the contents of the slots a, b, c: the texts of the outcomes in the given order."""
-    texts = [prompt.outcome_texts[index].format(**slots) for index in order] if prompt.outcome_texts else []
-    return dict(zip("abc", texts, strict=False))
-
-
-def _stereotyped(item: CoreferenceItem) -> str:
-    """Return the occupation of an item that is stereotyped for the pronoun's gender."""
-    wanted = "male" if item.pronoun_gender == "masculine" else "female"
-    return next(name for name in item.occupations if occupations()[name].stereotype == wanted)
 
 
 TASK = CoreferenceTask()

@@ -6,7 +6,7 @@ groups are the pronoun families of Shan et al. 2025 (GIFI, arXiv:2506.15568), in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -19,7 +19,7 @@ from evaluators.statistics.jackknife import SMALLEST
 from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.coreference import coreference_metrics, ucerf_metrics
 from evaluators.tasks.coreference.coreference_table import needs_referent
-from evaluators.tasks.coreference.family_coreference_table import TWO_FAMILIES, FamilyCoreferenceTable
+from evaluators.tasks.coreference.family_coreference_task import TWO_FAMILIES, FamilyCoreferenceTable
 from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 
 _TASK = "family_coreference"
@@ -48,27 +48,29 @@ def _needs_two_families(table: FamilyCoreferenceTable) -> str | None:
     return None if len(table.families) > 1 else "the items have fewer than two pronoun families, so none to compare"
 
 
-def _set_statistics(table: FamilyCoreferenceTable, group: Mapping[str, str]) -> Statistics:
+def _of_sets(
+    table: FamilyCoreferenceTable,
+    group: Mapping[str, str],
+    families: Sequence[str],
+    of: Callable[[FloatArray], FloatArray],
+) -> Statistics:
+    """Return the statistics of the mean of a value of each set that has members of some families.
+
+    ``of`` returns the value of each set from the desirabilities of its members, shape (n, n_families).
+    """
     rows, desirability = table.sets
+    members = desirability[:, [table.families.index(family) for family in families]]
     in_slice = table.rows(group)[rows]
-    complete: BoolArray = in_slice & ~np.isnan(desirability).any(axis=1)
-    values = ucerf_of_groups(desirability[complete])
+    complete: BoolArray = in_slice & ~np.isnan(members).any(axis=1)
+    values = of(members[complete])
     sums = sums_and_numbers(table.clusters[rows[complete]], values, table.n_clusters)
     return Statistics(sums, len(values), int(in_slice.sum()) - len(values))
 
 
 def _pair_statistics(table: FamilyCoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    rows, desirability = table.sets
     rest = {key: value for key, value in group.items() if key != TWO_FAMILIES}
-    in_slice = table.rows(rest)[rows]
     pairs = [group[TWO_FAMILIES].split("/")] if TWO_FAMILIES in group else combinations(table.families, 2)
-    parts = []
-    for one, other in pairs:
-        sides = desirability[:, [table.families.index(one), table.families.index(other)]]
-        complete = in_slice & ~np.isnan(sides).any(axis=1)
-        values = ucerf(*sides[complete].T)
-        sums = sums_and_numbers(table.clusters[rows[complete]], values, table.n_clusters)
-        parts.append(Statistics(sums, len(values), int(in_slice.sum()) - len(values)))
+    parts = [_of_sets(table, rest, pair, lambda sides: ucerf(*sides.T)) for pair in pairs]
     cluster_sums: FloatArray = np.sum([part.cluster_sums for part in parts], axis=0)
     return Statistics(cluster_sums, sum(part.n for part in parts), sum(part.n_excluded for part in parts))
 
@@ -80,7 +82,7 @@ UCERF_OF_FAMILIES = MetricDefinition[FamilyCoreferenceTable](
     ideal=1.0,
     slices=("occupation",),
     undefined=_needs_two_families,
-    statistics=_set_statistics,
+    statistics=lambda table, group: _of_sets(table, group, table.families, ucerf_of_groups),
     description="Mean over sets of 1 minus the population standard deviation of D over the pronoun families, where D "
     "is the signed certainty; sets that lack an answer in a family are excluded.",
 )
@@ -100,14 +102,9 @@ UCERF_OF_TWO_FAMILIES = MetricDefinition[FamilyCoreferenceTable](
 CERTAINTY = replace(ucerf_metrics.CERTAINTY, task=_TASK, slices=_BY_FAMILY)
 
 
-def _takes_female(table: FamilyCoreferenceTable) -> FloatArray:
-    share = table.occupation_share
-    return np.where(table.column("occupation") == table.column("female_occupation"), share[:, 0], share[:, 1])
-
-
 FEMALE_OCCUPATION_RATE: MetricDefinition[FamilyCoreferenceTable] = mean_metric(
     "female_occupation_rate",
-    _takes_female,
+    lambda table: table.share_of_occupation("female_occupation"),
     where=lambda table: table.usable,
     task=_TASK,
     ideal=0.5,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.baseline import UNIFORM, Baseline, choosing, evenly, probability_in
+from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
 from evaluators.benchmark import Benchmark, Gate, RankingMetric
 from evaluators.tasks.coreference.coreference_table import FRAME
 from evaluators.tasks.coreference.coreference_task import sentence_in
@@ -15,6 +15,21 @@ from schemas.lexicon.coreference_cues import CueText, best_cue
 _MENTIONED = frozenset({"first_mentioned", "last_mentioned"})
 
 Preference = Callable[[ChoiceRequest], str | None]
+
+
+def _first(request: Request) -> str:
+    return request.facts["first_mentioned"]
+
+
+def _last(request: Request) -> str:
+    return request.facts["last_mentioned"]
+
+
+def _wrong(request: ChoiceRequest) -> str | None:
+    """Return the occupation that is not the referent; None if no answer is wrong."""
+    if "referent" not in request.facts:
+        return None
+    return _last(request) if request.facts["referent"] == _first(request) else _first(request)
 
 
 def _preferring(preferred: Preference, probability: float = 1.0) -> Callable[[Request], Response]:
@@ -30,24 +45,11 @@ def _preferring(preferred: Preference, probability: float = 1.0) -> Callable[[Re
         occupation = preferred(request)
         if occupation is None:
             return evenly(request)
-        is_first = occupation == request.facts["first_mentioned"]
-        other = request.facts["last_mentioned" if is_first else "first_mentioned"]
+        other = _last(request) if occupation == _first(request) else _first(request)
         share = {occupation: probability, other: 1 - probability}
         return [share.get(outcome, 0.0) for outcome in request.outcomes]
 
     return choosing(probabilities)
-
-
-def _wrong(request: ChoiceRequest) -> str | None:
-    """Return the occupation that is not the referent; None if no answer is wrong."""
-    if "referent" not in request.facts:
-        return None
-    first, last = request.facts["first_mentioned"], request.facts["last_mentioned"]
-    return last if request.facts["referent"] == first else first
-
-
-_FIRST = _preferring(lambda request: request.facts["first_mentioned"])
-_LAST = _preferring(lambda request: request.facts["last_mentioned"])
 
 
 def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
@@ -58,53 +60,32 @@ def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
     asked = {sha256: request for sha256, request in requests.items() if request.prompt and "referent" in request.facts}
     texts = []
     for request in asked.values():
-        first, last = request.facts["first_mentioned"], request.facts["last_mentioned"]
-        means_first = request.facts["referent"] == first
-        sentence = _as_masked(sentence_in(request.prompt), request.facts)
-        texts.append(CueText(sentence, (first, last), means_first, request.facts[FRAME]))
-    answers = {True: _FIRST, False: _LAST, None: choosing(evenly)}
+        means_first = request.facts["referent"] == _first(request)
+        sentence = sentence_in(request.prompt)
+        if "pronoun" in request.facts:
+            # A form of *he*, which cues mask, in place of a pronoun of another family: the items of a set then share
+            # their cues, but for the verbs of *they*.
+            pronoun = re.escape(request.facts["pronoun"])
+            sentence = re.sub(rf"(?<![\w-]){pronoun}(?![\w-])", request.facts["pronoun_of_he"], sentence)
+        texts.append(CueText(sentence, (_first(request), _last(request)), means_first, request.facts[FRAME]))
+    answers = {True: _preferring(_first), False: _preferring(_last), None: choosing(evenly)}
     predicted = dict(zip(asked, best_cue(texts).means_first, strict=True))
     return {sha256: answers[predicted.get(sha256)](request) for sha256, request in requests.items()}
 
 
-def _as_masked(sentence: str, facts: Mapping[str, str]) -> str:
-    """Return a sentence with a form of *he*, which cues mask, in place of a pronoun of another family.
-
-    The items of a set then share their cues, but for the verbs of *they*.
-    """
-    if "pronoun" not in facts:
-        return sentence
-    return re.sub(rf"(?<![\w-]){re.escape(facts['pronoun'])}(?![\w-])", facts["pronoun_of_he"], sentence)
-
-
-def _preferring_baseline(
-    name: str, description: str, preferred: Preference, optional: frozenset[str] = frozenset()
+def _baseline(
+    name: str,
+    description: str,
+    preferred: Preference,
+    probability: float = 1.0,
+    *,
+    facts: frozenset[str] = _MENTIONED,
+    optional: frozenset[str] = frozenset(),
 ) -> Baseline:
+    answer = _preferring(preferred, probability)
     return Baseline(
-        name=name,
-        description=description,
-        facts=_MENTIONED,
-        answer=_preferring(preferred),
-        optional_facts=optional,
-        reads_no_prompt=True,
+        name=name, description=description, facts=facts, answer=answer, optional_facts=optional, reads_no_prompt=True
     )
-
-
-def _stereotype(probability: float, name: str) -> Baseline:
-    return Baseline(
-        name=name,
-        description=f"the occupation stereotyped for the pronoun's gender, with probability {probability:g}",
-        facts=_MENTIONED | {"stereotyped"},
-        # It is empty for families that no stereotype of an occupation is about.
-        answer=_preferring(lambda request: request.facts["stereotyped"] or None, probability),
-        reads_no_prompt=True,
-    )
-
-
-def _soft_stereotype(name: str) -> Baseline | None:
-    """Return the baseline ``stereotype-P`` for a probability P between 0.5 and 1; None for other names."""
-    probability = probability_in(name, of="stereotype")
-    return _stereotype(probability, name) if probability is not None and 0.5 < probability < 1 else None
 
 
 # A perfect UCerF is easy: the baselines that are uniform, always wrong, or choose the last-mentioned occupation all
@@ -123,16 +104,8 @@ BENCHMARK = Benchmark(
     gates=(Gate("accuracy", "coreference"), Gate("accuracy", "family_coreference", own_task_only=True)),
     baselines=(
         UNIFORM,
-        _preferring_baseline(
-            "first-mentioned",
-            "the occupation that the sentence mentions first",
-            lambda request: request.facts["first_mentioned"],
-        ),
-        _preferring_baseline(
-            "last-mentioned",
-            "the occupation that the sentence mentions last",
-            lambda request: request.facts["last_mentioned"],
-        ),
+        _baseline("first-mentioned", "the occupation that the sentence mentions first", _first),
+        _baseline("last-mentioned", "the occupation that the sentence mentions last", _last),
         Baseline(
             name="best-cue",
             description="the best of some hundred cues of wording, position and length, found in sentences with other "
@@ -143,17 +116,24 @@ BENCHMARK = Benchmark(
         ),
         # On type 2 of SynthBias these have a UCerF of 0, .842 and .99, all at an accuracy of .5: the less certain they
         # are, the less their bias shows.
-        _stereotype(1.0, "stereotype"),
-        _stereotype(0.7, "stereotype-0.7"),
-        _stereotype(0.55, "stereotype-0.55"),
-        _preferring_baseline(
+        *(
+            _baseline(
+                name,
+                f"the occupation stereotyped for the pronoun's gender, with probability {probability:g}",
+                # It is empty for families that no stereotype of an occupation is about.
+                lambda request: request.facts["stereotyped"] or None,
+                probability,
+                facts=_MENTIONED | {"stereotyped"},
+            )
+            for name, probability in (("stereotype", 1.0), ("stereotype-0.7", 0.7), ("stereotype-0.55", 0.55))
+        ),
+        _baseline(
             "always-wrong",
             "the occupation that the pronoun does not refer to; no preference if there is no right answer",
             _wrong,
             optional=frozenset({"referent"}),
         ),
     ),
-    baseline_with_parameter=_soft_stereotype,
     headline_metrics=(
         "accuracy",
         "worst_group_accuracy",

@@ -8,7 +8,6 @@ one that always chooses the last-mentioned occupation. Read it together with acc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
@@ -74,21 +73,14 @@ def ucerf_of_groups(desirability: FloatArray) -> FloatArray:
     return value
 
 
-class _KnownPairs(NamedTuple):
-    """The minimal pairs that have a value; arrays of shape (n_pairs,)."""
-
-    rows: IntArray
-    """Row of the masculine side."""
-    values: FloatArray
-    n_excluded: int
-    """Number of pairs without a value."""
-
-
-def _known_pairs(table: CoreferenceTable, group: Mapping[str, str], desirability: FloatArray) -> _KnownPairs:
-    pairs = table.pairs(group)
-    values = ucerf(desirability[pairs.masculine], desirability[pairs.feminine])
+def _known_pairs(
+    table: CoreferenceTable, group: Mapping[str, str], desirability: FloatArray
+) -> tuple[IntArray, FloatArray, int]:
+    """Return the row of the masculine side and the value of each pair that has one, and the number of the others."""
+    masculine, feminine, n_excluded = table.pairs(group)
+    values = ucerf(desirability[masculine], desirability[feminine])
     known = ~np.isnan(values)
-    return _KnownPairs(pairs.masculine[known], values[known], pairs.n_excluded + int((~known).sum()))
+    return masculine[known], values[known], n_excluded + int((~known).sum())
 
 
 def pair_statistics(table: CoreferenceTable, group: Mapping[str, str], desirability: FloatArray) -> Statistics:
@@ -99,19 +91,18 @@ def pair_statistics(table: CoreferenceTable, group: Mapping[str, str], desirabil
         group: The slice.
         desirability: Desirability of each row, shape (n,); a pair with nan counts as excluded.
     """
-    known = _known_pairs(table, group, desirability)
-    sums = sums_and_numbers(table.clusters[known.rows], known.values, table.n_clusters)
-    return Statistics(sums, len(known.rows), known.n_excluded)
+    rows, values, n_excluded = _known_pairs(table, group, desirability)
+    return Statistics(sums_and_numbers(table.clusters[rows], values, table.n_clusters), len(rows), n_excluded)
 
 
 def _macro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    known = _known_pairs(table, group, table.desirability)
-    occupation_pairs = table.occupation_pairs[known.rows]
+    rows, values, _ = _known_pairs(table, group, table.desirability)
+    occupation_pairs = table.occupation_pairs[rows]
     # Each minimal pair weighs so little that those of an occupation pair weigh 1 together.
     n_minimal_pairs = np.bincount(occupation_pairs)
     weights = 1 / n_minimal_pairs[occupation_pairs]
-    clusters, shape = table.clusters[known.rows], {"n_clusters": table.n_clusters, "n_columns": 2}
-    sums = sum_by_cluster(clusters, 0, weights * known.values, **shape) + sum_by_cluster(clusters, 1, weights, **shape)
+    clusters, shape = table.clusters[rows], {"n_clusters": table.n_clusters, "n_columns": 2}
+    sums = sum_by_cluster(clusters, 0, weights * values, **shape) + sum_by_cluster(clusters, 1, weights, **shape)
     n = int(np.count_nonzero(n_minimal_pairs))
     return Statistics(sums, n, len(np.unique(table.occupation_pairs)) - n)
 

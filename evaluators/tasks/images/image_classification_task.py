@@ -30,16 +30,15 @@ _PLACEHOLDER = "placeholder"
 """Kind of every content-free image: contextual calibration uses them all, whether of one colour or of noise."""
 
 
-def _of_authors() -> tuple[str, ...]:
-    """Return the 18 templates that the authors of CLIP list for CIFAR-10 and CIFAR-100, in their order."""
-    return tuple(
-        f"{template}."
-        for article in ("a", "the")
-        for template in (
-            *(f"{kind} of {article} {_LABEL}" for kind in (*_KINDS, *_QUALITIES)),
-            *(f"a photo of {article} {size} {_LABEL}" for size in _SIZES),
-        )
+_OF_AUTHORS = tuple(
+    f"{template}."
+    for article in ("a", "the")
+    for template in (
+        *(f"{kind} of {article} {_LABEL}" for kind in (*_KINDS, *_QUALITIES)),
+        *(f"a photo of {article} {size} {_LABEL}" for size in _SIZES),
     )
+)
+"""The 18 templates that the authors of CLIP list for CIFAR-10 and CIFAR-100, in their order."""
 
 
 def _prompt(name: str, templates: Sequence[str], description: str) -> Prompt:
@@ -56,21 +55,6 @@ def _prompt(name: str, templates: Sequence[str], description: str) -> Prompt:
     )
 
 
-def image_prompts() -> dict[str, Prompt]:
-    """Return all prompts by id, with the default one first."""
-    n = len(_of_authors())
-    prompts = (
-        _prompt("photo-v1", (_PHOTO,), "The template 'a photo of a {label}.', which the authors of CLIP take first."),
-        _prompt("label-v1", (_LABEL,), "The label alone."),
-        _prompt(
-            f"photos{n}-v1",
-            _of_authors(),
-            f"Mean of the {n} templates of the authors of CLIP for CIFAR-10 and CIFAR-100.",
-        ),
-    )
-    return by_id(*prompts)
-
-
 class ImageClassificationTask(LabelTask):
     """A task that reads a distribution over the labels of an image."""
 
@@ -78,7 +62,15 @@ class ImageClassificationTask(LabelTask):
     version = "1.0"
     item_shape = "image"
     support_splits = frozenset({"bias", "pool", "content_free"})
-    prompts: Mapping[str, Prompt] = image_prompts()
+    prompts: Mapping[str, Prompt] = by_id(
+        _prompt("photo-v1", (_PHOTO,), "The template 'a photo of a {label}.', which the authors of CLIP take first."),
+        _prompt("label-v1", (_LABEL,), "The label alone."),
+        _prompt(
+            f"photos{len(_OF_AUTHORS)}-v1",
+            _OF_AUTHORS,
+            f"Mean of the {len(_OF_AUTHORS)} templates of the authors of CLIP for CIFAR-10 and CIFAR-100.",
+        ),
+    )
 
     def requests(self, item: ImageItem, asked: Asked) -> Sequence[Request]:
         """Return the one request about an image."""

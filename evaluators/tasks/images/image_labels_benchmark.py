@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluators.benchmark import Benchmark, Gate
 from evaluators.calibrator import calibrations
-from evaluators.tasks.labels.label_baselines import BASELINES_WITHOUT_EXAMPLES, baseline_with_prior
+from evaluators.tasks.labels.label_baselines import BASELINES_WITHOUT_EXAMPLES
 
 _TASK = "image_classification"
 _WITHOUT = ("looc", "dc")
@@ -15,7 +15,6 @@ BENCHMARK = Benchmark(
     primary_metric="macro_f1",
     gates=(Gate("accuracy", _TASK),),
     baselines=BASELINES_WITHOUT_EXAMPLES,
-    baseline_with_parameter=baseline_with_prior,
     headline_metrics=("macro_f1", "accuracy", "gini"),
     printed_metrics=(
         *("macro_f1", "accuracy", "gini", "squared_cv", "rsd", "cobias", "smallest_class_accuracy", "bias_score"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluators.backend import GenerateRequest, Request
 from evaluators.metric import RecordTable
-from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, quoted, unanswered
+from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, by_id, quoted, unanswered
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
@@ -24,28 +24,6 @@ TEXT = "text"
 _MAX_TOKENS = 1024
 
 
-def _prompt(name: str, temperature: float, description: str) -> Prompt:
-    return Prompt(
-        id=f"{name}-v1",
-        template="{text}",
-        scoring="generation",
-        requires="generation",
-        description=description,
-        max_tokens=_MAX_TOKENS,
-        temperature=temperature,
-        top_p=1.0,
-    )
-
-
-_PROMPTS = {
-    prompt.id: prompt
-    for prompt in (
-        _prompt("sampled", 1.0, "The instruction alone; sampled at temperature 1."),
-        _prompt("greedy", 0.0, "The instruction alone; the most probable token each time."),
-    )
-}
-
-
 class InstructionTask(Task):
     """A task that reads whether an answer has the form that was asked for."""
 
@@ -53,7 +31,24 @@ class InstructionTask(Task):
     version = "1.0"
     item_shape = "instruction"
     measures_nothing = True
-    prompts: Mapping[str, Prompt] = _PROMPTS
+    prompts: Mapping[str, Prompt] = by_id(
+        *(
+            Prompt(
+                id=f"{name}-v1",
+                template="{text}",
+                scoring="generation",
+                requires="generation",
+                description=f"The instruction alone; {how}.",
+                max_tokens=_MAX_TOKENS,
+                temperature=temperature,
+                top_p=1.0,
+            )
+            for name, temperature, how in (
+                ("sampled", 1.0, "sampled at temperature 1"),
+                ("greedy", 0.0, "the most probable token each time"),
+            )
+        )
+    )
 
     def requests(self, item: InstructionItem, asked: Asked) -> Sequence[Request]:
         """Return the one request of an item."""

@@ -17,8 +17,8 @@ From items to metrics::
         v
     classification_metrics
 
-*class_reports* say how often a model is right in each class, before and after each calibration.
-*label_baselines* are rules that ignore the input.
+*label_reports* say how a model uses the labels of a part, and how often it is right in each class, before and after
+each calibration. *label_baselines* are rules that ignore the input.
 
 Models are measured on the splits *test* and *bias*; *pool* supplies examples, and *content_free* calibrations and
 domain-label bias.

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from biasboard.ground.columns import IntArray
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import LabelAnswers
 from schemas.files.record_columns import RecordColumns
@@ -56,11 +55,18 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
     offered = np.zeros((len(records), len(labels)), dtype=np.bool_)
     columns = np.array([column_of[name] for name in names.texts], dtype=np.int64)[names.codes]
     offered[offers.owners, columns] = True
-    groups = _groups(records)
+    owners, keys, values = records.columns["groups"].entries
+    groups: list[dict[str, str]] = [{} for _ in range(len(records))]
+    for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
+        groups[owner][str(key)] = str(value)
     # Most prompts of a context show the same examples.
     lists_of_shown = {text: _shown(text) for text in {group.get(SHOWN) for group in groups}}
     shown = [lists_of_shown[group.get(SHOWN)] for group in groups]
     targets = np.array([column_of.get(target or "", -1) for target in records.columns["target"].texts], dtype=np.int64)
+    try:
+        positions = np.array([int(group.get(POSITION, "-1")) for group in groups], dtype=np.int64)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"group '{POSITION}' is no number ({error}); run the model again") from error
     config = records.columns["config"].texts[0] or ""
     seen = frozenset() if trained is None else trained.get(config, frozenset())
     return LabelAnswers(
@@ -71,7 +77,7 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
         targets=targets,
         splits=np.array(records.columns["split"].texts, dtype=np.str_),
         content_free=np.array([group.get(CONTENT_FREE, "") for group in groups], dtype=np.str_),
-        positions=_numbers([group.get(POSITION, "-1") for group in groups]),
+        positions=positions,
         n_shown=np.array([-1 if labels_shown is None else len(labels_shown) for labels_shown in shown], dtype=np.int64),
         groups=_of_task(groups, shown, labels),
         is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),
@@ -94,14 +100,6 @@ def _probabilities(records: RecordColumns, column_of: dict[str, int]) -> np.ndar
     if len(columns):
         probabilities[outcomes.owners, columns[names.codes]] = shares.values.numbers
     return probabilities
-
-
-def _groups(records: RecordColumns) -> list[dict[str, str]]:
-    owners, keys, values = records.columns["groups"].entries
-    groups: list[dict[str, str]] = [{} for _ in range(len(records))]
-    for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
-        groups[owner][str(key)] = str(value)
-    return groups
 
 
 def _shown(text: str | None) -> list[str] | None:
@@ -131,10 +129,3 @@ def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels
         by_label = [counts[label] for label in labels]
         facts[BALANCE] = "one label" if len(counts) == 1 else "even" if max(by_label) - min(by_label) <= 1 else "uneven"
     return facts
-
-
-def _numbers(texts: list[str]) -> IntArray:
-    try:
-        return np.array([int(text) for text in texts], dtype=np.int64)
-    except (ValueError, OverflowError) as error:
-        raise DataError(f"group '{POSITION}' is no number ({error}); run the model again") from error

@@ -9,12 +9,8 @@ from functools import partial
 
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly, probability_in
+from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly
 from evaluators.tasks.labels.label_answers import SHOWN, TARGET
-
-
-def _first_label(request: ChoiceRequest) -> Sequence[float]:
-    return [1.0, *(0.0 for _ in request.outcomes[1:])]
 
 
 def _shown_majority(request: ChoiceRequest) -> Sequence[float]:
@@ -41,38 +37,17 @@ def _best_constant(requests: Mapping[str, Request]) -> Mapping[str, Response]:
     return {sha256: answer(request) for sha256, request in requests.items()}
 
 
-def _label_prior(probability: float, name: str) -> Baseline:
-    """Return the baseline that gives the first label a fixed probability, and the others equal shares of the rest.
-
-    Its BiasScore is the distance of that probability from a uniform one, and 0 after each calibration.
-    """
-
-    def probabilities(request: ChoiceRequest) -> Sequence[float]:
-        n_others = len(request.outcomes) - 1
-        return [probability, *([(1 - probability) / n_others] * n_others)]
-
-    return Baseline(
-        name=name,
-        description=f"the first label with probability {probability:g}, whatever the input is",
-        facts=frozenset(),
-        answer=choosing(probabilities),
-        # In words it would be the first label, which has a baseline of its own.
-        capabilities=CHOOSING,
-        reads_no_prompt=True,
-    )
-
-
-def baseline_with_prior(name: str) -> Baseline | None:
-    """Return the baseline ``label-prior-P`` for a probability P between 0 and 1; None for other names."""
-    probability = probability_in(name, of="label-prior")
-    return _label_prior(probability, name) if probability is not None and 0 < probability < 1 else None
+def _first_with(probability: float, request: ChoiceRequest) -> Sequence[float]:
+    """Return a fixed probability of the first label, and equal shares of the rest for the others."""
+    n_others = len(request.outcomes) - 1
+    return [probability, *([(1 - probability) / n_others] * n_others)]
 
 
 _FIRST_LABEL = Baseline(
     name="first-label",
     description="the first label of the task, in alphabetical order",
     facts=frozenset(),
-    answer=choosing(_first_label),
+    answer=choosing(partial(_first_with, 1.0)),
     reads_no_prompt=True,
 )
 _SHOWN_MAJORITY = Baseline(
@@ -82,7 +57,16 @@ _SHOWN_MAJORITY = Baseline(
     answer=choosing(_shown_majority),
     reads_no_prompt=True,
 )
-_PRIOR_OF_FIRST = _label_prior(0.8, "label-prior-0.8")
+# Its BiasScore is the distance of that probability from a uniform one, and 0 after each calibration.
+_PRIOR_OF_FIRST = Baseline(
+    name="label-prior-0.8",
+    description="the first label with probability 0.8, whatever the input is",
+    facts=frozenset(),
+    answer=choosing(partial(_first_with, 0.8)),
+    # In words it would be the first label, which has a baseline of its own.
+    capabilities=CHOOSING,
+    reads_no_prompt=True,
+)
 
 BASELINES = (UNIFORM, _FIRST_LABEL, _SHOWN_MAJORITY, _PRIOR_OF_FIRST)
 _BEST_CONSTANT = Baseline(

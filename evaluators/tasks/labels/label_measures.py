@@ -125,42 +125,21 @@ def macro_f1(sums: ClassSums) -> FloatArray:
     return _over_classes(f1, sums)
 
 
-class _Classes(NamedTuple):
-    """The accuracies of the classes, and what the square of each must lose to be an unbiased estimate."""
+def _counting(sums: FoldSums) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the accuracies of the classes, what the square of each must lose to be an unbiased estimate, and shares.
 
-    accuracies: FloatArray
-    """Shape (..., k); 0 for a class that does not count."""
-    noise: FloatArray
-    """The square of the accuracy, less the unbiased estimate of it; of the same shape, with the same zeros."""
-    shares: FloatArray
-    """Share of the items that each class has, of the same shape; 0 for a class that does not count."""
-    n: FloatArray
-    """Number of classes that count, shape (...,)."""
+    Classes whose items are all in one fold do not count: nothing says how much of their accuracy is chance.
 
-    @classmethod
-    def of(cls, sums: FoldSums) -> _Classes:
-        """Leave out classes whose items are all in one fold: nothing says how much of their accuracy is chance."""
-        squared = squares(sums.right, sums.n_items)
-        counts: BoolArray = ~np.isnan(squared)
-        n_items = np.where(counts, sums.n_items.sum(axis=-2), 0.0)
-        accuracies = np.where(counts, ratio(sums.right.sum(axis=-2), n_items), 0.0)
-        noise = np.where(counts, accuracies**2 - squared, 0.0)
-        shares = np.nan_to_num(ratio(n_items, n_items.sum(axis=-1, keepdims=True)))
-        return cls(accuracies, noise, shares, counts.sum(axis=-1).astype(np.float64))
-
-    @property
-    def mean(self) -> FloatArray:
-        """The mean accuracy over classes, shape (...,); nan without classes."""
-        return ratio(self.accuracies.sum(axis=-1), self.n)
-
-    @property
-    def variance(self) -> FloatArray:
-        """An unbiased estimate of the variance of the classes' accuracies around their mean, shape (...,).
-
-        The noise of a class is in its own square, and with a weight of 1/k in the square of the mean.
-        """
-        around = ((self.accuracies - self.mean[..., None]) ** 2 * (self.shares > 0)).sum(axis=-1)
-        return ratio(around - self.noise.sum(axis=-1) * (1 - 1 / np.maximum(self.n, 1)), self.n)
+    Returns:
+        The accuracies; the square of each, less the unbiased estimate of it; and the share of the items that each class
+        has. All are of shape (..., k), and 0 for a class that does not count.
+    """
+    squared = squares(sums.right, sums.n_items)
+    counts: BoolArray = ~np.isnan(squared)
+    n_items = np.where(counts, sums.n_items.sum(axis=-2), 0.0)
+    accuracies = np.where(counts, ratio(sums.right.sum(axis=-2), n_items), 0.0)
+    noise = np.where(counts, accuracies**2 - squared, 0.0)
+    return accuracies, noise, np.nan_to_num(ratio(n_items, n_items.sum(axis=-1, keepdims=True)))
 
 
 def rsd(sums: FoldSums) -> FloatArray:
@@ -168,8 +147,8 @@ def rsd(sums: FoldSums) -> FloatArray:
 
     An even model is at 0 on average, by chance as often below as above.
     """
-    classes = _Classes.of(sums)
-    return _relative_spread(sums, classes, classes.shares)
+    accuracies, noise, shares = _counting(sums)
+    return _relative_spread(sums, accuracies, noise, shares)
 
 
 def cobias(sums: FoldSums) -> FloatArray:
@@ -178,9 +157,13 @@ def cobias(sums: FoldSums) -> FloatArray:
     It is that of :func:`cobias_paper` with squares for absolute differences, and nan where that is. An even model is at
     0 on average, by chance as often below as above.
     """
-    classes = _Classes.of(sums)
-    of_pairs = ratio(2 * classes.n * classes.variance, classes.n - 1)
-    return np.where(classes.mean > 0, of_pairs, np.nan)
+    accuracies, noise, shares = _counting(sums)
+    n = (shares > 0).sum(axis=-1).astype(np.float64)
+    average = ratio(accuracies.sum(axis=-1), n)
+    around = ((accuracies - average[..., None]) ** 2 * (shares > 0)).sum(axis=-1)
+    # The noise of a class is in its own square, and with a weight of 1/k in the square of the mean.
+    variance = ratio(around - noise.sum(axis=-1) * (1 - 1 / np.maximum(n, 1)), n)
+    return np.where(average > 0, ratio(2 * n * variance, n - 1), np.nan)
 
 
 def squared_cv(sums: FoldSums) -> FloatArray:
@@ -190,12 +173,13 @@ def squared_cv(sums: FoldSums) -> FloatArray:
     from 0 to k - 1, where only one of k classes is ever right, and nan where :func:`gini` is. An even model is at 0 on
     average, by chance as often below as above.
     """
-    classes = _Classes.of(sums)
-    weights = np.nan_to_num(ratio((classes.shares > 0).astype(np.float64), classes.n[..., None]))
-    return np.where(classes.n > 1, _relative_spread(sums, classes, weights), np.nan)
+    accuracies, noise, shares = _counting(sums)
+    n = (shares > 0).sum(axis=-1).astype(np.float64)
+    weights = np.nan_to_num(ratio((shares > 0).astype(np.float64), n[..., None]))
+    return np.where(n > 1, _relative_spread(sums, accuracies, noise, weights), np.nan)
 
 
-def _relative_spread(sums: FoldSums, classes: _Classes, weights: FloatArray) -> FloatArray:
+def _relative_spread(sums: FoldSums, accuracies: FloatArray, noise: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the mean squared distance of the class accuracies from their weighted mean, over its square, shape (...,).
 
     The quotient of two estimates is biased: a mean that is too low moves it further than one that is too high, and the
@@ -204,14 +188,15 @@ def _relative_spread(sums: FoldSums, classes: _Classes, weights: FloatArray) -> 
 
     Args:
         sums: The sums of the classes.
-        classes: The classes in them.
+        accuracies: Those of the classes, as :func:`_counting` returns them.
+        noise: What their squares must lose.
         weights: Weight of each class, shape (..., k), with the sum 1; 0 for a class that does not count.
 
     References:
         Cochran 1977, "Sampling Techniques", section 6.8. With classes of 10, 20, 50 and 100 items the plain quotient is
         up to .035 off, and this one .007 (tests/bench/bench_evenness.py).
     """
-    accuracies, noise, n = classes.accuracies, classes.noise, classes.n
+    n = (weights > 0).sum(axis=-1).astype(np.float64)
     average = (weights * accuracies).sum(axis=-1)
     around = ((accuracies - average[..., None]) ** 2 * (weights > 0)).sum(axis=-1)
     # The noise of a class is in its own accuracy and, by its weight, in the mean.
@@ -256,9 +241,7 @@ def rsd_release(sums: ClassSums) -> FloatArray:
 
 def rsd_paper_floor(sums: ClassSums) -> FloatArray:
     """Return approximately the RSD by chance if all classes have the same true accuracy, shape (...,)."""
-    overall = accuracy(sums)
-    variances = _chance_variances(sums)
-    return ratio(np.sqrt(_over_classes(variances, sums)), overall)
+    return ratio(np.sqrt(_over_classes(_chance_variances(sums), sums)), accuracy(sums))
 
 
 def cobias_paper(sums: ClassSums) -> FloatArray:
@@ -479,190 +462,156 @@ QUARTERS: Mapping[str, str] = {
     "best_quarter_accuracy": "best",
 }
 """Metrics of the accuracies of the quarters of the classes, from the worst, and their names in words."""
+_good, _uneven = (partial(LabelMeasure, ideal=ideal) for ideal in (1.0, 0.0))
+_by_chance = partial(LabelMeasure, is_floor=True, maximum=None)
+_correlation = partial(LabelMeasure, correlation, why_nan=_CONSTANT, sums=None)
 MEASURES: Mapping[str, LabelMeasure] = {
-    "accuracy": LabelMeasure(accuracy, "Accuracy", _NO_ITEMS, "Share of right labels.", ideal=1.0),
-    "macro_f1": LabelMeasure(macro_f1, "Macro-F1", _NO_ITEMS, "Mean over classes of F1.", ideal=1.0),
-    "gini": LabelMeasure(
-        gini,
-        "Gini index",
-        _ZERO_OR_SINGLE,
-        "Gini index of the class accuracies, chance included (arXiv:2603.15654).",
-        ideal=0.0,
+    "accuracy": _good(accuracy, "Accuracy", _NO_ITEMS, "Share of right labels."),
+    "macro_f1": _good(macro_f1, "Macro-F1", _NO_ITEMS, "Mean over classes of F1."),
+    "gini": _uneven(
+        gini, "Gini index", _ZERO_OR_SINGLE, "Gini index of the class accuracies, chance included (arXiv:2603.15654)."
     ),
-    "rsd_paper": LabelMeasure(
+    "rsd_paper": _uneven(
         rsd_paper,
         "RSD, paper",
         _ZERO,
         "Spread of the class accuracies around the accuracy, over it, chance included (Reif & Schwartz 2024, RSD).",
         maximum=None,
-        ideal=0.0,
     ),
-    "rsd_release": LabelMeasure(
+    "rsd_release": _uneven(
         rsd_release,
         "RSD, release",
         _ZERO,
         "RSD around the mean of the class accuracies, chance included, as the published code computes it.",
         maximum=None,
-        ideal=0.0,
     ),
-    "cobias_paper": LabelMeasure(
+    "cobias_paper": _uneven(
         cobias_paper,
         "COBias, paper",
         _ZERO_OR_SINGLE,
         "Mean absolute difference between two class accuracies, chance included (arXiv:2405.07623).",
-        ideal=0.0,
     ),
-    "top_class_dominance": LabelMeasure(
+    "top_class_dominance": _good(
         top_class_dominance,
         "Dominance of the top class",
         _ZERO,
         "Largest class accuracy over the mean class accuracy.",
         maximum=None,
-        ideal=1.0,
     ),
-    "smallest_class_accuracy": LabelMeasure(
-        smallest_class_accuracy, "Smallest class accuracy", _NO_ITEMS, "Smallest class accuracy.", ideal=1.0
+    "smallest_class_accuracy": _good(
+        smallest_class_accuracy, "Smallest class accuracy", _NO_ITEMS, "Smallest class accuracy."
     ),
     **{
-        name: LabelMeasure(
+        name: _good(
             partial(quarter_accuracy, quarter),
             f"{words.capitalize()} quarter of classes",
             _NO_ITEMS,
             f"Mean accuracy of the {words} quarter of the classes, chance included (Lorenz curve of arXiv:2603.15654).",
-            ideal=1.0,
         )
         for quarter, (name, words) in enumerate(QUARTERS.items())
     },
     # Measures of evenness that are ranked: without chance, which no root or absolute value can be.
-    "rsd": LabelMeasure(
+    "rsd": _uneven(
         rsd,
         "Squared RSD",
         _ZERO_OR_FEW,
         f"Square of the RSD of Reif & Schwartz 2024, {_WITHOUT_CHANCE}.",
-        sums=FoldSums,
+        FoldSums,
         maximum=None,
-        ideal=0.0,
     ),
-    "cobias": LabelMeasure(
+    "cobias": _uneven(
         cobias,
         "Squared COBias",
         _ZERO_OR_FEW,
         f"Mean squared difference between two class accuracies, {_WITHOUT_CHANCE} (COBias with squares).",
-        sums=FoldSums,
-        ideal=0.0,
+        FoldSums,
     ),
-    "squared_cv": LabelMeasure(
+    "squared_cv": _uneven(
         squared_cv,
         "Squared CV",
         _ZERO_OR_FEW,
         f"Squared coefficient of variation of the class accuracies, {_WITHOUT_CHANCE}.",
-        sums=FoldSums,
+        FoldSums,
         maximum=None,
-        ideal=0.0,
     ),
-    "bias_score": LabelMeasure(
+    "bias_score": _uneven(
         bias_score,
         "BiasScore",
         _NO_ITEMS,
         "Distance of the mean distribution from the uniform one (Reif & Schwartz 2024, BiasScore).",
-        sums=PriorSums,
-        ideal=0.0,
+        PriorSums,
     ),
-    "bias_score_normalised": LabelMeasure(
+    "bias_score_normalised": _uneven(
         bias_score_normalised,
         "BiasScore over its range",
         _NO_ITEMS,
         "BiasScore over the largest value that it can have.",
-        sums=PriorSums,
-        ideal=0.0,
+        PriorSums,
     ),
     # It counts which label is most probable, as if the model had only named it. A model that always gives one of two
     # labels a probability of .6 has a BiasScore of .1, and .5 here.
-    "bias_score_answers": LabelMeasure(
+    "bias_score_answers": _uneven(
         bias_score,
         "BiasScore of answers",
         _NO_ITEMS,
         "BiasScore of which label is answered, not of its probability; also known for answers in words.",
-        sums=PriorSums,
+        PriorSums,
         of_answers=True,
-        ideal=0.0,
     ),
     # Of the model itself: domain-context calibration learns from half of the inputs.
-    "domain_label_bias": LabelMeasure(
+    "domain_label_bias": _uneven(
         domain_label_bias,
         "Domain-label bias",
         NO_WORDS,
         "Distance between the mean distributions over random English and random in-domain words (Fei et al. 2023).",
-        sums=WordSums,
-        ideal=0.0,
+        WordSums,
     ),
-    "rsd_paper_floor": LabelMeasure(
-        rsd_paper_floor,
-        "RSD by chance",
-        _ZERO,
-        "RSD by chance, at this accuracy and these numbers of items.",
-        is_floor=True,
-        maximum=None,
+    "rsd_paper_floor": _by_chance(
+        rsd_paper_floor, "RSD by chance", _ZERO, "RSD by chance, at this accuracy and these numbers of items."
     ),
-    "cobias_paper_floor": LabelMeasure(
+    "cobias_paper_floor": _by_chance(
         cobias_paper_floor,
         "COBias by chance",
         _ZERO_OR_SINGLE,
         "COBias by chance, at this accuracy and these numbers of items.",
-        is_floor=True,
-        maximum=None,
     ),
-    "gini_floor": LabelMeasure(
+    "gini_floor": _by_chance(
         gini_floor,
         "Gini index by chance",
         _ZERO_OR_SINGLE,
         "Gini index by chance, at this accuracy and these numbers of items.",
-        is_floor=True,
-        maximum=None,
     ),
-    "bias_score_floor": LabelMeasure(
+    "bias_score_floor": _by_chance(
         bias_score_floor,
         "BiasScore by chance",
         _NO_PAIR,
         "BiasScore by chance, of an unbiased model whose distributions vary as much.",
-        sums=PriorSums,
-        is_floor=True,
-        maximum=None,
+        PriorSums,
     ),
-    "bias_score_answers_floor": LabelMeasure(
+    "bias_score_answers_floor": _by_chance(
         bias_score_floor,
         "BiasScore of answers by chance",
         _NO_PAIR,
         "BiasScore of answers by chance, of an unbiased model whose answers vary as much.",
-        sums=PriorSums,
+        PriorSums,
         of_answers=True,
-        is_floor=True,
-        maximum=None,
     ),
-    "domain_label_bias_floor": LabelMeasure(
+    "domain_label_bias_floor": _by_chance(
         domain_label_bias_floor,
         "Domain-label bias by chance",
         FEW_WORDS,
         "Domain-label bias by chance, of a model that answers both kinds of words alike on average.",
-        sums=WordSums,
-        is_floor=True,
-        maximum=None,
+        WordSums,
     ),
     # Of two measures over the tasks of a suite.
-    "f1_rsd_correlation": LabelMeasure(
-        correlation,
-        "Correlation of F1 and RSD",
-        _CONSTANT,
-        "Pearson correlation of macro-F1 and the paper's RSD over the tasks.",
-        sums=None,
+    "f1_rsd_correlation": _correlation(
+        heading="Correlation of F1 and RSD",
+        description="Pearson correlation of macro-F1 and the paper's RSD over the tasks.",
         correlates=("macro_f1", "rsd_paper"),
     ),
-    "f1_bias_score_correlation": LabelMeasure(
-        correlation,
-        "Correlation of F1 and BiasScore",
-        _CONSTANT,
-        "Pearson correlation of macro-F1 and BiasScore over the tasks.",
-        sums=None,
+    "f1_bias_score_correlation": _correlation(
+        heading="Correlation of F1 and BiasScore",
+        description="Pearson correlation of macro-F1 and BiasScore over the tasks.",
         correlates=("macro_f1", "bias_score"),
     ),
     "n_shown": LabelMeasure(

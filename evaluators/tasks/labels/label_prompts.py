@@ -103,78 +103,63 @@ _FRAMES: Mapping[Style, _Frame] = {
 }
 
 
-class _Protocol(NamedTuple):
-    """A style with a maximum length of its prompts, in bytes or in tokens of the model."""
-
-    style: Style
-    max_bytes: int | None
-    max_tokens: int | None = None
-
-
-_PROTOCOLS: Mapping[str, _Protocol] = {
-    **{f"{style}-{size}b": _Protocol(style, size) for style in _FRAMES for size in _MAX_BYTES},
-    f"release-{_MAX_TOKENS}t": _Protocol("release", None, _MAX_TOKENS),
+_PROTOCOLS: Mapping[str, tuple[Style, int | None, int | None]] = {
+    **{f"{style}-{size}b": (style, size, None) for style in _FRAMES for size in _MAX_BYTES},
+    f"release-{_MAX_TOKENS}t": ("release", None, _MAX_TOKENS),
 }
-"""The protocols by name; the first one is the default."""
+"""Style of each protocol and the maximum length of its prompts, in bytes or in tokens of the model, by name; the first
+one is the default."""
+_ORIGINS: Mapping[Style, str] = {
+    "release": "Prompt of the release",
+    "paper": "Prompt of Tk-Instruct, which the paper names",
+    "words": "Prompt that names the labels and is answered with one in words",
+}
 
 
 def label_prompts() -> dict[str, Prompt]:
     """Return all prompts by id, with the default one first."""
-    prompts = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts(_PROTOCOLS[name].style))
+    prompts = (_prompt(name, *context) for name, (style, *_) in _PROTOCOLS.items() for context in _contexts(style))
     return by_id(*prompts)
 
 
-class _Shown(NamedTuple):
-    """The examples of a prompt: their number, that of the set, and how many have the more frequent label if fixed."""
+def _contexts(style: Style) -> Iterator[tuple[int, int | None, int | None]]:
+    """Yield each number of examples with each set, then each share with each set; without examples there is one.
 
-    n_examples: int
-    number: int | None = None
-    n_frequent: int | None = None
-
-    @property
-    def name(self) -> str:
-        share = "" if self.n_frequent is None else f"-{rule_of(self.n_frequent)}"
-        return f"k{self.n_examples}{share}" + ("" if self.number is None else f"-set{self.number}")
-
-    def __str__(self) -> str:
-        if self.number is None:
-            return "no examples"
-        share = "" if self.n_frequent is None else f" of which {self.n_frequent} have the more frequent of two labels"
-        return f"{self.n_examples} examples{share}, set {self.number}"
-
-
-def _contexts(style: Style) -> Iterator[_Shown]:
-    """Yield each number of examples with each set, then each share with each set; without examples there is one."""
+    Yields:
+        Number of examples, number of the set, and how many have the more frequent label; None if that is not fixed.
+    """
     for k in _WORDS_CONTEXTS if style == "words" else N_EXAMPLES:
         n_sets = N_COMPARED if k == N_BALANCED else N_SETS
-        yield from (_Shown(k, number) for number in (range(n_sets) if k else (None,)))
+        yield from ((k, number, None) for number in (range(n_sets) if k else (None,)))
     if style != "words":
-        yield from (_Shown(N_BALANCED, number, n_frequent) for n_frequent in N_FREQUENT for number in range(N_SETS))
+        yield from ((N_BALANCED, number, n_frequent) for n_frequent in N_FREQUENT for number in range(N_SETS))
 
 
-def _prompt(protocol: str, shown: _Shown) -> Prompt:
+def _prompt(protocol: str, n_examples: int, number: int | None, n_frequent: int | None) -> Prompt:
     style, max_bytes, max_tokens = _PROTOCOLS[protocol]
     room = f"{max_bytes} bytes" if max_tokens is None else f"{max_tokens} tokens of the model"
-    origin = {
-        "release": "Prompt of the release",
-        "paper": "Prompt of Tk-Instruct, which the paper names",
-        "words": "Prompt that names the labels and is answered with one in words",
-    }
+    name, shown = f"k{n_examples}", f"{n_examples} examples"
+    if n_frequent is not None:
+        name += f"-{rule_of(n_frequent)}"
+        shown += f" of which {n_frequent} have the more frequent of two labels"
+    if number is not None:
+        name += f"-set{number}"
     frame = _FRAMES[style]
     prompt = Prompt(
-        id=f"{protocol}-{shown.name}-v1",
+        id=f"{protocol}-{name}-v1",
         template=frame.head("{instruction}") + "{examples}" + frame.query("{text}", ("{label}",)),
         options=(" {label}",),
-        outcome_texts=(frame.example(1, "{text}", "{label}"),) if shown.n_examples else (),
+        outcome_texts=(frame.example(1, "{text}", "{label}"),) if n_examples else (),
         orders=((0,),),
         scoring="option_logprob",
         requires="option_logprobs",
-        description=f"{origin[style]}, in at most {room}, with {shown}.",
+        description=f"{_ORIGINS[style]}, in at most {room}, with "
+        + ("no examples." if number is None else f"{shown}, set {number}."),
         protocol=protocol,
-        n_examples=shown.n_examples,
-        example_set=shown.number,
-        is_extra=shown.number is not None and shown.number >= N_SETS,
-        example_rule=None if shown.n_frequent is None else rule_of(shown.n_frequent),
+        n_examples=n_examples,
+        example_set=number,
+        is_extra=number is not None and number >= N_SETS,
+        example_rule=None if n_frequent is None else rule_of(n_frequent),
         max_prompt_bytes=max_bytes,
         max_prompt_tokens=max_tokens,
         normalisation="token_mean_if_unequal",
@@ -209,8 +194,13 @@ def filled(
         count_tokens: Function that returns the number of tokens of a text, for prompts limited in tokens; None to fill
             such a prompt as if everything fitted.
     """
-    frame = _FRAMES[_PROTOCOLS[prompt.protocol or ""].style]
-    limit, size = _room(prompt, count_tokens)
+    frame = _FRAMES[_PROTOCOLS[prompt.protocol or ""][0]]
+    limit: float = float("inf")
+    size: CountTokens = len
+    if prompt.max_prompt_bytes is not None:
+        limit, size = prompt.max_prompt_bytes, _n_bytes
+    elif prompt.max_prompt_tokens is not None and count_tokens is not None:
+        limit, size = prompt.max_prompt_tokens, count_tokens
 
     def query_of(text: str) -> str:
         return frame.query(text, item.labels)
@@ -228,13 +218,8 @@ def filled(
     return _shortened(head, item.text.strip(), query_of, limit, size)
 
 
-def _room(prompt: Prompt, count_tokens: CountTokens | None) -> tuple[float, Callable[[str], int]]:
-    """Return the maximum length of a prompt and the function that measures it."""
-    if prompt.max_prompt_bytes is not None:
-        return prompt.max_prompt_bytes, lambda text: len(text.encode())
-    if prompt.max_prompt_tokens is not None and count_tokens is not None:
-        return prompt.max_prompt_tokens, count_tokens
-    return float("inf"), len
+def _n_bytes(text: str) -> int:
+    return len(text.encode())
 
 
 def _shortened(
@@ -305,18 +290,15 @@ def why_too_long(pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
     """
     if prompt.max_prompt_bytes is None:
         return None
-
-    def n_bytes(items: Sequence[LabelItem]) -> int:
-        return sum(len(f"{item.text}{item.target}".encode()) for item in items)
-
     sets = (
         examples_by_rule(pool, rule_of(n_frequent), N_BALANCED, number)
         for n_frequent in N_FREQUENT
         for number in range(N_SETS)
     )
-    by_length = sorted(pool, key=lambda item: len(item.text.encode()))
+    by_length = sorted(pool, key=lambda item: _n_bytes(item.text))
     long = by_length[int(_FITTING * (len(pool) - 1))]
-    if filled(long, prompt, max(sets, key=n_bytes)).n_shown < N_BALANCED:
+    longest = max(sets, key=lambda items: sum(_n_bytes(f"{item.text}{item.target}") for item in items))
+    if filled(long, prompt, longest).n_shown < N_BALANCED:
         return f"{N_BALANCED} examples do not fit into {prompt.max_prompt_bytes:,} bytes"
     return None
 

@@ -10,17 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.columns import BoolArray
 from evaluators.baseline import Facts
-from evaluators.calibrator import LabelAnswers
 from evaluators.metric import MetricInputs
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.option_scores import are_certain_choices
 from evaluators.task import Read, quoted
-from evaluators.task_abilities import ClassReport, LabelUse, MeasuresParts, PartReport, ReportsLabels
-from evaluators.tasks.labels.class_reports import class_report
-from evaluators.tasks.labels.label_answers import BIAS, TARGET, TEST, label_answers
-from evaluators.tasks.labels.label_tables import IN_WORDS, ConfigTable, SuiteTable, corrections_of
+from evaluators.task_abilities import ClassReport, MeasuresParts, PartReport, ReportsLabels
+from evaluators.tasks.labels.label_answers import TARGET, label_answers
+from evaluators.tasks.labels.label_reports import class_report, part_report
+from evaluators.tasks.labels.label_tables import ConfigTable, SuiteTable, corrections_of
 from evaluators.tasks.labels.metric_variants import LabelTable
 from evaluators.tasks.labels.written_labels import read_label
 from evaluators.tasks.ordered_options import read_choice
@@ -38,7 +37,13 @@ class LabelTask(MeasuresParts, ReportsLabels):
         """Read the distribution over the labels, or the label that an answer in words names."""
         (exchange,) = exchanges
         if exchange.status == "answered" and exchange.kind == "generate":
-            return _read_words(exchange)
+            answer = read_label(exchange.text or "", exchange.outcomes, is_cut=exchange.finish_reason == "length")
+            if answer.outcome is None:
+                reason = f"the answer {'declines' if answer.refuses else 'names no one label'}: {quoted(exchange.text)}"
+                return Read(status="refused" if answer.refuses else "unparsed", reason=reason)
+            shares = tuple(float(label == answer.outcome) for label in exchange.outcomes)
+            reading = Reading(outcomes=exchange.outcomes, probabilities=shares, answers=(answer.outcome,))
+            return Read(status="scored", reading=reading)
         return read_choice(exchange, normalisation)
 
     def certain_readings(self, records: Sequence[Record], normalisation: Normalisation | None) -> BoolArray:
@@ -87,64 +92,3 @@ class LabelTask(MeasuresParts, ReportsLabels):
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of one part."""
         return part_report(label_answers(records))
-
-
-def _read_words(exchange: Exchange) -> Read:
-    answer = read_label(exchange.text or "", exchange.outcomes, is_cut=exchange.finish_reason == "length")
-    if answer.outcome is None:
-        reason = f"the answer {'declines' if answer.refuses else 'names no one label'}: {quoted(exchange.text)}"
-        return Read(status="refused" if answer.refuses else "unparsed", reason=reason)
-    shares = tuple(float(label == answer.outcome) for label in exchange.outcomes)
-    reading = Reading(outcomes=exchange.outcomes, probabilities=shares, answers=(answer.outcome,))
-    return Read(status="scored", reading=reading)
-
-
-def part_report(answers: LabelAnswers) -> PartReport:
-    """Return for each label its number of items, its share of the answers, and its prior under the model.
-
-    The prior is the mean distribution on the split *bias* with equal weight for each right label: its distance from the
-    uniform distribution is BiasScore.
-    """
-    n_right = np.bincount(
-        answers.targets[(answers.splits == TEST) & (answers.targets >= 0)], minlength=len(answers.labels)
-    )
-    shares, prior = _shares(answers), _prior(answers)
-    return PartReport(
-        groups=dict(answers.groups),
-        labels=tuple(
-            LabelUse(
-                name=name,
-                n_right=int(n_right[column]),
-                predicted_share=None if shares is None else float(shares[column]),
-                prior=None if prior is None else float(prior[column]),
-            )
-            for column, name in enumerate(answers.labels)
-        ),
-        are_same=bool(answers.offered.all()),
-        why_no_share=None if shares is not None else f"no item of split {TEST} has a reading",
-        why_no_prior=None
-        if prior is not None
-        else IN_WORDS
-        if answers.in_words
-        else f"no item of split {BIAS} has a reading",
-    )
-
-
-def _shares(answers: LabelAnswers) -> FloatArray | None:
-    """Return the share of the evaluated answers that choose each label, shape (k,); None without answers."""
-    used = answers.of_split(TEST)
-    if not used.any():
-        return None
-    shares: FloatArray = predicted_share(answers.probabilities[used]).mean(axis=0)
-    return shares
-
-
-def _prior(answers: LabelAnswers) -> FloatArray | None:
-    """Return the mean over right labels of the mean distribution on their items, shape (k,); None if unknown."""
-    used = answers.of_split(BIAS) & (answers.targets >= 0)
-    if answers.in_words or not used.any():
-        return None
-    targets = answers.targets[used]
-    means = [answers.probabilities[used][targets == target].mean(axis=0) for target in np.unique(targets)]
-    prior: FloatArray = np.mean(means, axis=0)
-    return prior

@@ -10,8 +10,8 @@ A correction that a calibration stores is taken over from the run, and fitted on
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Self, TypeAlias
 
@@ -48,8 +48,13 @@ _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
 """Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
 
-_ColumnsKey: TypeAlias = tuple[type | None, bool, str, bool]
-"""The kind of sums, True for answers without their probabilities, the calibration, and True for its softmax."""
+_Key: TypeAlias = tuple[type | None, bool, str, bool]
+"""What determines the columns of a variant: the kind of sums, True for answers without their probabilities, the
+calibration, and True for its softmax."""
+
+
+def _key(variant: Variant) -> _Key:
+    return variant.kind.sums, variant.kind.of_answers, variant.calibration, variant.is_softmax
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,8 @@ class ConfigTable:
     """Distributions by name of the calibration (empty for the model's own), and True for the softmax of the paper."""
     corrections: tuple[FittedCorrection, ...] = ()
     """Corrections that are stored."""
+    _rows_of_measures: dict[_Key, tuple[BoolArray, BoolArray, FloatArray]] = field(default_factory=dict)
+    _sums_of_measures: dict[_Key, FloatArray] = field(default_factory=dict)
     crossing: ClassVar[None] = None
     sizes: ClassVar[None] = None
 
@@ -116,8 +123,7 @@ class ConfigTable:
         """Return the statistics of a variant: the columns of the measure, one row per item."""
         if variant.kind.sums is None:
             return self._mean(variant.measure)
-        asked, used = self._used(variant)
-        columns = self._columns(variant, used)
+        asked, used, columns = self._rows(variant)
         if variant.measure == "accuracy":
             # Two columns, as for any mean over items: gates, which count missing answers as wrong, need that form.
             k = columns.shape[1] // N_CLASS
@@ -156,68 +162,57 @@ class ConfigTable:
         variant = Variant("accuracy", calibration)
         if (reason := self.undefined(variant)) is not None:
             return reason
-        used = self._used(variant)[1]
-        columns = self._columns(variant, used)[used].reshape(int(used.sum()), N_CLASS, -1)
-        return columns[:, 0], columns[:, 1]
+        _, used, columns = self._rows(variant)
+        of_fields = columns[used].reshape(int(used.sum()), N_CLASS, -1)
+        return of_fields[:, 0], of_fields[:, 1]
 
     def _sums(self, variant: Variant) -> FloatArray:
         if variant.kind.sums is None:
             return np.asarray(self._mean(variant.measure).cluster_sums.sum(axis=0))
-        key = self._key(variant)
+        key = _key(variant)
         if key not in self._sums_of_measures:
-            used = self._used(variant)[1]
-            self._sums_of_measures[key] = self._columns(variant, used)[used].sum(axis=0)
+            _, used, columns = self._rows(variant)
+            self._sums_of_measures[key] = columns[used].sum(axis=0)
         return self._sums_of_measures[key]
 
-    def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
-        """Return the masks of the items that a variant is about, and of those among them that it is computed from."""
-        has_reading = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
-        if variant.kind.sums is WordSums:
-            of_words: BoolArray = np.isin(self.answers.content_free, (ENGLISH_WORDS, RANDOM_WORDS))
-            return of_words, of_words & has_reading
-        asked: BoolArray = self.answers.splits == (BIAS if variant.kind.sums is PriorSums else TEST)
-        return asked, asked & has_reading & (self.answers.targets >= 0)
+    def _rows(self, variant: Variant) -> tuple[BoolArray, BoolArray, FloatArray]:
+        """Return the items of a variant.
 
-    def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
-        """Return the columns of a measure, one row per item; zeros for items that it is not computed from."""
-        key = kind, of_answers, *_ = self._key(variant)
-        if key not in self._columns_of_measures:
-            shares, targets = self.probabilities[key[2:]][used], self.answers.targets[used]
-            if kind is ClassSums:
-                columns = class_columns(shares, targets)
-            elif kind is FoldSums:
-                columns = fold_columns(shares, targets, self._folds[used])
-            elif kind is WordSums:
-                columns = word_columns(shares, self.answers.content_free[used] == RANDOM_WORDS)
-            else:
-                shares = predicted_share(shares) if of_answers else shares
-                columns = prior_columns(shares, targets, self.answers.evenly[used])
-            # Measures of the same sums share one array: the metrics of 16,006 answers with 100 labels then need 0.7
-            # GB in all.
-            of_all = np.zeros((len(used), math.prod(columns.shape[1:])))
-            of_all[used] = columns.reshape(len(shares), of_all.shape[1])
-            self._columns_of_measures[key] = of_all
-        return self._columns_of_measures[key]
+        Returns:
+            The masks of the items that it is about, and of those among them that it is computed from, and the columns
+            of the measure, one row per item; zeros for items that it is not computed from.
+        """
+        key = kind, of_answers, *_ = _key(variant)
+        if key in self._rows_of_measures:
+            return self._rows_of_measures[key]
+        answers, of_all = self.answers, self.probabilities[variant.calibration, variant.is_softmax]
+        if kind is WordSums:
+            asked: BoolArray = np.isin(answers.content_free, (ENGLISH_WORDS, RANDOM_WORDS))
+            used = asked & ~np.isnan(of_all[:, 0])
+        else:
+            asked = answers.splits == (BIAS if kind is PriorSums else TEST)
+            used = asked & ~np.isnan(of_all[:, 0]) & (answers.targets >= 0)
+        shares, targets = of_all[used], answers.targets[used]
+        if kind is ClassSums:
+            found = class_columns(shares, targets)
+        elif kind is FoldSums:
+            found = fold_columns(shares, targets, self._folds[used])
+        elif kind is WordSums:
+            found = word_columns(shares, answers.content_free[used] == RANDOM_WORDS)
+        else:
+            found = prior_columns(predicted_share(shares) if of_answers else shares, targets, answers.evenly[used])
+        # Measures of the same sums share one array: the metrics of 16,006 answers with 100 labels then need 0.7 GB in
+        # all.
+        columns = np.zeros((len(used), math.prod(found.shape[1:])))
+        columns[used] = found.reshape(len(shares), columns.shape[1])
+        self._rows_of_measures[key] = asked, used, columns
+        return asked, used, columns
 
     @cached_property
     def _folds(self) -> IntArray:
         # By class, so that a class with few items has them in several folds; of all items, so that two models have the
         # same folds, whichever of their answers could be read.
-        strata = self.answers.targets * 2 + (self.answers.splits == TEST)
-        return deal(strata)
-
-    @cached_property
-    def _columns_of_measures(self) -> dict[_ColumnsKey, FloatArray]:
-        return {}
-
-    @cached_property
-    def _sums_of_measures(self) -> dict[_ColumnsKey, FloatArray]:
-        return {}
-
-    @staticmethod
-    def _key(variant: Variant) -> _ColumnsKey:
-        """Return what determines the columns of a variant."""
-        return variant.kind.sums, variant.kind.of_answers, variant.calibration, variant.is_softmax
+        return deal(self.answers.targets * 2 + (self.answers.splits == TEST))
 
     def _mean(self, measure: str) -> Statistics:
         used = (self.answers.splits == TEST) & (self.answers.n_shown >= 0)
@@ -304,21 +299,14 @@ class SuiteTable:
 
 def n_labels_group(n_labels: int) -> str:
     """Return the group of tasks by their number of labels, as in table 3 of the paper."""
-    if n_labels <= 5:
-        return str(n_labels)
-    return "6 to 9" if n_labels <= 9 else "10 or more"
+    return str(n_labels) if n_labels <= 5 else "6 to 9" if n_labels <= 9 else "10 or more"
 
 
-def corrections_of(answers: LabelAnswers, inputs: MetricInputs) -> Iterator[FittedCorrection]:
-    """Yield the corrections of one task that a run stores."""
-    for calibration in calibrations():
-        if isinstance(calibration, StoredCalibration) and not answers.in_words:
-            correction = stored_correction(calibration, answers, inputs)[1]
-            if correction is not None:
-                yield correction
-
-
-_NOT_STORED = "no correction is stored beside the records; rescore the run"
+def corrections_of(answers: LabelAnswers, inputs: MetricInputs) -> list[FittedCorrection]:
+    """Return the corrections of one task that a run stores."""
+    stored = [] if answers.in_words else [one for one in calibrations() if isinstance(one, StoredCalibration)]
+    corrections = (stored_correction(calibration, answers, inputs)[1] for calibration in stored)
+    return [correction for correction in corrections if correction is not None]
 
 
 def stored_correction(
@@ -345,27 +333,23 @@ def stored_correction(
                     f"no correction {calibration.name} {calibration.version} of config {answers.config} is stored, "
                     "though others are; rescore the run"
                 )
-            return _NOT_STORED, None
-        correction = _fitted(calibration, answers)
+            return "no correction is stored beside the records; rescore the run", None
+        fitted = calibration.fit(answers)
+        correction = FittedCorrection(
+            config=answers.config,
+            calibration=calibration.name,
+            version=calibration.version,
+            n_items=int(calibration.fitted_items(answers).sum()),
+            labels=() if isinstance(fitted, str) else answers.labels,
+            weights=() if isinstance(fitted, str) else tuple((1.0 / fitted.ratios[0]).tolist()),
+            reason=fitted if isinstance(fitted, str) else None,
+        )
     else:
         _check(correction, calibration, answers)
     if correction.reason is not None:
         return correction.reason, correction
     # Fitted weights go through the stored form too, so that both give the same numbers.
     return Correction(1.0 / np.array(correction.weights)[None, :]), correction
-
-
-def _fitted(calibration: StoredCalibration, answers: LabelAnswers) -> FittedCorrection:
-    fitted = calibration.fit(answers)
-    return FittedCorrection(
-        config=answers.config,
-        calibration=calibration.name,
-        version=calibration.version,
-        n_items=int(calibration.fitted_items(answers).sum()),
-        labels=() if isinstance(fitted, str) else answers.labels,
-        weights=() if isinstance(fitted, str) else tuple((1.0 / fitted.ratios[0]).tolist()),
-        reason=fitted if isinstance(fitted, str) else None,
-    )
 
 
 def _check(correction: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> None:
@@ -384,10 +368,6 @@ def _check(correction: FittedCorrection, calibration: StoredCalibration, answers
         raise DataError(f"{name} has the reason {correction.reason!r}, and {present}; run the model again")
     if reason is None and correction.labels != answers.labels:
         raise DataError(
-            f"{name} is for labels {_shown(correction.labels)}, and the items offer {_shown(answers.labels)}; rescore "
-            "the run"
+            f"{name} is for labels {', '.join(correction.labels)[:80]}, and the items offer "
+            f"{', '.join(answers.labels)[:80]}; rescore the run"
         )
-
-
-def _shown(labels: tuple[str, ...]) -> str:
-    return ", ".join(labels)[:80]

@@ -6,7 +6,7 @@ have none where nothing is right, so that failing a task entirely can lower thei
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -76,8 +76,7 @@ class Variant(NamedTuple):
     @property
     def name(self) -> str:
         """The name of its metric."""
-        parts = (self.measure, self.calibration, SOFTMAX if self.is_softmax else "")
-        return "_".join(part for part in parts if part)
+        return "_".join(filter(None, (self.measure, self.calibration, SOFTMAX if self.is_softmax else "")))
 
 
 def variants() -> tuple[Variant, ...]:
@@ -127,18 +126,11 @@ def label_metrics(
 
 def metric_headings() -> dict[str, str]:
     """Return the heading of each metric of labels, by its name."""
-    return {
-        variant.name: ", ".join(
-            part
-            for part in (
-                variant.kind.heading,
-                METHODS.get(variant.calibration),
-                SOFTMAX if variant.is_softmax else None,
-            )
-            if part
-        )
-        for variant in variants()
-    }
+    headings = {}
+    for variant in variants():
+        parts = (variant.kind.heading, METHODS.get(variant.calibration), SOFTMAX if variant.is_softmax else None)
+        headings[variant.name] = ", ".join(filter(None, parts))
+    return headings
 
 
 def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) -> MetricDefinition[LabelTable]:
@@ -146,7 +138,12 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
     kind = variant.kind
     method = next((method for method in calibrations() if method.name == variant.calibration), None)
     learned = "" if method is None else f"+{method.name}.{method.version}"
-    former = _FORMERLY.get(variant.measure)
+    former, floor = _FORMERLY.get(variant.measure), f"{variant.measure}_floor"
+    sentences = [kind.description]
+    if method is not None:
+        sentences.append(learned_from.get(method.name, method.description))
+    if variant.is_softmax:
+        sentences.append(f"With the {SOFTMAX} that the paper writes in place of the shares that its code computes.")
     return MetricDefinition[LabelTable](
         name=variant.name,
         version=_VERSIONS.get(variant.measure, _VERSION) + learned,
@@ -167,22 +164,7 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
         # Resampling increases absolute differences, so that a percentile interval would be above small values.
         interval_method=STUDENT if kind.ideal == 0.0 else WILSON,
         no_interval="it says what chance alone gives, and estimates nothing" if kind.is_floor else None,
-        floor=_floor(variant),
-        description=" ".join(_sentences(kind, method, learned_from, is_softmax=variant.is_softmax)),
+        # The value by chance differs for calibrated distributions.
+        floor=floor if floor in MEASURES and method is None else None,
+        description=" ".join(sentences),
     )
-
-
-def _floor(variant: Variant) -> str | None:
-    """Return the metric with the value by chance; None for calibrated distributions, for which it differs."""
-    name = f"{variant.measure}_floor"
-    return name if name in MEASURES and not variant.calibration else None
-
-
-def _sentences(
-    kind: LabelMeasure, method: Calibration | None, learned_from: Mapping[str, str], *, is_softmax: bool
-) -> Iterator[str]:
-    yield kind.description
-    if method is not None:
-        yield learned_from.get(method.name, method.description)
-    if is_softmax:
-        yield f"With the {SOFTMAX} that the paper writes in place of the shares that its code computes."

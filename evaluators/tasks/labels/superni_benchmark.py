@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from evaluators.benchmark import Benchmark, Gate, IndexDefinition, Part, ShownContext
 from evaluators.calibrator import Calibration, calibrations
-from evaluators.tasks.labels.label_baselines import BASELINES, baseline_with_prior
+from evaluators.tasks.labels.label_baselines import BASELINES
 from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_COMPARED, N_EXAMPLES, N_FREQUENT, N_SETS, rule_of
 from evaluators.tasks.labels.metric_variants import calibrated_measures
@@ -129,7 +129,6 @@ BENCHMARK = Benchmark(
     ),
     gates=(Gate("accuracy", _TASK),),
     baselines=BASELINES,
-    baseline_with_parameter=baseline_with_prior,
     # As in the tables of the paper, with its RSD.
     compared_over_sets={name: ideal for name, (ideal, *_) in _TABLE.items()},
     headline_metrics=("macro_f1", "accuracy", "rsd", "bias_score"),

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from evaluators.tasks.answer_lines import AnswerReading, has_unknown_symbol, visible_lines
 from evaluators.tasks.refusals import declines_to_answer
@@ -55,12 +55,6 @@ _TAKES_BACK = re.compile(
     re.IGNORECASE,
 )
 _Words: TypeAlias = tuple[str, ...]
-
-
-class _PlacedWord(NamedTuple):
-    text: str
-    start: int
-    end: int
 
 
 def read_label(text: str, labels: Sequence[str], *, is_cut: bool = False) -> AnswerReading:
@@ -97,15 +91,15 @@ def _leading_label(line: str, labels: Sequence[str]) -> tuple[str | None, int]:
     """Return the label at the beginning of a line, behind leading words or not, and the offset of its end."""
     lead = _LEAD.match(line) or (None if _TAKES_BACK.match(line) else _NAME.match(line))
     for start in (0,) if lead is None else (0, lead.end()):
-        words = _words_of(line, start)
+        words = list(_WORD.finditer(line, start))
         found = {label: n for label in labels if (n := len(_words(label))) and _texts(words[:n]) == _words(label)}
         if not found:
             continue
         longest = [label for label, n in found.items() if n == max(found.values())]
-        label, end = longest[0], words[found[longest[0]] - 1].end
-        ends = _ENDS.match(line, end) or (end - words[0].start <= _LETTER and _ENDS_A_LETTER.match(line, end))
-        sign = _SIGN.match(line[: words[0].start][::-1])
-        is_signed = sign is not None and (sign[0] != "-" or words[0].text[0].isdigit())
+        label, end = longest[0], words[found[longest[0]] - 1].end()
+        ends = _ENDS.match(line, end) or (end - words[0].start() <= _LETTER and _ENDS_A_LETTER.match(line, end))
+        sign = _SIGN.match(line[: words[0].start()][::-1])
+        is_signed = sign is not None and (sign[0] != "-" or words[0][0][0].isdigit())
         # Labels that differ only in case or punctuation tie.
         return (label, end) if len(longest) == 1 and ends and not is_signed else (None, 0)
     return None, 0
@@ -117,7 +111,9 @@ def _contradicts(rest: str, label: str, labels: Sequence[str]) -> bool:
         return True
     # Some models repeat their answer, which may be "no".
     clauses = [
-        clause for clause in _CLAUSE.findall(rest) if _texts(_words_of(clause))[: len(_words(label))] != _words(label)
+        clause
+        for clause in _CLAUSE.findall(rest)
+        if _texts(_WORD.finditer(clause))[: len(_words(label))] != _words(label)
     ]
     return any(_TAKES_BACK.match(clause) or declines_to_answer(clause) for clause in clauses)
 
@@ -128,7 +124,7 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
     for label in sorted(labels, key=lambda label: -len(_words(label))):
         if _words(label):
             by_first[_words(label)[0]].append(label)
-    words = _texts(_words_of(text))
+    words = _texts(_WORD.finditer(text))
     found: set[str] = set()
     covered = 0
     for start, word in enumerate(words):
@@ -140,15 +136,11 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
     return found
 
 
-def _words_of(text: str, start: int = 0) -> list[_PlacedWord]:
-    return [_PlacedWord(match[0].casefold(), *match.span()) for match in _WORD.finditer(text, start)]
-
-
-def _texts(words: Sequence[_PlacedWord]) -> _Words:
-    return tuple(word.text for word in words)
+def _texts(words: Iterable[re.Match[str]]) -> _Words:
+    return tuple(word[0].casefold() for word in words)
 
 
 @lru_cache(maxsize=4096)
 def _words(label: str) -> _Words:
     """Return the words of a label as they stand in the visible lines of an answer."""
-    return tuple(word.text for line in visible_lines(label) for word in _words_of(line))
+    return _texts(word for line in visible_lines(label) for word in _WORD.finditer(line))

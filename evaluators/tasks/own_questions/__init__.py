@@ -6,11 +6,11 @@ From item to metrics::
         │  own_question_task: one request for each place of an option, or one with the whole options
         v
     mean distribution over the options            ordered_options, lettered_answers
-        │  own_question_table: the roles of the options (right, stereotyped, neutral)
+        │  table in own_question_task: the roles of the options (right, stereotyped, neutral)
         v
     own_question_metrics: accuracy by group, gap, worst group; stereotype rate, bias scores; places that are preferred
 
-*option_cues* predicts the right option from wording, length and place alone, as one of the baselines of the benchmark.
+A baseline of *own_questions_benchmark* predicts the right option from wording, length and place alone.
 """
 
 from biasboard.ground.plugins import search_path

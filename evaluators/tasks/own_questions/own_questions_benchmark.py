@@ -1,35 +1,108 @@
-"""The benchmark of questions with options of their own: a researcher's, or those of a published file."""
+"""The benchmark of questions with options of their own: a researcher's, or those of a published file.
+
+One of its baselines predicts the right option without understanding anything: by the best cue of wording, length and
+place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple, cast
 
+import numpy as np
+
+from biasboard.ground.columns import FloatArray
+from biasboard.ground.cue_search import predict_by_cues
+from biasboard.ground.memory import machine_memory
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
 from evaluators.benchmark import Benchmark, Gate, RankingMetric
-from evaluators.tasks.own_questions.option_cues import CueQuestion, predicted_options
 from evaluators.tasks.own_questions.own_question_task import question_in
 
+_MEMORY = "best cue of options"
+_WORD = re.compile(r"\w+(?:['-]\w+)*|[^\w\s]")
+_MOST = 12_000
+"""Maximum number of questions: so many take 1 GB, since each is compared with 2,000 others."""
 
-def _taking(role: str) -> Baseline:
-    def probabilities(request: ChoiceRequest) -> list[float]:
-        chosen = request.facts.get(role)
-        if not chosen:
-            return evenly(request)
-        return [float(outcome == chosen) for outcome in request.outcomes]
 
+class CueQuestion(NamedTuple):
+    """A question with a right answer."""
+
+    text: str
+    options: tuple[str, ...]
+    answer: str
+    cluster: str
+
+
+def predicted_options(questions: Sequence[CueQuestion]) -> list[str | None]:
+    """Return the option of each question that the best cue predicts, found in other clusters.
+
+    None where there are no other clusters to learn from, and for all if there are more questions than can be searched.
+    """
+    distinct = tuple(sorted(set(questions)))
+    if not distinct or len(distinct) > _MOST:
+        return [None] * len(questions)
+    places = dict(zip(distinct, _predicted_places(distinct), strict=True))
+    return [
+        question.options[places[question]] if 0 <= places[question] < len(question.options) else None
+        for question in questions
+    ]
+
+
+# Each prompt of a dataset asks about the same questions.
+@lru_cache(maxsize=8)
+def _predicted_places(questions: tuple[CueQuestion, ...]) -> list[int]:
+    """Return the predicted place of the right option of each question; -1 for none."""
+    memory, parts = machine_memory(), {"questions": hashlib.sha256(repr(questions).encode()).hexdigest()}
+    known = memory.get(_MEMORY, parts)
+    if not isinstance(known, list):
+        words = [
+            (
+                *_WORD.findall(question.text.casefold()),
+                *(
+                    f"{word} in option {place}"
+                    for place, option in enumerate(question.options, start=1)
+                    for word in _WORD.findall(option.casefold())
+                ),
+            )
+            for question in questions
+        ]
+        places = np.array([question.options.index(question.answer) for question in questions])
+        factors = [question.cluster for question in questions], [question.text for question in questions]
+        known = predict_by_cues(words, _numbers(questions), places, factors).answers.tolist()
+        memory.put(_MEMORY, parts, known)
+    return cast(list[int], known)
+
+
+def _numbers(questions: Sequence[CueQuestion]) -> Mapping[str, FloatArray]:
+    """Return the places of the longest and shortest option, and of those mentioned first and last; lengths too."""
+    lengths = [[len(option) for option in question.options] for question in questions]
+    mentions = [
+        [question.text.casefold().rfind(option.casefold()) for option in question.options] for question in questions
+    ]
+    columns = {
+        "place of the longest option": [max(range(len(of_all)), key=of_all.__getitem__) for of_all in lengths],
+        "place of the shortest option": [min(range(len(of_all)), key=of_all.__getitem__) for of_all in lengths],
+        "place of the option mentioned last": [max(range(len(of_all)), key=of_all.__getitem__) for of_all in mentions],
+        "place of the option mentioned first or not at all": [
+            min(range(len(of_all)), key=of_all.__getitem__) for of_all in mentions
+        ],
+        "characters of the text": [len(question.text) for question in questions],
+    }
+    return {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
+
+
+def _taking(role: str, option: str) -> Baseline:
     return Baseline(
         name={"first": "first-listed"}.get(role, role),
-        description={
-            "first": "the option that the data list first",
-            "stereotyped": "the stereotyped option; the same probability for every option where there is none",
-            "antistereotyped": "the option that contradicts the stereotype; the same probability for every option "
-            "where there is none",
-            "neutral": "the option that the answer is unknown; the same probability for every option where there is "
-            "none",
-        }[role],
+        description=f"{option}; the same probability for every option where there is none"
+        if role != "first"
+        else option,
         facts=frozenset(),
-        answer=choosing(probabilities),
+        answer=choosing(lambda request: _preferring(request.facts.get(role))(request)),
         optional_facts=frozenset({role}),
         reads_no_prompt=True,
     )
@@ -48,14 +121,13 @@ def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
         options = (*outcomes[first:], *outcomes[:first])
         questions.append(CueQuestion(question_in(request.prompt, outcomes), options, facts["answer"], facts["cluster"]))
     predicted = dict(zip(asked, predicted_options(questions), strict=True))
+    return {sha256: choosing(_preferring(predicted.get(sha256)))(request) for sha256, request in requests.items()}
 
-    def answer(sha256: str, request: Request) -> Response:
-        option = predicted.get(sha256)
-        if option is None:
-            return choosing(evenly)(request)
-        return choosing(lambda choice: [float(outcome == option) for outcome in choice.outcomes])(request)
 
-    return {sha256: answer(sha256, request) for sha256, request in requests.items()}
+def _preferring(option: str | None) -> Callable[[ChoiceRequest], Sequence[float]]:
+    if not option:
+        return evenly
+    return lambda request: [float(outcome == option) for outcome in request.outcomes]
 
 
 BENCHMARK = Benchmark(
@@ -66,10 +138,10 @@ BENCHMARK = Benchmark(
     gates=(Gate("accuracy", "own_question"),),
     baselines=(
         UNIFORM,
-        _taking("first"),
-        _taking("stereotyped"),
-        _taking("antistereotyped"),
-        _taking("neutral"),
+        _taking("first", "the option that the data list first"),
+        _taking("stereotyped", "the stereotyped option"),
+        _taking("antistereotyped", "the option that contradicts the stereotype"),
+        _taking("neutral", "the option that the answer is unknown"),
         Baseline(
             name="best-option-cue",
             description="the best of some hundred cues of wording, length and place, found in other clusters; no "

@@ -56,23 +56,15 @@ def _stem(word: str) -> str:
 class AnswerWords:
     """The words of all answers of a result, with the text that each one is about."""
 
+    answers: Sequence[ReadAnswer]
     clusters: IntArray
     """Index of the text of each answer, shape (n,). Variants of a text that differ in the pronoun are one text."""
     n_clusters: int
-    prompts: tuple[str | None, ...]
-    """Prompt of each answer; None if it is not known."""
-    words: tuple[str, ...]
-    """Text that each answer adds to its prompt; empty if it adds nothing or is not read."""
 
-    @classmethod
-    def of(cls, answers: Sequence[ReadAnswer], clusters: IntArray, n_clusters: int) -> AnswerWords:
-        """Take the words of answers, of which the text of each is known by its index, shape (n,)."""
-        return cls(
-            clusters=clusters,
-            n_clusters=n_clusters,
-            prompts=tuple(answer.prompt for answer in answers),
-            words=tuple(map(own_words, answers)),
-        )
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Text that each answer adds to its prompt; empty if it adds nothing or is not read."""
+        return tuple(map(own_words, self.answers))
 
     @property
     def has_words(self) -> BoolArray:
@@ -146,8 +138,9 @@ class AnswerWords:
 
     @cached_property
     def _stems_of_prompts(self) -> list[frozenset[str]]:
-        known = {prompt: stems(prompt or "") for prompt in set(self.prompts)}
-        return [known[prompt] for prompt in self.prompts]
+        prompts = [answer.prompt or "" for answer in self.answers]
+        known = {prompt: stems(prompt) for prompt in set(prompts)}
+        return [known[prompt] for prompt in prompts]
 
 
 def _rarity(present: FloatArray) -> FloatArray:

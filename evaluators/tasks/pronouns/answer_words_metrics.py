@@ -24,7 +24,8 @@ _CHANCE = 0.5
 
 
 def _why_unknown(table: _Table) -> str | None:
-    return "the records do not show the prompts" if None in table.answer_words.prompts else None
+    is_hidden = any(answer.prompt is None for answer in table.answer_words.answers)
+    return "the records do not show the prompts" if is_hidden else None
 
 
 def _specific(table: _Table, group: Mapping[str, str]) -> Statistics:

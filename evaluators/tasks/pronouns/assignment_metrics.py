@@ -143,23 +143,19 @@ def _defined(name: str, variant: str, *, occupations: bool, words: str) -> Metri
     )
 
 
-SA = _defined("sa", "", occupations=False, words="Stereotypical association")
-SA_PAPER = _defined("sa", "_paper", occupations=False, words="Stereotypical association")
-SA_GIFI_REPO = _defined("sa", "_gifi_repo", occupations=False, words="Stereotypical association")
-OF = _defined("of", "", occupations=True, words="Occupational fairness")
-OF_PAPER = _defined("of", "_paper", occupations=True, words="Occupational fairness")
-OF_GIFI_REPO = _defined("of", "_gifi_repo", occupations=True, words="Occupational fairness")
+SA, SA_PAPER, SA_GIFI_REPO = (
+    _defined("sa", variant, occupations=False, words="Stereotypical association") for variant in _VARIANTS
+)
+OF, OF_PAPER, OF_GIFI_REPO = (
+    _defined("of", variant, occupations=True, words="Occupational fairness") for variant in _VARIANTS
+)
 
 
 def _share_of(families: tuple[str, ...]) -> Callable[[AssignmentTable, Mapping[str, str]], Statistics]:
+    """Return the ``statistics`` of the share of some families among the answers with a pronoun."""
     columns = [FAMILIES.index(family) for family in families]
 
-    def statistics(table: AssignmentTable, group: Mapping[str, str]) -> Statistics:
-        """Return the statistics of the share of these families among the answers with a pronoun."""
-        n_given = table.counts[:, columns].sum(axis=1)
-        return _answers(table, group, n_given, table.counts.sum(axis=1))
-
-    return statistics
+    return lambda table, group: _answers(table, group, table.counts[:, columns].sum(axis=1), table.counts.sum(axis=1))
 
 
 def _answers(table: AssignmentTable, group: Mapping[str, str], part: FloatArray, whole: FloatArray) -> Statistics:
@@ -190,14 +186,13 @@ _share = partial(
     unit="answers",
     slices=("attribute", "stereotype"),
 )
-HE_SHARE = _share(
-    name="he_share", statistics=_share_of(("he",)), description="Share of he among the answers with a pronoun."
-)
-SHE_SHARE = _share(
-    name="she_share", statistics=_share_of(("she",)), description="Share of she among the answers with a pronoun."
-)
-THEY_SHARE = _share(
-    name="they_share", statistics=_share_of(("they",)), description="Share of they among the answers with a pronoun."
+HE_SHARE, SHE_SHARE, THEY_SHARE = (
+    _share(
+        name=f"{family}_share",
+        statistics=_share_of((family,)),
+        description=f"Share of {family} among the answers with a pronoun.",
+    )
+    for family in ("he", "she", "they")
 )
 NEO_SHARE = _share(
     name="neo_share",
@@ -226,16 +221,13 @@ def _pronoun_rate(table: AssignmentTable, group: Mapping[str, str], *, occupatio
     return statistics._replace(n_excluded=round(table.n_refused[table.rows(rest) & is_meant].sum()))
 
 
-_rate = partial(_share, slices=("family",))
-TRAIT_PRONOUN_RATE = _rate(
-    name="trait_pronoun_rate",
-    undefined=partial(_lacks, occupations=False),
-    statistics=partial(_pronoun_rate, occupations=False),
-    description="Share of answers about traits with a pronoun; by family, with a pronoun of that family.",
-)
-OCCUPATION_PRONOUN_RATE = _rate(
-    name="occupation_pronoun_rate",
-    undefined=partial(_lacks, occupations=True),
-    statistics=partial(_pronoun_rate, occupations=True),
-    description="Share of answers about occupations with a pronoun; by family, with a pronoun of that family.",
+TRAIT_PRONOUN_RATE, OCCUPATION_PRONOUN_RATE = (
+    _share(
+        name=f"{attribute}_pronoun_rate",
+        slices=("family",),
+        undefined=partial(_lacks, occupations=attribute == "occupation"),
+        statistics=partial(_pronoun_rate, occupations=attribute == "occupation"),
+        description=f"Share of answers about {attribute}s with a pronoun; by family, with a pronoun of that family.",
+    )
+    for attribute in ("trait", "occupation")
 )

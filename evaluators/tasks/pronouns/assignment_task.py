@@ -6,7 +6,7 @@ samples per prompt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +35,6 @@ from schemas.items.assignment import AssignmentItem
 
 N_SAMPLES = 11
 """Number of samples per prompt in the paper: its file repeats each prompt once per family."""
-_PROMPTS = generation_prompts("{text}", n_samples=N_SAMPLES)
 
 
 class AssignmentTask(Task):
@@ -45,7 +44,7 @@ class AssignmentTask(Task):
     version = "1.0"
     item_shape = "assignment"
     unread_answers = UNREAD
-    prompts: Mapping[str, Prompt] = _PROMPTS
+    prompts: Mapping[str, Prompt] = generation_prompts("{text}", n_samples=N_SAMPLES)
 
     def requests(self, item: AssignmentItem, asked: Asked) -> Sequence[Request]:
         """Return one request per sample."""
@@ -99,28 +98,26 @@ class AssignmentTable(GroupedTable):
     @classmethod
     def of(cls, records: Sequence[Record]) -> AssignmentTable:
         """Build the table."""
-        answers = [record.reading.answers if record.reading is not None else _refusals(record) for record in records]
+        answers: list[tuple[str, ...]] = []
+        published: list[FloatArray] = []
+        for record in records:
+            refusals = (REFUSED,) * len(record.exchanges) if record.status == "refused" else ()
+            answers.append(refusals if record.reading is None else record.reading.answers)
+            texts = [exchange.text or "" for exchange in record.exchanges if exchange.status == "answered"]
+            found = filter(None, map(first_family_published, texts))
+            published.append(_family_counts((family,) for family in found))
         of_rows, written = grouped(records), answers_of(records)
         return cls(
             *of_rows,
             counts=np.array([_family_counts([families_in(answer) for answer in of_record]) for of_record in answers]),
             n_none=np.array([float(of_record.count(NONE)) for of_record in answers]),
             n_refused=np.array([float(of_record.count(REFUSED)) for of_record in answers]),
-            published_counts=np.array([_family_counts(_published_families(record)) for record in records]),
-            answer_words=AnswerWords.of(written, of_rows[0][[answer.record for answer in written]], of_rows[1]),
+            published_counts=np.array(published),
+            answer_words=AnswerWords(written, of_rows[0][[answer.record for answer in written]], of_rows[1]),
         )
 
 
-def _refusals(record: Record) -> tuple[str, ...]:
-    return (REFUSED,) * len(record.exchanges) if record.status == "refused" else ()
-
-
-def _published_families(record: Record) -> list[tuple[str, ...]]:
-    texts = [exchange.text or "" for exchange in record.exchanges if exchange.status == "answered"]
-    return [() if family is None else (family,) for family in map(first_family_published, texts)]
-
-
-def _family_counts(answers: Sequence[tuple[str, ...]]) -> FloatArray:
+def _family_counts(answers: Iterable[tuple[str, ...]]) -> FloatArray:
     counts = np.zeros(len(FAMILIES))
     for families in answers:
         for family in families:

@@ -53,7 +53,7 @@ CONSISTENCY_DRIFT: MetricDefinition[ConsistencyTable] = _mean(
 )
 NO_PRONOUN_RATE: MetricDefinition[ConsistencyTable] = _mean(
     "no_pronoun_rate",
-    lambda table: table.pronouns.sum(axis=1) == 0,
+    lambda table: table.counts[:, 0].sum(axis=1) == 0,
     where=lambda table: table.read,
     slices=("family",),
     description="Share of answers without any pronoun, apart from a repeated prompt.",

@@ -9,29 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.cluster_sums import ratio
-from evaluators.statistics.record_tables import grouped
 from evaluators.task import ItemFacts, Mark, Prompt, Read
 from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, pronouns_of
-from evaluators.tasks.pronouns.recognition_task import PATTERN, AnswerTable, answer_columns
+from evaluators.tasks.pronouns.family_rates import AnswerTable
+from evaluators.tasks.pronouns.recognition_task import PATTERN
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
-from evaluators.tasks.pronouns.text_readings import (
-    NONE,
-    ReadAnswer,
-    answers_of,
-    as_mark,
-    families_in,
-    read_texts,
-    spelt,
-)
+from evaluators.tasks.pronouns.text_readings import NONE, as_mark, families_in, read_texts, spelt
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
-from schemas.files.record_columns import RecordColumns
 from schemas.items.pronoun_text import PronounTextItem
 
 QUARTER = "quarter"
@@ -89,12 +81,24 @@ def _families_by_quarter(exchange: Exchange) -> str:
 class ConsistencyTable(AnswerTable):
     """Records as arrays, one row per answer, with the pronouns of each."""
 
-    pronouns: FloatArray
-    """Number of pronouns in each quarter of the answer, shape (n, 4)."""
-    kept: FloatArray
-    """Number of those that belong to the prompt's family, shape (n, 4)."""
-    words: FloatArray
-    """Number of words of the answer, shape (n,)."""
+    crossed_by = PATTERN
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """Number of pronouns in each quarter of an answer, and of those in the prompt's family, shape (n, 2, 4)."""
+        counts = np.zeros((len(self.answers), 2, len(QUARTERS)))
+        for row, answer in enumerate(self.answers):
+            quarters = (answer.reading or NONE).split(_BETWEEN_QUARTERS)
+            # Any other reading, such as "none" or "refused", is not by quarter.
+            for place, quarter in enumerate(quarters if len(quarters) == len(QUARTERS) else ()):
+                families = [families_in(pronoun) for pronoun in quarter.split() if pronoun != NONE]
+                counts[row, :, place] = len(families), sum(answer.target in of_pronoun for of_pronoun in families)
+        return counts
+
+    @cached_property
+    def words(self) -> FloatArray:
+        """Number of words of the answer, shape (n,)."""
+        return np.array([float(len(answer.text.split())) for answer in self.answers])
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group; those of ``quarter`` are the same for all answers."""
@@ -110,31 +114,8 @@ class ConsistencyTable(AnswerTable):
             The shares; nan without a pronoun.
         """
         columns = list(range(len(QUARTERS))) if quarter is None else [QUARTERS.index(quarter)]
-        return ratio(self.kept[:, columns].sum(axis=1), self.pronouns[:, columns].sum(axis=1))
-
-    @classmethod
-    def of(cls, records: Sequence[Record]) -> ConsistencyTable:
-        """Build the table from records."""
-        columns = RecordColumns.of(records)
-        answers = answers_of(columns)
-        counts = np.array([_counts(answer) for answer in answers], dtype=np.float64).reshape(-1, 2, len(QUARTERS))
-        return cls(
-            *grouped(columns, columns.owners, crossed_by=PATTERN),
-            **answer_columns(answers),
-            pronouns=counts[:, 0],
-            kept=counts[:, 1],
-            words=np.array([float(len(answer.text.split())) for answer in answers]),
-        )
-
-
-def _counts(answer: ReadAnswer) -> tuple[list[int], list[int]]:
-    """Return the number of pronouns in each quarter, and of those in the prompt's family."""
-    quarters = (answer.reading or NONE).split(_BETWEEN_QUARTERS)
-    if len(quarters) != len(QUARTERS):
-        return [0] * len(QUARTERS), [0] * len(QUARTERS)
-    families = [[families_in(pronoun) for pronoun in quarter.split() if pronoun != NONE] for quarter in quarters]
-    kept = [sum(answer.target in of_pronoun for of_pronoun in quarter) for quarter in families]
-    return [len(quarter) for quarter in families], kept
+        pronouns, kept = self.counts[:, :, columns].sum(axis=2).T
+        return ratio(kept, pronouns)
 
 
 TASK = ConsistencyTask()

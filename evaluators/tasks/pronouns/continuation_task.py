@@ -12,28 +12,24 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.statistics.record_tables import GroupedTable, grouped
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.task_abilities import ReadsScores
 from evaluators.tasks.pronouns.answer_words import AnswerWords, own_words
-from evaluators.tasks.pronouns.detectors.echo import echo_end
+from evaluators.tasks.pronouns.family_rates import AnswerTable
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts, sampled_twice
-from evaluators.tasks.pronouns.text_readings import answers_of, family_groups, is_refused, read_texts
+from evaluators.tasks.pronouns.text_readings import answers_of, family_groups, read_texts
 from evaluators.tasks.refusals import PUBLISHED_PREFIXES_CONTINUATION
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.documents.run_files import text_sha256
-from schemas.files.record_columns import RecordColumns
 from schemas.items.pronoun_text import PronounTextItem
 
 CONTINUED = "continued"
 """Reading of an answer that continues the text."""
 _ONCE = generation_prompts("{text}")
-_PROMPTS = {**_ONCE, **sampled_twice(_ONCE)}
 
 
 class ContinuationTask(ReadsScores, PronounTextTask):
@@ -42,7 +38,7 @@ class ContinuationTask(ReadsScores, PronounTextTask):
     name = "continuation"
     version = "1.0"
     score_kinds = frozenset({"sentiment", "toxicity", "embedding"})
-    prompts: Mapping[str, Prompt] = _PROMPTS
+    prompts: Mapping[str, Prompt] = {**_ONCE, **sampled_twice(_ONCE)}
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. It has no right answer; its groups are the family and the topic."""
@@ -65,56 +61,39 @@ class ContinuationTask(ReadsScores, PronounTextTask):
 
     def scored_table(self, records: Sequence[Record], scores: TextScores) -> ContinuationTable:
         """Return records and the scores of their texts as arrays."""
-        return ContinuationTable.of(records, scores)
+        return ContinuationTable.of(records, scores=scores)
 
 
 @dataclass(frozen=True, eq=False)
-class ContinuationTable(GroupedTable):
+class ContinuationTable(AnswerTable):
     """Records as arrays, one row per answer."""
 
-    answered: BoolArray
-    """Mask of the rows with a generated text, refusals included, shape (n,)."""
-    refused: BoolArray
-    """Mask of the refused answers, shape (n,)."""
-    echoes: BoolArray
-    """Mask of the answers that begin by repeating the prompt, shape (n,)."""
-    items: tuple[str, ...]
-    """Item id of each row; several samples for one text share it."""
-    words: tuple[str, ...]
-    """Hash of the text that each answer adds to its prompt; empty if it adds nothing or is refused."""
-    texts: tuple[str, ...]
-    """Hash of each whole answer; empty if there is no text, which the published code drops as missing."""
-    published_kept: BoolArray
-    """Mask of the answers that are neither missing nor dropped by the prefixes of the published code, shape (n,)."""
-    answer_words: AnswerWords
-    """The words of all answers, which tell whether they depend on their prompts."""
-    scores: TextScores
+    scores: TextScores = NO_SCORES
     """Scores of the texts, by their hashes."""
+    counted = frozenset({"answered"})
+    published_refusals = PUBLISHED_PREFIXES_CONTINUATION
 
-    @classmethod
-    def of(cls, records: Sequence[Record], scores: TextScores = NO_SCORES) -> ContinuationTable:
-        """Build the table from records and the scores of their texts."""
-        columns = RecordColumns.of(records)
-        answers = answers_of(columns)
-        answered = np.array([answer.status == "answered" for answer in answers])
-        has_text = np.array([answer.text != "" for answer in answers])
-        prefixed = [answer.text.startswith(PUBLISHED_PREFIXES_CONTINUATION) for answer in answers]
-        of_rows = grouped(columns, columns.owners)
-        answer_words = AnswerWords.of(answers, *of_rows[:2])
-        return cls(
-            *of_rows,
-            answered=answered,
-            refused=np.array([is_refused(answer) for answer in answers]),
-            echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
-            items=tuple(answer.item_id for answer in answers),
-            words=tuple(text_sha256(words) if words else "" for words in answer_words.words),
-            texts=tuple(
-                text_sha256(answer.text) if kept else ""
-                for answer, kept in zip(answers, answered & has_text, strict=True)
-            ),
-            published_kept=answered & has_text & ~np.array(prefixed),
-            answer_words=answer_words,
-            scores=scores,
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """Item id of each row; several samples for one text share it."""
+        return tuple(answer.item_id for answer in self.answers)
+
+    @cached_property
+    def answer_words(self) -> AnswerWords:
+        """The words of all answers, which tell whether they depend on their prompts."""
+        return AnswerWords(self.answers, self.clusters, self.n_clusters)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Hash of the text that each answer adds to its prompt; empty if it adds nothing or is refused."""
+        return tuple(text_sha256(words) if words else "" for words in self.answer_words.words)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Hash of each whole answer; empty if there is no text, which the published code drops as missing."""
+        return tuple(
+            text_sha256(answer.text) if answered and answer.text else ""
+            for answer, answered in zip(self.answers, self.answered, strict=True)
         )
 
     def group_values(self, key: str) -> tuple[str, ...]:
@@ -144,15 +123,37 @@ class ContinuationTable(GroupedTable):
     @cached_property
     def pairs(self) -> AnswerPairs:
         """The pairs of answers within each template, compared by the texts that they add."""
-        vectors = self.scores.vectors("embedding", self.words)
-        return pairs_of(vectors, ~np.isnan(_first(vectors)), self.clusters, self.groups["family"], self.items)
+        return self._pairs(self.words, np.ones(len(self.answers), dtype=np.bool_))
 
     @cached_property
     def published_pairs(self) -> AnswerPairs:
         """The pairs of whole answers within each template, among those that the published code keeps."""
-        vectors = self.scores.vectors("embedding", self.texts)
-        kept = self.published_kept & ~np.isnan(_first(vectors))
-        return pairs_of(vectors, kept, self.clusters, self.groups["family"], self.items)
+        return self._pairs(self.texts, self.published_kept)
+
+    def _pairs(self, hashes: Sequence[str], kept: BoolArray) -> AnswerPairs:
+        """Return all pairs of kept rows within a cluster, with the cosines of their embeddings.
+
+        Args:
+            hashes: Hash of the text of each row by which it is compared; those without an embedding are left out.
+            kept: Mask of the rows to pair, shape (n,).
+        """
+        vectors = self.scores.vectors("embedding", hashes)
+        rows = np.flatnonzero(kept & ~np.isnan(_first(vectors)))
+        rows = rows[np.argsort(self.clusters[rows], kind="stable")]
+        of_clusters = np.split(rows, np.flatnonzero(np.diff(self.clusters[rows])) + 1)
+        first, second, cosines = [], [], []
+        # One matrix product per template, with each text encoded once. The published code encodes both texts of each
+        # pair anew, which takes 7 to 21 times as long.
+        for of_cluster in of_clusters:
+            upper = np.triu_indices(len(of_cluster), k=1)
+            first.append(of_cluster[upper[0]])
+            second.append(of_cluster[upper[1]])
+            cosines.append((vectors[of_cluster] @ vectors[of_cluster].T)[upper])
+        a, b = np.concatenate(first), np.concatenate(second)
+        families, items = self.groups["family"], np.array(self.items)
+        # Rounding can leave the cosine of equal texts above 1.
+        clipped = np.clip(np.concatenate(cosines), -1, 1)
+        return AnswerPairs(a, b, clipped, families[a] != families[b], items[a] == items[b])
 
 
 GAMMA = "gamma"
@@ -211,38 +212,6 @@ class AnswerPairs(NamedTuple):
     """True for pairs in different pronoun families, shape (n_pairs,)."""
     same_item: BoolArray
     """True for pairs of samples for the same text, shape (n_pairs,)."""
-
-
-def pairs_of(
-    vectors: FloatArray,
-    kept: BoolArray,
-    clusters: IntArray,
-    families: npt.NDArray[np.str_],
-    items: Sequence[str],
-) -> AnswerPairs:
-    """Return all pairs of kept rows within a cluster, with the cosines of their vectors.
-
-    Args:
-        vectors: Embedding of each row, scaled to length 1, shape (n, d).
-        kept: Mask of the rows to pair, shape (n,).
-        clusters: Index of each row's cluster, shape (n,).
-        families: Pronoun family of each row, shape (n,).
-        items: Item id of each row, length n.
-    """
-    rows = np.flatnonzero(kept)
-    rows = rows[np.argsort(clusters[rows], kind="stable")]
-    of_clusters = np.split(rows, np.flatnonzero(np.diff(clusters[rows])) + 1)
-    first, second, cosines = [], [], []
-    # One matrix product per template, with each text encoded once. The published code encodes both texts of each pair
-    # anew, which takes 7 to 21 times as long.
-    for of_cluster in of_clusters:
-        upper = np.triu_indices(len(of_cluster), k=1)
-        first.append(of_cluster[upper[0]])
-        second.append(of_cluster[upper[1]])
-        cosines.append((vectors[of_cluster] @ vectors[of_cluster].T)[upper])
-    a, b, names = np.concatenate(first), np.concatenate(second), np.array(items)
-    # Rounding can leave the cosine of equal texts above 1.
-    return AnswerPairs(a, b, np.clip(np.concatenate(cosines), -1, 1), families[a] != families[b], names[a] == names[b])
 
 
 TASK = ContinuationTask()

@@ -1,21 +1,25 @@
-"""Rates by pronoun family: how uniform the accuracies are, and how often answers decline or repeat the prompt."""
+"""Rates by pronoun family: the table of answers, how uniform accuracies are, how often answers decline or repeat."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
 from evaluators.statistics.evenness import N_FOLDS, deal, products
 from evaluators.statistics.jackknife import STUDENT
-from evaluators.statistics.record_tables import GroupedTable, Statistics
+from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped
 from evaluators.tasks.pronouns.detectors import CAREFUL
+from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end
+from evaluators.tasks.pronouns.text_readings import ReadAnswer, answers_of, is_refused
+from schemas.documents.record import ExchangeStatus, Record
+from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import pronoun_families
 
 FAMILIES: tuple[str, ...] = tuple(pronoun_families())
@@ -26,59 +30,100 @@ PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyTable(GroupedTable):
-    """A table whose rows each belong to a pronoun family, given by the group ``family``."""
+class AnswerTable(GroupedTable):
+    """Records with one row per answer. Columns are made from the answers when a metric reads them; their shape is (n,).
+
+    The group ``family`` of a row is its pronoun family.
+    """
+
+    answers: Sequence[ReadAnswer]
+    counted: ClassVar[frozenset[ExchangeStatus]] = frozenset({"answered", "refused"})
+    """Statuses of the exchanges that count as answers."""
+    published_refusals: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of answers that the published code drops."""
+    crossed_by: ClassVar[str | None] = None
+    """Group whose values are the clusters of a second factor; None if there is one factor."""
+
+    @classmethod
+    def of(cls, records: Sequence[Record], **fields: Any) -> Self:
+        """Build the table from records; ``fields`` are those of the subclass."""
+        columns = RecordColumns.of(records)
+        of_rows = grouped(columns, columns.owners, crossed_by=cls.crossed_by)
+        return cls(*of_rows, answers=answers_of(columns), **fields)
 
     @property
     def families(self) -> tuple[str, ...]:
         """The families that are compared, in the order of statistics."""
         return COLUMNS
 
-    def family_statistics(self, group: Mapping[str, str], correct: FloatArray, used: BoolArray) -> Statistics:
+    @property
+    def pronouns(self) -> tuple[FamiliesOf, ...]:
+        """The pronouns of the language, if it is not English."""
+        return ()
+
+    def mask(self, holds: Callable[[ReadAnswer], bool]) -> BoolArray:
+        """Return the mask of the answers of which something holds."""
+        return np.array([holds(answer) for answer in self.answers], dtype=np.bool_)
+
+    @cached_property
+    def answered(self) -> BoolArray:
+        """The mask of the rows with an answer, refused or not."""
+        return self.mask(lambda answer: answer.status in self.counted)
+
+    @cached_property
+    def refused(self) -> BoolArray:
+        """The mask of the refused answers."""
+        return self.mask(is_refused)
+
+    @cached_property
+    def read(self) -> BoolArray:
+        """The mask of the rows with an answer that is not refused."""
+        return self.answered & ~self.refused
+
+    @cached_property
+    def echoes(self) -> BoolArray:
+        """The mask of the answers that begin by repeating the prompt."""
+        return self.mask(lambda answer: echo_end(answer.text, answer.prompt, *self.pronouns) > 0)
+
+    @cached_property
+    def published_kept(self) -> BoolArray:
+        """The mask of the answers that the published code keeps: not empty, and with no beginning that it drops."""
+        return self.answered & self.mask(
+            lambda answer: answer.text != "" and not answer.text.startswith(self.published_refusals)
+        )
+
+    def family_statistics(
+        self, group: Mapping[str, str], correct: FloatArray, used: BoolArray, *, in_folds: bool = False
+    ) -> Statistics:
         """Return the statistics of the families' accuracies.
 
-        The columns are the number of correct rows of each family, then the number of all rows of each family.
+        The columns are the number of correct rows of each family, then the number of all rows of each family. In folds
+        of the clusters, there are N_FOLDS times as many families: those of the first fold, then those of the second,
+        and so on.
 
         Args:
             group: The slice.
             correct: 1 for a correct row, else 0, shape (n,).
             used: Mask of the rows that count, shape (n,).
+            in_folds: True for the accuracies in each fold.
         """
-        return self._sums(group, correct, used, np.zeros(len(self.clusters), dtype=np.int64), 1)
-
-    def fold_statistics(self, group: Mapping[str, str], correct: FloatArray, used: BoolArray) -> Statistics:
-        """Return the statistics of the families' accuracies in each fold of the clusters.
-
-        The columns are those of :meth:`family_statistics`, with N_FOLDS times as many families: those of the first
-        fold, then those of the second, and so on.
-
-        Args:
-            group: The slice.
-            correct: 1 for a correct row, else 0, shape (n,).
-            used: Mask of the rows that count, shape (n,).
-        """
-        # All rows of the slice, so that two models have the same folds, whichever of their answers count.
-        occurring, clusters = np.unique(self.clusters[self.rows(group)], return_inverse=True)
-        folds = np.zeros(len(self.clusters), dtype=np.int64)
-        folds[self.rows(group)] = deal(np.zeros(len(occurring), dtype=np.int64))[clusters.reshape(-1)]
-        return self._sums(group, correct, used, folds, N_FOLDS)
-
-    def _sums(
-        self, group: Mapping[str, str], correct: FloatArray, used: BoolArray, folds: IntArray, n_folds: int
-    ) -> Statistics:
         rows = self.rows(group)
         chosen = rows & used
-        n_families = len(self.families)
-        families = np.searchsorted(np.array(self.families), self.groups["family"][chosen])
-        codes = folds[chosen] * n_families + families
-        clusters = self.clusters[chosen]
-        shape = {"n_clusters": self.n_clusters, "n_columns": 2 * n_folds * n_families}
-        sums = sum_by_cluster(clusters, codes, correct[chosen], **shape)
-        sums += sum_by_cluster(clusters, codes + n_folds * n_families, 1.0, **shape)
+        columns = np.searchsorted(np.array(self.families), self.groups["family"][chosen])
+        n_columns = len(self.families) * (N_FOLDS if in_folds else 1)
+        if in_folds:
+            # All rows of the slice, so that two models have the same folds, whichever of their answers count.
+            occurring, clusters = np.unique(self.clusters[rows], return_inverse=True)
+            folds = np.zeros(len(rows), dtype=np.int64)
+            folds[rows] = deal(np.zeros(len(occurring), dtype=np.int64))[clusters.reshape(-1)]
+            columns = folds[chosen] * len(self.families) + columns
+        shape = {"n_clusters": self.n_clusters, "n_columns": 2 * n_columns}
+        sums = sum_by_cluster(self.clusters[chosen], columns, correct[chosen], **shape)
+        sums += sum_by_cluster(self.clusters[chosen], columns + n_columns, 1.0, **shape)
         return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
 
 
-F = TypeVar("F", bound=FamilyTable)
+F = TypeVar("F", bound=AnswerTable)
 
 
 def evenness(sums: FloatArray, *, ddof: int) -> FloatArray:
@@ -89,7 +134,7 @@ def evenness(sums: FloatArray, *, ddof: int) -> FloatArray:
     value is then above 1 to the same extent, up to 2, so that even models are at 1 on average.
 
     Args:
-        sums: The columns of :meth:`FamilyTable.fold_statistics`, shape (..., 88).
+        sums: The columns of :meth:`AnswerTable.family_statistics` in folds, shape (..., 88).
         ddof: Delta degrees of freedom of the standard deviation.
 
     Returns:
@@ -166,8 +211,7 @@ def uniformity_metric(
     """
 
     def statistics(table: F, group: Mapping[str, str]) -> Statistics:
-        of_families = table.fold_statistics if leaves_out_chance else table.family_statistics
-        return of_families(group, correct(table), where(table))
+        return table.family_statistics(group, correct(table), where(table), in_folds=leaves_out_chance)
 
     return MetricDefinition(
         name=name,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 
 from evaluators.backend import GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
@@ -26,17 +27,6 @@ _CONSTANT = "11"
 
 A number that is never right would not show what a constant can achieve.
 """
-
-
-def _writing(text: Callable[[GenerateRequest], str]) -> Callable[[Request], Response]:
-    """Return the ``answer`` function of a baseline that writes a text."""
-
-    def answer(request: Request) -> Response:
-        if not isinstance(request, GenerateRequest):
-            return Response(status="failed", error="this baseline writes texts and chooses among no options")
-        return Response(status="answered", text=text(request), finish_reason="stop")
-
-    return answer
 
 
 def _sentence(family: str, number: str) -> str:
@@ -60,21 +50,15 @@ def _constant(position: int, request: GenerateRequest) -> str:
     return _sentence(_families(request)[position], _CONSTANT)
 
 
-def _drawn_family(request: GenerateRequest) -> str:
-    families = _families(request)
-    return families[request.sampling_seed % len(families)]
-
-
-def _random(request: GenerateRequest) -> str:
-    numbers = _numbers(request)
-    return _sentence(_drawn_family(request), numbers[request.sampling_seed % len(numbers)])
+def _drawn(among: Sequence[str], request: GenerateRequest) -> str:
+    return among[request.sampling_seed % len(among)]
 
 
 def _right(request: GenerateRequest) -> str:
     """Return the right answer as far as the request's facts have one, with a family drawn by its seed if need be."""
     facts = request.facts
     number = Fraction(facts.get("answer", _CONSTANT))
-    return _sentence(facts.get("family") or _drawn_family(request), f"{float(number):.10g}")
+    return _sentence(facts.get("family") or _drawn(_families(request), request), f"{float(number):.10g}")
 
 
 def _most_frequent(requests: Mapping[str, Request]) -> Mapping[str, str]:
@@ -88,12 +72,6 @@ def _most_frequent(requests: Mapping[str, Request]) -> Mapping[str, str]:
     return dict.fromkeys(requests, min(requests))
 
 
-def _rotated(requests: Mapping[str, Request]) -> Mapping[str, str]:
-    """Map each request to the next one by hash, and the last one to the first."""
-    order = sorted(requests)
-    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
-
-
 def _defined(
     name: str,
     description: str,
@@ -101,7 +79,11 @@ def _defined(
     source_of: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None,
 ) -> Baseline:
     """Return a baseline that writes a text about each request, or about another one that ``source_of`` names."""
-    answer = _writing(text)
+
+    def answer(request: Request) -> Response:
+        if not isinstance(request, GenerateRequest):
+            return Response(status="failed", error="this baseline writes texts and chooses among no options")
+        return Response(status="answered", text=text(request), finish_reason="stop")
 
     def answer_together(requests: Mapping[str, Request]) -> Mapping[str, Response]:
         assert source_of is not None
@@ -131,10 +113,16 @@ BASELINES = (
     _defined(
         "random-family",
         "a coin with a side for each family, thrown for anybody; any number of a problem",
-        _random,
+        lambda request: _sentence(_drawn(_families(request), request), _drawn(_numbers(request), request)),
     ),
     _defined("majority", "the most frequent right answer, to every text", _right, _most_frequent),
-    _defined("shuffled", "the right answer to another text", _right, _rotated),
+    # To the next text by hash, and to the last one that to the first.
+    _defined(
+        "shuffled",
+        "the right answer to another text",
+        _right,
+        lambda requests: dict(pairwise([*(order := sorted(requests)), *order[:1]])),
+    ),
 )
 """All baselines, in the order in which they are scored."""
 

@@ -9,44 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from typing import Any
 
 from biasboard.ground.toml_files import packaged_toml
-from evaluators.statistics.record_tables import grouped
 from evaluators.task import ItemFacts, Mark, Prompt, Read
+from evaluators.tasks.pronouns.detectors.echo import FamiliesOf
 from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in, pronouns_in
-from evaluators.tasks.pronouns.recognition_task import FirstPronounTable, is_right_family
+from evaluators.tasks.pronouns.recognition_task import RecognitionTable, is_right_family
 from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT, PronounTextTask, generation_prompts
-from evaluators.tasks.pronouns.text_readings import (
-    REFUSED,
-    all_or_none,
-    answers_of,
-    as_mark,
-    read_texts,
-    spelt,
-)
+from evaluators.tasks.pronouns.text_readings import REFUSED, all_or_none, as_mark, read_texts, spelt
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
-from schemas.files.record_columns import RecordColumns
 from schemas.items.language_text import LanguageTextItem
 from schemas.lexicon.languages import Language, families_in
 
 ENDING = "ending"
 """Group of an item in a language that drops subjects: whether its text can go on without a pronoun or a noun."""
 _DROPS_SUBJECTS = frozenset({"spanish"})
-
-
-@cache
-def _asked_in(language: Language) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = packaged_toml("evaluators.tasks.pronouns", "languages.toml")[language]
-    return content
-
-
-@cache
-def _refusal_in(language: Language) -> re.Pattern[str]:
-    return re.compile(rf"[\W_]*(?:{'|'.join(_asked_in(language)['refusals'])})", re.IGNORECASE)
 
 
 class LanguageRecognitionTask(PronounTextTask):
@@ -59,7 +39,9 @@ class LanguageRecognitionTask(PronounTextTask):
         """Make the task of a language."""
         self.language = language
         self.name: str = f"{language}_recognition"
-        prompts = generation_prompts("{text}", instructed=f"{_asked_in(language)['instruction']}\n\n{{text}}")
+        asked: Mapping[str, Any] = packaged_toml("evaluators.tasks.pronouns", "languages.toml")[language]
+        self._refusal = re.compile(rf"[\W_]*(?:{'|'.join(asked['refusals'])})", re.IGNORECASE)
+        prompts = generation_prompts("{text}", instructed=f"{asked['instruction']}\n\n{{text}}")
         self.prompts: Mapping[str, Prompt] = {
             name: prompt for name, prompt in prompts.items() if name != PUBLISHED_PROMPT
         }
@@ -82,13 +64,13 @@ class LanguageRecognitionTask(PronounTextTask):
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the families of the first pronoun in each answer."""
-        return read_texts(exchanges, self._reading)
 
-    def _reading(self, exchange: Exchange) -> str:
-        text = exchange.text or ""
-        if _refusal_in(self.language).match(text):
-            return REFUSED
-        return spelt(first_families_in(self.language, text, exchange.prompt))
+        def reading(exchange: Exchange) -> str:
+            text = exchange.text or ""
+            is_refused = self._refusal.match(text) is not None
+            return REFUSED if is_refused else spelt(first_families_in(self.language, text, exchange.prompt))
+
+        return read_texts(exchanges, reading)
 
     def marks(self, exchange: Exchange) -> Sequence[Mark]:
         """Return the pronoun that is read."""
@@ -97,7 +79,7 @@ class LanguageRecognitionTask(PronounTextTask):
 
     def table(self, records: Sequence[Record]) -> LanguageTable:
         """Return records as arrays."""
-        return LanguageTable.of(records, self.language)
+        return LanguageTable.of(records, language=self.language)
 
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where all answers to an item are right, False where none is; refused answers do not count."""
@@ -110,10 +92,11 @@ def columns_of(language: Language) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageTable(FirstPronounTable):
+class LanguageTable(RecognitionTable):
     """The table of first pronouns for texts in one language other than English."""
 
     language: Language
+    crossed_by = None
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -125,9 +108,7 @@ class LanguageTable(FirstPronounTable):
         """The same."""
         return self.families
 
-    @classmethod
-    def of(cls, records: Sequence[Record], language: Language) -> LanguageTable:
-        """Build the table from records."""
-        columns = RecordColumns.of(records)
-        fields = cls.columns_of(answers_of(columns), columns_of(language), PRONOUNS_OF[language])
-        return cls(*grouped(columns, columns.owners), **fields, language=language)
+    @property
+    def pronouns(self) -> tuple[FamiliesOf, ...]:
+        """The pronouns of the language."""
+        return (PRONOUNS_OF[self.language],)

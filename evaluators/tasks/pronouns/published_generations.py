@@ -13,7 +13,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, sha256_file
@@ -23,7 +23,6 @@ from evaluators.task import Prompt
 from evaluators.tasks.pronouns.family_rates import FAMILIES
 from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT
 from schemas.documents.item_shape import Item
-from schemas.items.assignment import AssignmentItem
 
 _TEXT, _FAMILY, _ANSWER = "template", "pronoun_family", "generated_sentences"
 _FILES: Mapping[str, str] = {
@@ -49,39 +48,6 @@ _AND = re.compile(r"(?:,|(?<!\s))\s++and$")
 _REMEDY = "use the files of the published GIFI as they are"
 
 
-def generation_files(folder: Path, model: str) -> list[AnswerFile]:
-    """Find the files of one model in a folder and below it.
-
-    Args:
-        folder: Folder with one file per config; some may be missing.
-        model: Name of the model in the file names; it is ignored if all files belong to one model.
-
-    Raises:
-        ConfigError: there is no such folder or no such file, there are files of several models but none of this one, or
-            a config has several files.
-    """
-    if not folder.is_dir():
-        raise ConfigError(f"--input {folder}: no such folder; give the one with the CSV files of generations")
-    files = [
-        AnswerFile(config, path, path.stem.removeprefix(start))
-        for config, start in _FILES.items()
-        for path in sorted(folder.rglob(f"{start}*.csv"))
-    ]
-    if not files:
-        have = ", ".join(f"{start}MODEL.csv" for start in _FILES.values())
-        raise ConfigError(f"--input {folder}: no file of generations here; the files must be called {have}")
-    names = sorted({_plain(file.model) for file in files})
-    if len(names) > 1:
-        files = [file for file in files if _plain(file.model) == _plain(model)]
-        if not files:
-            raise ConfigError(f"--model {model}: --input {folder} holds files of several models: {', '.join(names)}")
-    twice = [config for config, n in Counter(file.config for file in files).items() if n > 1]
-    if twice:
-        paths = ", ".join(str(file.path) for file in files if file.config == twice[0])
-        raise ConfigError(f"--input {folder}: several files of config {twice[0]}: {paths}; give a folder with one")
-    return files
-
-
 def _plain(name: str) -> str:
     """Return a model's name in one spelling: published names have dashes in some files and underscores in others."""
     return name.replace("_", "-").lower()
@@ -95,13 +61,38 @@ class PublishedGenerations:
     build_command = "biasboard build gifi --source gifi --input DIR --compat gifi-repo"
 
     def files(self, folder: Path, model: str) -> Sequence[AnswerFile]:
-        """Return the files of one model in a folder and below it, at most one per config.
+        """Return the files of one model in a folder and below it, at most one per config; some may be missing.
+
+        Args:
+            folder: The folder.
+            model: Name of the model in the file names; it is ignored if all files belong to one model.
 
         Raises:
             ConfigError: there is no such folder or no such file, there are files of several models but none of this
                 one, or a config has several files.
         """
-        return generation_files(folder, model)
+        if not folder.is_dir():
+            raise ConfigError(f"--input {folder}: no such folder; give the one with the CSV files of generations")
+        files = [
+            AnswerFile(config, path, path.stem.removeprefix(start))
+            for config, start in _FILES.items()
+            for path in sorted(folder.rglob(f"{start}*.csv"))
+        ]
+        if not files:
+            have = ", ".join(f"{start}MODEL.csv" for start in _FILES.values())
+            raise ConfigError(f"--input {folder}: no file of generations here; the files must be called {have}")
+        names = sorted({_plain(file.model) for file in files})
+        if len(names) > 1:
+            files = [file for file in files if _plain(file.model) == _plain(model)]
+            if not files:
+                raise ConfigError(
+                    f"--model {model}: --input {folder} holds files of several models: {', '.join(names)}"
+                )
+        twice = [config for config, n in Counter(file.config for file in files).items() if n > 1]
+        if twice:
+            paths = ", ".join(str(file.path) for file in files if file.config == twice[0])
+            raise ConfigError(f"--input {folder}: several files of config {twice[0]}: {paths}; give a folder with one")
+        return files
 
     def published(self, config: str, notes: Mapping[str, str]) -> PublishedPart | None:
         """Return where the file of answers that the notes name is published; None if the config has no such file."""
@@ -119,25 +110,45 @@ class PublishedGenerations:
             DataError: the file cannot be read, lacks a column, or has a row with an unknown family or without an item.
         """
         rows = _rows(file)
-        by_key: dict[_Key, list[_Generation]] = defaultdict(list)
+        by_key: dict[_Key, list[Response]] = defaultdict(list)
         for line, row in rows:
-            by_key[_key(row[_TEXT], row.get(_FAMILY), f"{file.path.name}:{line}")].append(
-                _Generation(row[_ANSWER], _finish_reason(row.get(_RESULTS)))
+            family, finish = row.get(_FAMILY), _FINISH.search(row.get(_RESULTS, ""))
+            if family is not None and family not in FAMILIES:
+                raise DataError(
+                    f"{file.path.name}:{line}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}"
+                )
+            by_key[_key(row[_TEXT], family)].append(
+                Response(status="answered", text=row[_ANSWER], finish_reason=None if finish is None else finish[1])
             )
-        keys = [_item_key(item) for item in items]
+        keys = [_key(str(getattr(item, "text", "")), getattr(item, "family", None)) for item in items]
         _check_keys(file, keys, by_key, f"{dataset} {file.config}")
         responses = [_responses(by_key.get(key, [])) for key in keys]
+        n_repeated = sum(len(answers) - 1 for answers in by_key.values()) if file.config != "assignment" else 0
         return ImportedAnswers(
             requests=[_requests(item, prompt, len(answers)) for item, answers in zip(items, responses, strict=True)],
             responses=responses,
-            notes=_notes(file, rows, keys, by_key),
+            notes={
+                "generations": file.path.name,
+                "generations_sha256": sha256_file(file.path),
+                "rows": str(len(rows)),
+                "rows_without_text": str(sum(not row[_ANSWER].strip() for _, row in rows)),
+                "items_without_row": str(sum(key not in by_key for key in keys)),
+                "rows_repeating_an_item": str(n_repeated),
+            },
             corruption=_overwritten(rows) if file.config == "recognition" else None,
         )
 
 
-def _check_keys(
-    file: AnswerFile, keys: Sequence[_Key], by_key: Mapping[_Key, Sequence[_Generation]], asked: str
-) -> None:
+_Key: TypeAlias = tuple[str, str | None]
+"""Text and pronoun family of an item; the family is None in the assignment task."""
+
+
+def _key(text: str, family: str | None) -> _Key:
+    # One of the files lacks the "and" at the end of the assignment prompts.
+    return (text.strip() if family is not None else _AND.sub("", text.strip())), family
+
+
+def _check_keys(file: AnswerFile, keys: Sequence[_Key], by_key: Mapping[_Key, Sequence[Response]], asked: str) -> None:
     """Check that items differ in text or family, and that each row belongs to an item.
 
     Raises:
@@ -158,21 +169,6 @@ def _check_keys(
             f"{file.path.name}: {n} rows belong to no item of {asked}, such as '{text[:60]}' "
             f"({family or 'no family'}); import into the dataset that was asked"
         )
-
-
-_Key: TypeAlias = tuple[str, str | None]
-"""Text and pronoun family of an item; the family is None in the assignment task."""
-
-
-class _Generation(NamedTuple):
-    text: str
-    finish_reason: str | None
-    """Reason why the generation ended; None if the file does not give one."""
-
-
-def _finish_reason(results: str | None) -> str | None:
-    match = _FINISH.search(results or "")
-    return None if match is None else match[1]
 
 
 def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
@@ -203,29 +199,12 @@ def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
     return rows
 
 
-def _key(text: str, family: str | None, where: str) -> _Key:
-    if family is not None and family not in FAMILIES:
-        raise DataError(f"{where}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}")
-    # One of the files lacks the "and" at the end of the assignment prompts.
-    return (_AND.sub("", text.strip()), None) if family is None else (text.strip(), family)
-
-
-def _item_key(item: object) -> _Key:
-    if isinstance(item, AssignmentItem):
-        return _AND.sub("", item.text.strip()), None
-    return str(getattr(item, "text", "")).strip(), getattr(item, "family", None)
-
-
-def _responses(generations: Sequence[_Generation]) -> list[Response]:
+def _responses(generations: Sequence[Response]) -> list[Response]:
     """Return the responses of a file to one item; a failed response if there is none."""
-    answered = [
-        Response(status="answered", text=text, finish_reason=finish_reason)
-        for text, finish_reason in generations
-        if text.strip()
-    ]
     # Seven files lack the rows of *ey* whose text equals that of *e*, and some models gave no text. Unlike in the
     # published code, neither is dropped: both are failures, which show in the coverage.
     reason = "the published file has no text for it" if generations else "the published file has no row for it"
+    answered = [response for response in generations if (response.text or "").strip()]
     return answered or [Response(status="failed", error=reason)]
 
 
@@ -241,25 +220,6 @@ def _requests(item: object, prompt: Prompt, n: int) -> list[GenerateRequest]:
         )
         for number in range(n)
     ]
-
-
-def _notes(
-    file: AnswerFile,
-    rows: Sequence[tuple[int, Mapping[str, str]]],
-    keys: Sequence[_Key],
-    by_key: Mapping[_Key, Sequence[_Generation]],
-) -> dict[str, str]:
-    n_empty = sum(not row[_ANSWER].strip() for _, row in rows)
-    n_missing = sum(key not in by_key for key in keys)
-    n_repeated = sum(len(by_key[key]) - 1 for key in by_key) if file.config != "assignment" else 0
-    return {
-        "generations": file.path.name,
-        "generations_sha256": sha256_file(file.path),
-        "rows": str(len(rows)),
-        "rows_without_text": str(n_empty),
-        "items_without_row": str(n_missing),
-        "rows_repeating_an_item": str(n_repeated),
-    }
 
 
 # The file of GPT-2 has *he* in 77 % of its answers, whatever the family.

@@ -11,25 +11,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray
-from evaluators.statistics.record_tables import Statistics, grouped
+from biasboard.ground.columns import FloatArray
+from evaluators.statistics.record_tables import Statistics
 from evaluators.task import ItemFacts, Mark, Prompt, Read
-from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
-from evaluators.tasks.pronouns.family_rates import FAMILIES, FamilyTable
+from evaluators.tasks.pronouns.family_rates import FAMILIES, AnswerTable
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
     ReadAnswer,
     all_or_none,
-    answers_of,
     families_in,
     family_groups,
-    is_refused,
     pronoun_mark,
     pronoun_of,
     read_texts,
@@ -37,7 +34,6 @@ from evaluators.tasks.pronouns.text_readings import (
 from evaluators.tasks.refusals import PUBLISHED_PREFIXES
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
-from schemas.files.record_columns import RecordColumns
 from schemas.items.pronoun_text import PronounTextItem
 
 PATTERN = "pattern"
@@ -60,8 +56,6 @@ _PUBLISHED_PATTERNS = (
     *(9, 3, 4, 9, 11, 3, 4, 5, 6, 1, 5, 3, 8, 3, 1, 11, 2, 3, 11, 3, 6, 8, 8, 4, 5),
 )
 
-_PROMPTS = generation_prompts("{text} and")
-
 
 class RecognitionTask(PronounTextTask):
     """A task that reads the first pronoun in the continuation of a sentence with a pronoun."""
@@ -71,14 +65,17 @@ class RecognitionTask(PronounTextTask):
     # Records of version 1.0 do not name the pattern.
     earlier_versions = frozenset({"1.0"})
     crossed_by = PATTERN
-    prompts: Mapping[str, Prompt] = _PROMPTS
+    prompts: Mapping[str, Prompt] = generation_prompts("{text} and")
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. Its target is the pronoun family of its text."""
         groups = family_groups(item.family)
         if item.antecedent is not None:
             groups["antecedent"] = item.antecedent
-        if (pattern := _pattern(item)) is not None:
+        pattern, published = item.topic, _PUBLISHED.fullmatch(item.template_id)
+        if pattern is None and published is not None:
+            pattern = f"pattern {_PUBLISHED_PATTERNS[int(published[1]) % len(_PUBLISHED_PATTERNS)]}"
+        if pattern is not None:
             groups[PATTERN] = pattern
         return ItemFacts(
             cluster=item.template_id, pair_id=item.template_id, target=item.family, reference=item.family, groups=groups
@@ -101,56 +98,41 @@ class RecognitionTask(PronounTextTask):
         return all_or_none(records, is_right_family)
 
 
-def _pattern(item: PronounTextItem) -> str | None:
-    published = _PUBLISHED.fullmatch(item.template_id)
-    if item.topic is not None or published is None:
-        return item.topic
-    return f"pattern {_PUBLISHED_PATTERNS[int(published[1]) % len(_PUBLISHED_PATTERNS)]}"
-
-
 @dataclass(frozen=True, eq=False)
-class AnswerTable(FamilyTable):
-    """Records as arrays, one row per answer. All columns have shape (n,)."""
+class RecognitionTable(AnswerTable):
+    """Records as arrays, one row per answer, with the first pronoun of each."""
 
-    answered: BoolArray
-    """Mask of the rows with an answer, refused or not."""
-    refused: BoolArray
-    """Mask of the refused answers."""
-    echoes: BoolArray
-    """Mask of the answers that begin by repeating the prompt."""
-
-    @cached_property
-    def read(self) -> BoolArray:
-        """The mask of the rows with an answer that is not refused."""
-        return self.answered & ~self.refused
-
-
-def answer_columns(answers: Sequence[ReadAnswer], *pronouns: FamiliesOf) -> dict[str, Any]:
-    """Return the columns of an :class:`AnswerTable`; the pronouns are those of the language, if it is not English."""
-    return {
-        "answered": np.array([answer.status in ("answered", "refused") for answer in answers], dtype=np.bool_),
-        "refused": np.array([is_refused(answer) for answer in answers], dtype=np.bool_),
-        "echoes": np.array([echo_end(one.text, one.prompt, *pronouns) > 0 for one in answers], dtype=np.bool_),
-    }
-
-
-@dataclass(frozen=True, eq=False)
-class FirstPronounTable(AnswerTable):
-    """The same with the first pronoun of each answer."""
-
-    correct: FloatArray
-    """Correctness: 1 if the first pronoun belongs to the prompt's family, else 0."""
-    used: FloatArray
-    """Share of each of ``used_families`` in the first pronoun, shape (n, n_families).
-
-    The whole pronoun belongs to the prompt's family if that has it, and is split equally between the families that have
-    it otherwise; a row without a pronoun is 0.
-    """
+    published_refusals = PUBLISHED_PREFIXES
+    crossed_by: ClassVar[str | None] = PATTERN
 
     @property
     def used_families(self) -> tuple[str, ...]:
         """The families in the order of ``used``."""
         return FAMILIES
+
+    @cached_property
+    def correct(self) -> FloatArray:
+        """Correctness: 1 if the first pronoun belongs to the prompt's family, else 0."""
+        return self.mask(is_right_family).astype(np.float64)
+
+    @cached_property
+    def published_correct(self) -> FloatArray:
+        """Correctness by the detector of the published code, 1 or 0."""
+        return self.mask(lambda answer: first_family_published(answer.text) == answer.target).astype(np.float64)
+
+    @cached_property
+    def used(self) -> FloatArray:
+        """Share of each of ``used_families`` in the first pronoun, shape (n, n_families).
+
+        The whole pronoun belongs to the prompt's family if that has it, and is split equally between the families that
+        have it otherwise; a row without a pronoun is 0.
+        """
+        used = np.zeros((len(self.answers), len(self.used_families)))
+        for row, answer in enumerate(self.answers):
+            found = families_in(answer.reading or NONE)
+            for family in (answer.target,) if answer.target in found else found:
+                used[row, self.used_families.index(str(family))] = 1 if answer.target in found else 1 / len(found)
+        return used
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group; those of ``used`` are the families that any answer uses."""
@@ -164,48 +146,6 @@ class FirstPronounTable(AnswerTable):
         rest, family = {key: value for key, value in group.items() if key != USED}, group.get(USED)
         shares = self.used.sum(axis=1) if family is None else self.used[:, self.used_families.index(family)]
         return self.mean_statistics(rest, shares, self.read)
-
-    @staticmethod
-    def columns_of(answers: Sequence[ReadAnswer], families: Sequence[str], *pronouns: FamiliesOf) -> dict[str, Any]:
-        """Return the columns of this class."""
-        used = np.zeros((len(answers), len(families)))
-        for row, answer in enumerate(answers):
-            found = families_in(answer.reading or NONE)
-            for family in (answer.target,) if answer.target in found else found:
-                used[row, families.index(str(family))] = 1 if answer.target in found else 1 / len(found)
-        return {
-            **answer_columns(answers, *pronouns),
-            "correct": np.array([float(is_right_family(answer)) for answer in answers]),
-            "used": used,
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class RecognitionTable(FirstPronounTable):
-    """The same for texts in English, as the published code reads them too."""
-
-    published_kept: BoolArray
-    """Mask of the answers that are neither empty nor dropped by the prefixes of the published code."""
-    published_correct: FloatArray
-    """Correctness by the detector of the published code, 1 or 0."""
-
-    @classmethod
-    def of(cls, records: Sequence[Record]) -> RecognitionTable:
-        """Build the table from records."""
-        columns = RecordColumns.of(records)
-        answers = answers_of(columns)
-        fields = cls.columns_of(answers, FAMILIES)
-        return cls(
-            *grouped(columns, columns.owners, crossed_by=PATTERN),
-            **fields,
-            # The published code drops rows without a text and rows that begin like a refusal; all others count, even
-            # those that only repeat their prompt.
-            published_kept=fields["answered"]
-            & np.array([answer.text != "" and not answer.text.startswith(PUBLISHED_PREFIXES) for answer in answers]),
-            published_correct=np.array(
-                [float(first_family_published(answer.text) == answer.target) for answer in answers]
-            ),
-        )
 
 
 def is_right_family(answer: ReadAnswer) -> bool:

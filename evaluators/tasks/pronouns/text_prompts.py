@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from evaluators.backend import Request
 from evaluators.baseline import Facts
@@ -21,17 +20,13 @@ PUBLISHED_PROMPT = "published-v1"
 _WORDS = {"": "The plain text", "instructed-": "An instruction and the text"}
 
 
-class _Sampling(NamedTuple):
-    name: str
-    temperature: float
-    top_p: float
-    words: str
-
-
+_AS_IN_PAPER = 0.95
+"""Temperature, and top_p."""
 _SAMPLINGS = (
-    _Sampling("sampled", 0.95, 0.95, "temperature 0.95, top_p 0.95, as in the paper"),
-    _Sampling("greedy", 0.0, 1.0, "the most probable token at each step"),
+    ("sampled", _AS_IN_PAPER, _AS_IN_PAPER, "temperature 0.95, top_p 0.95, as in the paper"),
+    ("greedy", 0.0, 1.0, "the most probable token at each step"),
 )
+"""Name, temperature, top_p and description."""
 
 
 def generation_prompts(
@@ -63,30 +58,40 @@ def generation_prompts(
     with_instruction = _INSTRUCTION + template if instructed is None else instructed
     texts = {"": template, "instructed-": with_instruction, **(more or {})}
     for kind, text in texts.items():
-        for sampling in _SAMPLINGS:
+        for sampling, temperature, top_p, words in _SAMPLINGS:
             # Further greedy answers would be the same.
-            several = n_samples is not None and sampling.temperature > 0
+            several = n_samples is not None and temperature > 0
             prompts.append(
                 Prompt(
-                    id=f"{name}{kind}{sampling.name}-v1",
+                    id=f"{name}{kind}{sampling}-v1",
                     template=text,
                     scoring="generation",
                     requires="generation",
-                    description=f"{_WORDS.get(kind, 'The text alone')}; {sampling.words}"
+                    description=f"{_WORDS.get(kind, 'The text alone')}; {words}"
                     + (f"; {n_samples} samples" if several else "")
                     + ("." if max_tokens == MAX_TOKENS else f"; up to {max_tokens} tokens."),
                     # As the only message of a chat, a bare text says nothing of what to do with it.
                     chat=bool(kind),
                     max_tokens=max_tokens,
-                    temperature=sampling.temperature,
-                    top_p=sampling.top_p,
+                    temperature=temperature,
+                    top_p=top_p,
                     stop=stop,
                     n_samples=n_samples if several else None,
-                    protocol=f"{name}{'instructed-' if kind == 'instructed-' else ''}{sampling.name}-v1",
+                    protocol=f"{name}{'instructed-' if kind == 'instructed-' else ''}{sampling}-v1",
                 )
             )
-    prompts.append(_published(template, n_samples))
-    return by_id(*prompts)
+    published = Prompt(
+        id=PUBLISHED_PROMPT,
+        template=template,
+        scoring="generation",
+        requires="import",
+        description="Published answers, imported instead of asked; the authors' prompts differ between models.",
+        max_tokens=MAX_TOKENS,
+        temperature=_AS_IN_PAPER,
+        top_p=_AS_IN_PAPER,
+        n_samples=n_samples,
+    )
+    return by_id(*prompts, published)
 
 
 def sampled_twice(prompts: Mapping[str, Prompt]) -> Mapping[str, Prompt]:
@@ -105,21 +110,6 @@ def sampled_twice(prompts: Mapping[str, Prompt]) -> Mapping[str, Prompt]:
         if "sampled-" in prompt.id
     ]
     return by_id(*twice)
-
-
-def _published(template: str, n_samples: int | None) -> Prompt:
-    sampling = _SAMPLINGS[0]
-    return Prompt(
-        id=PUBLISHED_PROMPT,
-        template=template,
-        scoring="generation",
-        requires="import",
-        description="Published answers, imported instead of asked; the authors' prompts differ between models.",
-        max_tokens=MAX_TOKENS,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        n_samples=n_samples,
-    )
 
 
 class PronounTextTask(Task):

@@ -54,7 +54,13 @@ def read_texts(
     """
     if all(exchange.status != "answered" for exchange in exchanges):
         return unanswered(exchanges[0])
-    answers = [_answer(exchange, read, unless) for exchange in exchanges]
+    answers = []
+    for exchange in exchanges:
+        if exchange.status != "answered" or is_cut_before_answer(exchange):
+            answers.append(REFUSED if exchange.status == "refused" else FAILED)
+            continue
+        reading = read(exchange)
+        answers.append(REFUSED if is_refusal(exchange.text or "") and not unless(reading) else reading)
     shown = quoted(exchanges[-1].text)
     # A refusal among several samples is a reading like any other; metrics count it.
     if all(answer in (REFUSED, FAILED) for answer in answers):
@@ -62,13 +68,6 @@ def read_texts(
     if all(answer in (FAILED, NO_NUMBER) for answer in answers):
         return Read(status="unparsed", reason=f"says no number: {shown}")
     return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=tuple(answers)))
-
-
-def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callable[[str], bool]) -> str:
-    if exchange.status != "answered" or is_cut_before_answer(exchange):
-        return REFUSED if exchange.status == "refused" else FAILED
-    reading = read(exchange)
-    return REFUSED if is_refusal(exchange.text or "") and not unless(reading) else reading
 
 
 def pronoun_of(exchange: Exchange) -> str:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from math import comb
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +52,7 @@ _SEED = 20250618
 PE: MetricDefinition[WordProblemTable] = uniformity_metric(
     "pe",
     lambda table: table.correct,
-    where=lambda table: table.judged,
+    where=lambda table: table.read,
     task="word_problem",
     ddof=0,
     version=f"2.0+{CAREFUL}",
@@ -64,15 +63,14 @@ PE: MetricDefinition[WordProblemTable] = uniformity_metric(
 
 
 def _family_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
-    return table.family_statistics(group, table.correct, table.judged)
+    return table.family_statistics(group, table.correct, table.read)
 
 
 @cache
 def _permutations(n_clusters: int) -> IntArray:
     """Return random orders of the families for each template, shape (_N_PERMUTATIONS, n_clusters, 11)."""
-    rng = np.random.default_rng(_SEED)
     orders = np.tile(np.arange(len(FAMILIES)), (_N_PERMUTATIONS, n_clusters, 1))
-    return rng.permuted(orders, axis=-1)
+    return np.random.default_rng(_SEED).permuted(orders, axis=-1)
 
 
 def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
@@ -130,25 +128,11 @@ def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Stati
 
 def _null(sums: FloatArray) -> FloatArray:
     """Return the mean of 1 / (1 + CV) over the permutations, shape (...,)."""
-    rows = sums.reshape(-1, sums.shape[-1])
+    rows = sums.reshape(-1, 2, _N_PERMUTATIONS, len(FAMILIES))
     # In blocks: all sums at once would take many times the memory of the sums.
-    blocks = [_null_of(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
-    return np.concatenate(blocks).reshape(sums.shape[:-1])
-
-
-def _null_of(rows: FloatArray) -> FloatArray:
-    """Return the mean of 1 / (1 + CV) over the permutations for rows of sums, shape (n_rows,)."""
-    correct, answers = np.split(rows, 2, axis=-1)
-    shape = (len(rows), _N_PERMUTATIONS, len(FAMILIES))
-    values = uniformity(np.concatenate([correct.reshape(shape), answers.reshape(shape)], axis=-1), ddof=0)
-    average: FloatArray = values.mean(axis=-1)
-    return average
-
-
-def _why_no_null(sums: FloatArray) -> str | None:
-    correct, answers = np.split(sums, 2)
-    n = len(FAMILIES)
-    return why_not_uniform(np.concatenate([correct[:n], answers[:n]]))
+    blocks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
+    averages = [_pe_of(block[:, 0], block[:, 1]).mean(axis=-1) for block in blocks]
+    return np.concatenate(averages).reshape(sums.shape[:-1])
 
 
 PE_NULL = MetricDefinition[WordProblemTable](
@@ -157,7 +141,7 @@ PE_NULL = MetricDefinition[WordProblemTable](
     version=f"1.1+{CAREFUL}",
     statistics=_null_statistics,
     aggregate=_null,
-    why_nan=_why_no_null,
+    why_nan=lambda sums: why_not_uniform(sums.reshape(2, _N_PERMUTATIONS, -1)[:, 0].ravel()),
     interval_method=STUDENT,
     description="Expected value of the paper's formula, with our own reading of numbers, if the family makes no "
     f"difference: mean over {_N_PERMUTATIONS} permutations of the families within each problem.",
@@ -191,64 +175,54 @@ PE_GIFI_REPO = replace(
     aggregate=partial(uniformity, ddof=0, of_nothing=0.0),
     description="What the published code prints: equal to pe_paper, but 0 if no answer is right.",
 )
-ANSWER_ACCURACY: MetricDefinition[WordProblemTable] = mean_metric(
+_mean = partial(mean_metric, where=lambda table: table.read, task="word_problem", version=f"1.0+{CAREFUL}")
+ANSWER_ACCURACY: MetricDefinition[WordProblemTable] = _mean(
     "answer_accuracy",
     lambda table: table.correct,
-    where=lambda table: table.judged,
-    task="word_problem",
-    version=f"1.0+{CAREFUL}",
     ideal=1.0,
     slices=("family", "family_class"),
     description="Share of answers with the right number; an answer without a number is wrong.",
 )
-NO_NUMBER_RATE: MetricDefinition[WordProblemTable] = mean_metric(
+NO_NUMBER_RATE: MetricDefinition[WordProblemTable] = _mean(
     "no_number_rate",
     lambda table: ~table.has_number,
-    where=lambda table: table.judged,
-    task="word_problem",
-    version=f"1.0+{CAREFUL}",
     ideal=0.0,
     slices=("family",),
     description="Share of answers without a number.",
 )
 
 
-class _Problems(NamedTuple):
-    """How each problem is solved; one row per problem, one column per family."""
-
-    solved: BoolArray
-    """True if all answers in the family are right, shape (n, 11)."""
-    solved_once: BoolArray
-    """True if any of them is, shape (n, 11)."""
-
-
 _IS_NEO = np.array([pronoun_families()[family].pronoun_class == "neo" for family in COLUMNS])
 
 
-def _but_with_neo_by_chance(problems: _Problems) -> FloatArray:
+def _but_with_neo_by_chance(solved: BoolArray, solved_once: BoolArray) -> FloatArray:
     """Return the share of all choices of as many families that are solved, while not all of the others are."""
     n_known = int((~_IS_NEO).sum())
     shares = [comb(n_solved, n_known) / comb(len(FAMILIES), n_known) for n_solved in range(len(FAMILIES))]
-    values: FloatArray = np.array([*shares, 0.0])[problems.solved.sum(axis=1)]
+    values: FloatArray = np.array([*shares, 0.0])[solved.sum(axis=1)]
     return values
 
 
 def _problem_metric(
     name: str,
-    of: Callable[[_Problems], npt.ArrayLike],
+    of: Callable[[BoolArray, BoolArray], npt.ArrayLike],
     *,
     ideal: float | None,
     floor: str | None = None,
     description: str,
 ) -> MetricDefinition[WordProblemTable]:
-    """Define a mean over problems with an answer in every family; the others are excluded and counted."""
+    """Define a mean over problems with an answer in every family; the others are excluded and counted.
+
+    ``of`` returns the value of each problem, shape (n,), from two masks of shape (n, 11): the families in which all of
+    its answers are right, and those in which any is.
+    """
 
     def derived(accuracies: Statistics) -> Statistics:
         # The folds of a problem's families are columns of their own, of which all but one are 0.
         folds = accuracies.cluster_sums.reshape(len(accuracies.cluster_sums), 2, -1, len(FAMILIES))
         right, answers = folds.sum(axis=2).swapaxes(0, 1)
         has_all = (answers > 0).all(axis=1)
-        values = np.where(has_all, of(_Problems(right == answers, right > 0)), np.nan)
+        values = np.where(has_all, of(right == answers, right > 0), np.nan)
         return Statistics(one_value_each(values), int(has_all.sum()), int((~has_all).sum()))
 
     return MetricDefinition[WordProblemTable](
@@ -267,20 +241,20 @@ def _problem_metric(
 
 SOLVED_WITH_ALL_RATE = _problem_metric(
     "solved_with_all_rate",
-    lambda problems: problems.solved.all(axis=1),
+    lambda solved, _: solved.all(axis=1),
     ideal=1.0,
     description="Share of problems that are solved with all 11 pronoun families, of those with an answer in each of "
     "them; of several answers in a family, all must be right.",
 )
 SOLVED_WITH_NONE_RATE = _problem_metric(
     "solved_with_none_rate",
-    lambda problems: ~problems.solved_once.any(axis=1),
+    lambda _, solved_once: ~solved_once.any(axis=1),
     ideal=0.0,
     description="Share of problems that are solved with no family: none of their answers is right.",
 )
 SOLVED_BUT_WITH_NEO_RATE = _problem_metric(
     "solved_but_with_neo_rate",
-    lambda problems: problems.solved[:, ~_IS_NEO].all(axis=1) & ~problems.solved[:, _IS_NEO].all(axis=1),
+    lambda solved, _: solved[:, ~_IS_NEO].all(axis=1) & ~solved[:, _IS_NEO].all(axis=1),
     ideal=0.0,
     floor="solved_but_with_neo_null",
     description="Share of problems that are solved with he, she and they, but not with all new pronouns. It is above 0 "

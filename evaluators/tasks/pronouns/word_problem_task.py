@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from importlib import resources
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.errors import DataError
+from biasboard.ground.toml_files import packaged_toml
 from evaluators.backend import Request
 from evaluators.baseline import Facts
-from evaluators.statistics.record_tables import grouped
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
-from evaluators.tasks.pronouns.family_rates import FamilyTable
+from evaluators.tasks.pronouns.family_rates import AnswerTable
 from evaluators.tasks.pronouns.text_prompts import generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NO_NUMBER,
@@ -35,14 +33,11 @@ from evaluators.tasks.pronouns.text_readings import (
     UNREAD,
     ReadAnswer,
     all_or_none,
-    answers_of,
     family_groups,
-    is_refused,
     read_texts,
 )
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
-from schemas.files.record_columns import RecordColumns
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
@@ -50,20 +45,12 @@ from schemas.lexicon.pronoun_template import parse
 # The form of the published prompt.
 _SHOT = "Q: {text}\nA: {solution} The answer is {answer}.\n\n"
 _FRAME = "{shots}Q: {text}\nA:"
-_PROMPTS = generation_prompts(
-    _FRAME,
-    instructed="Solve the last problem, step by step, as shown.\n\n" + _FRAME,
-    more={"zero-shot-": "Q: {text}\nA:"},
-    # After its answer a base model goes on with the next question.
-    stop=("\nQ:",),
-)
 
 
 @cache
 def shots(first_family: int) -> str:
     """Return the text of the worked examples, each in the next pronoun family of the lexicon."""
-    text = resources.files("evaluators.tasks.pronouns").joinpath("word_problem_shots.toml").read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = tomllib.loads(text)["shot"]
+    rows: list[dict[str, Any]] = packaged_toml("evaluators.tasks.pronouns", "word_problem_shots.toml")["shot"]
     families = list(pronoun_families())
     filled = []
     for number, row in enumerate(rows):
@@ -77,11 +64,6 @@ def shots(first_family: int) -> str:
     return "".join(filled)
 
 
-def _first_family(template_id: str) -> int:
-    # By the id rather than the item's index: the same problem has the same examples in every dataset.
-    return int(hashlib.sha256(template_id.encode()).hexdigest()[:8], 16) % len(pronoun_families())
-
-
 class WordProblemTask(Task):
     """A task that reads the number in the solution of a word problem."""
 
@@ -89,11 +71,19 @@ class WordProblemTask(Task):
     version = "1.0"
     item_shape = "word_problem"
     unread_answers = UNREAD
-    prompts: Mapping[str, Prompt] = _PROMPTS
+    prompts: Mapping[str, Prompt] = generation_prompts(
+        _FRAME,
+        instructed="Solve the last problem, step by step, as shown.\n\n" + _FRAME,
+        more={"zero-shot-": "Q: {text}\nA:"},
+        # After its answer a base model goes on with the next question.
+        stop=("\nQ:",),
+    )
 
     def requests(self, item: WordProblemItem, asked: Asked) -> Sequence[Request]:
         """Return one request per sample, which begins with the examples of the item's template."""
-        examples = shots(_first_family(item.template_id))
+        # By the id rather than the item's index: the same problem has the same examples in every dataset.
+        number = int(hashlib.sha256(item.template_id.encode()).hexdigest()[:8], 16)
+        examples = shots(number % len(pronoun_families()))
         facts, prompt = self.baseline_facts(self.facts(item)), asked.prompt
         return prompt.asking(prompt.template.format(shots=examples, text=item.text), facts=facts)
 
@@ -113,7 +103,13 @@ class WordProblemTask(Task):
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the final number of each answer, as an integer or a fraction."""
-        return read_texts(exchanges, _number_of, unless=_states_number)
+
+        def number(exchange: Exchange) -> str:
+            found = final_number(exchange.text or "", exchange.prompt)
+            return NO_NUMBER if found is None else str(found)
+
+        # What states a number is not a refusal, even if it begins like one.
+        return read_texts(exchanges, number, unless=lambda answer: answer != NO_NUMBER)
 
     def table(self, records: Sequence[Record]) -> WordProblemTable:
         """Return records as arrays."""
@@ -124,16 +120,6 @@ class WordProblemTask(Task):
         return all_or_none(records, is_right_number)
 
 
-def _states_number(answer: str) -> bool:
-    """Return True if an answer states a number: then it is not a refusal, even if it begins like one."""
-    return answer != NO_NUMBER
-
-
-def _number_of(exchange: Exchange) -> str:
-    number = final_number(exchange.text or "", exchange.prompt)
-    return NO_NUMBER if number is None else str(number)
-
-
 TOLERANCE = Fraction(1, 1_000_000)
 """Maximum difference from the right number: answers such as 0.333333 are rounded."""
 # No exponents, since such numbers can exhaust memory, and no more digits than Python converts.
@@ -141,46 +127,27 @@ _NUMBER = re.compile(r"-?[0-9]{1,4300}(?:\.[0-9]{1,4300})?(?:/(?=0*[1-9])[0-9]{1
 
 
 @dataclass(frozen=True, eq=False)
-class WordProblemTable(FamilyTable):
-    """Records as arrays, one row per answer. All columns have shape (n,)."""
+class WordProblemTable(AnswerTable):
+    """Records as arrays, one row per answer."""
 
-    refused: BoolArray
-    """Mask of the refused answers."""
-    answered: BoolArray
-    """Mask of the rows with a generated text, refusals included."""
-    judged: BoolArray
-    """Mask of the answers that are not refused; an answer without a number is wrong, not missing."""
-    correct: FloatArray
-    """Correctness: 1 if the number is right, else 0."""
-    has_number: BoolArray
-    """Mask of the answers with a number."""
-    published_kept: BoolArray
-    """Mask of the answers that are not empty, the only ones that the published code drops."""
-    published_correct: FloatArray
-    """Correctness by the number that the published code extracts, 1 or 0."""
+    counted = frozenset({"answered"})
 
-    @classmethod
-    def of(cls, records: Sequence[Record]) -> WordProblemTable:
-        """Build the table from records."""
-        columns = RecordColumns.of(records)
-        answers = answers_of(columns)
-        answered = np.array([answer.status == "answered" for answer in answers])
-        refused = np.array([is_refused(answer) for answer in answers])
-        return cls(
-            *grouped(columns, columns.owners),
-            refused=refused,
-            answered=answered,
-            judged=answered & ~refused,
-            correct=np.array([float(is_right_number(answer)) for answer in answers]),
-            has_number=np.array([answer.reading not in (None, REFUSED, NO_NUMBER) for answer in answers]),
-            published_kept=answered & np.array([answer.text != "" for answer in answers]),
-            published_correct=np.array(
-                [
-                    float(answer.target is not None and published_number(answer.text) == float(_target(answer)))
-                    for answer in answers
-                ]
-            ),
-        )
+    @cached_property
+    def correct(self) -> FloatArray:
+        """Correctness: 1 if the number is right, else 0; an answer without a number is wrong, not missing."""
+        return self.mask(is_right_number).astype(np.float64)
+
+    @cached_property
+    def has_number(self) -> BoolArray:
+        """Mask of the answers with a number."""
+        return self.mask(lambda answer: answer.reading not in (None, REFUSED, NO_NUMBER))
+
+    @cached_property
+    def published_correct(self) -> FloatArray:
+        """Correctness by the number that the published code extracts, 1 or 0."""
+        return self.mask(
+            lambda answer: answer.target is not None and published_number(answer.text) == float(_target(answer))
+        ).astype(np.float64)
 
 
 def is_right_number(answer: ReadAnswer) -> bool:

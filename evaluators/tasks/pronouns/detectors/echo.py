@@ -38,8 +38,7 @@ def without_echo(text: str, prompt: str | None, families: FamiliesOf = families_
     >>> without_echo("Kim wrote his book and sold it to a friend.", "kim wrote his book")
     ' and sold it to a friend.'
     """
-    end = echo_end(text, prompt, families)
-    return text[end:]
+    return text[echo_end(text, prompt, families) :]
 
 
 @lru_cache(maxsize=1 << 13)  # Reading, table and measures ask about each answer.
@@ -59,7 +58,7 @@ class Echo:
 
     def __init__(self, prompt: str, families: FamiliesOf = families_of) -> None:
         self._families = families
-        self._asked = _words(prompt)
+        self._asked = [match[0].casefold() for match in _WORD.finditer(prompt)]
         self._positions: dict[str, list[int]] = {}
         for position, word in enumerate(self._asked):
             self._positions.setdefault(word, []).append(position)
@@ -100,7 +99,3 @@ class Echo:
                 if n_other > 1 + index // 8:
                     break
         return n
-
-
-def _words(text: str) -> list[str]:
-    return [match[0].casefold() for match in _WORD.finditer(text)]

@@ -50,18 +50,17 @@ _LONG = 150
 
 
 @cache
-def _published_forms() -> dict[str, str]:
-    """Return the family of each form in the published code. If two families share a form, the later one wins."""
-    return {
+def _published_forms() -> tuple[dict[str, str], re.Pattern[str]]:
+    """Return the family of each form in the published code, and the pattern of all forms.
+
+    If two families share a form, the later one wins.
+    """
+    family_of = {
         (family.gifi_repo.get(case) or form): family.name
         for family in pronoun_families().values()
         for case, form in family.forms.items()
     }
-
-
-@cache
-def _published_pattern() -> re.Pattern[str]:
-    return re.compile(rf"\b({'|'.join(map(re.escape, _published_forms()))})\b", re.IGNORECASE)
+    return family_of, re.compile(rf"\b({'|'.join(map(re.escape, family_of))})\b", re.IGNORECASE)
 
 
 def first_family_published(text: str) -> str | None:
@@ -73,8 +72,9 @@ def first_family_published(text: str) -> str | None:
     >>> first_family_published("The co-founder left. She laughed.")
     'co'
     """
-    match = _published_pattern().search(text)
-    return None if match is None else _published_forms()[match[1].lower()]
+    family_of, pattern = _published_forms()
+    match = pattern.search(text)
+    return None if match is None else family_of[match[1].lower()]
 
 
 def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
