@@ -127,7 +127,7 @@ def build(
         of_pairs = _pairs_of_families(source, added, name=name, seed=seed)
         default = BUILDER.source(source).default_out
         if of_pairs is not None:
-            default = default.with_name(family_sets.default_name(of_pairs.manifest))
+            default = default.with_name(f"{of_pairs.manifest.name}-families")
         default = default if name is None else default.with_name(dataset_name(name))
         folder = target_folder(out, default, overwrite=overwrite)
         with steps() as report:
@@ -211,12 +211,8 @@ def _summary(draft: Draft[CoreferenceItem | FamilyCoreferenceItem], manifest: Ma
 
 
 COMMANDS = {
-    "requests": LazyCommand(
-        "builders.synthbias.generation.generate_commands:requests",
-        "Write the instructions that ask a model for the sentences of each cell.",
-    ),
     "generate": LazyCommand(
-        "builders.synthbias.generation.generate_commands:app",
+        "builders.synthbias.generation.generate:app",
         "Let a model write sentences until each cell of the design has enough that keep all rules.",
     ),
     "annotate": LazyCommand(

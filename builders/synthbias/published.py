@@ -17,9 +17,10 @@ from builders.dataset.inputs import check_hashes, read_file
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE, PUBLISHED_FLAGS, findings_in
-from builders.synthbias.checks.sentence import Collection, Sentence, required
+from builders.synthbias.checks.catalogue import CATALOGUE, PUBLISHED_FLAGS, REFUSED, check_sentence, findings_in
+from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required
 from builders.synthbias.minimal_pairs import (
+    CONFIGS,
     CheckedItems,
     case_of_pair,
     cluster_of,
@@ -30,15 +31,18 @@ from builders.synthbias.minimal_pairs import (
     take_pairs,
     template_key,
 )
-from builders.synthbias.published_csv import REMEDY, parse
 from schemas.documents.dataset import Reject, Source
+from schemas.files.csv_records import fault_of, records_of, wrong_bytes_of
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import PronounGender
+from schemas.lexicon import PronounGender, gender_of_pronoun
 
 FILE_NAME = "synthbias_data.csv"
+COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
 LICENCE_FILE = "LICENSE_DATA"
 """Name of the licence file, which is copied into the dataset if it is in the folder of the input file."""
 
+_REMEDY = "use data/synthbias_data.csv of https://github.com/apple/ml-synthbias as it was published"
+_LABELS = {"True": "pro", "False": "anti", "ambiguous": "ambiguous"}
 _UNPAIRED = CATALOGUE["unpaired"]
 
 
@@ -61,10 +65,10 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
     report(f"reading {path.name}", 0, None)
     rows = parse(raw, name=str(path))
     # Checked after parsing, because the parser can say what is wrong with a broken file.
-    check_hashes({str(path): raw}, {str(path): PUBLISHED_SHA256}, remedy=REMEDY)
+    check_hashes({str(path): raw}, {str(path): PUBLISHED_SHA256}, remedy=_REMEDY)
     report(f"pairing {path.name}", 0, len(rows))
     paired = pair(Collection(rows))
-    splits = take_pairs([split_of("type1", paired.items), split_of("type2", paired.items)], limit)
+    splits = take_pairs([split_of(config, paired.items) for config in CONFIGS], limit)
     licence = path.with_name(LICENCE_FILE)
     return Draft(
         name="synthbias-published",
@@ -74,7 +78,6 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
         builder="builders.synthbias.published",
         builder_version="1.1",
         parameters={"source": "synthbias", "limit": limit},
-        seed=None,
         sources=(
             Source(
                 name="SynthBias",
@@ -96,6 +99,55 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
         card=_card(splits),
         extra_files=(ExtraFile(name=LICENCE_FILE, content=licence.read_bytes()),) if licence.is_file() else (),
     )
+
+
+def parse(raw: bytes, *, name: str) -> list[Sentence]:
+    """Parse the rows of a file with the columns of the published one.
+
+    Raises:
+        DataError: the file is empty, is not UTF-8, is not CSV or lacks a column, or a row contradicts itself or the
+            lexicon; the message is about the first such row.
+    """
+
+    def fault(reason: str, line: int | None = None) -> DataError:
+        return DataError(f"{name}{'' if line is None else f':{line}'}: {reason}; {_REMEDY}")
+
+    # Invalid bytes are replaced here, and refused with the row that holds them.
+    records = records_of(raw.decode("utf-8", errors="replace"))
+    header = next(records, None)
+    if header is None or not raw.strip():
+        raise fault("is empty")
+    missing = [column for column in COLUMNS if column not in header.fields]
+    if header.fault or missing:
+        have = f"column {', '.join(missing)} is missing; have: {', '.join(header.fields)}"
+        raise fault(header.fault or have, 1)
+    wrong_bytes = wrong_bytes_of(raw)
+    sentences = []
+    for record in records:
+        reason = record.fault or fault_of(record, len(header.fields), wrong_bytes)
+        if reason is not None:
+            raise fault(reason, record.line)
+        row = dict(zip(header.fields, record.fields, strict=True))
+        sentence = Sentence(
+            text=row["sample"],
+            meant=(row["occ_1"], row["occ_2"]),
+            type=row["type"] if row["type"] in CONFIGS else None,
+            # In type 1, occ_1 is not an answer, but the occupation that the writing model had in mind.
+            referent=row["occ_1"] if row["type"] == "type2" else None,
+            gender=gender_of_pronoun(row["pronoun"]),
+            claimed=Claims(
+                type=row["type"],
+                pronoun=row["pronoun"],
+                label=_LABELS.get(row["is_stereotypical"], row["is_stereotypical"]),
+            ),
+            line=record.line,
+            id=f"{name}:{record.line}",
+        )
+        check_sentence(sentence, REFUSED, remedy=_REMEDY)
+        sentences.append(sentence)
+    if not sentences:
+        raise fault("has a header and no rows")
+    return sentences
 
 
 def pair(rows: Collection) -> CheckedItems:

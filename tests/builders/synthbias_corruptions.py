@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from builders.synthbias import embedded
-from builders.synthbias.checks import Sentence
-from builders.synthbias.checks.sentence import Claims
+from builders.synthbias.checks.sentence import Claims, Sentence
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import gender_of_pronoun
 

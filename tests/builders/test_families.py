@@ -65,7 +65,7 @@ def test_every_set_has_each_family_once_and_a_form_of_its_case(whole: Draft[Fami
 
 
 def test_frames_that_they_does_not_fit_are_rejected_with_the_reason(whole: Draft[FamilyCoreferenceItem]) -> None:
-    reasons = families.plurals().plural_readings
+    reasons = families.plural_readings()
     assert Counter(reject.rule for reject in whole.rejects) == {"gap_too_small": 5, "plural_reading": 22}
     for reject in whole.rejects:
         if reject.rule == "plural_reading":

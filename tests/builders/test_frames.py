@@ -18,9 +18,9 @@ import pytest
 
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.cue_search import cues_of, decision_tables
-from biasboard.ground.errors import DataError
-from builders.synthbias import embedded, frame_readings, frames
-from builders.synthbias.checks import EMBEDDED, Sentence, first_finding
+from builders.synthbias import embedded, frame_readings
+from builders.synthbias.checks.catalogue import EMBEDDED, first_finding
+from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.frames import SentenceFrame, open_frames, open_groups, settled_frames, settled_groups, text_of
 from builders.synthbias.minimal_pairs import items_of
 from builders.synthbias.position_lean import lean_table, measured_leans
@@ -61,62 +61,6 @@ def test_there_are_enough_frames_of_each_kind_in_each_group() -> None:
         beginnings = Counter(frame.text.split()[0] for frame in found)
         assert len(beginnings) >= 12
         assert beginnings["The"] <= 0.75 * len(found)
-
-
-def without_endings(text: str) -> str:
-    return re.sub(r"(endings = \[\n).*\n", r"\1", text, count=1)
-
-
-HEADER = "frame,reader,coherent,first,second,leans\n"
-WRITE_QUADRUPLE = "quadruple 1: has the fields beginnings, cue, endings, id, setting; write"
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        (
-            "open.toml",
-            lambda text: text.replace('setting = "work"\n', "", 1),
-            "frame 1: has the fields id, text; write",
-        ),
-        ("open.toml", lambda text: text.replace('"work"', '"office"', 1), "frame 1: write a setting of work, everyday"),
-        ("open.toml", lambda text: text[: text.rindex("[[frame]]")], "119 entries; write a multiple of 60"),
-        (
-            "settled.toml",
-            lambda text: text.replace('"world"', '"tone"', 1),
-            "quadruple 1: write a setting of .* and a cue",
-        ),
-        ("settled.toml", without_endings, "quadruple 1: write two beginnings and two endings"),
-        (
-            "settled.toml",
-            lambda text: re.sub(r"beginnings = \[[^]]*\]", 'beginnings = "The"', text, count=1),
-            WRITE_QUADRUPLE,
-        ),
-        ("votes.csv", lambda _: "frame,reader\n", "write the columns frame, reader, coherent, first, second, leans"),
-        (
-            "votes.csv",
-            lambda _: HEADER + "open-001,1,y,y,maybe,first\n",
-            "row 1: is not id, reader, y or n three times,",
-        ),
-        ("votes.csv", lambda _: HEADER + "open-001,1,y,y,y\n", "row 1: is not id"),
-        ("votes.csv", lambda _: HEADER + "open-001,1,y,y,y,both\n", "row 1: is not id"),
-        ("votes.csv", lambda _: HEADER + "open-001,1,y,y,y,first\n" * 2, "reader 1 voted twice on open-001; keep the"),
-    ],
-)
-def test_a_file_that_breaks_the_format_is_refused(
-    name: str, change: Callable[[str], str], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changed = change(text_of(name))
-    assert changed != text_of(name)
-    readers = {"open.toml": open_groups, "settled.toml": settled_groups, "votes.csv": frame_readings.votes}
-    for module in (frames, frame_readings):
-        monkeypatch.setattr(module, "text_of", lambda asked: changed if asked == name else text_of(asked))
-    readers[name].cache_clear()
-    try:
-        with pytest.raises(DataError, match=f"{name}: .*{message}"):
-            readers[name]()
-    finally:
-        readers[name].cache_clear()
 
 
 def test_no_dropped_frame_is_in_use_and_open_ones_invert_no_subject() -> None:
@@ -212,7 +156,7 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
 
 @pytest.fixture(scope="module")
 def items() -> list[CoreferenceItem]:
-    checked = embedded.check(embedded.candidates(embedded.occupation_pairs().kept, seed=0))
+    checked = embedded.check(embedded.candidates(embedded.occupation_pairs()[0], seed=0))
     return [item for item in checked.items if item.referent is not None]
 
 

@@ -15,7 +15,7 @@ from builders.dataset.output import Draft, write_dataset
 from builders.synthbias import PUBLISHED_SHA256, published
 from builders.synthbias.checks.catalogue import PUBLISHED_FLAGS, findings_in
 from builders.synthbias.checks.sentence import Collection
-from builders.synthbias.published_csv import parse
+from builders.synthbias.published import parse
 from schemas.items.coreference import CoreferenceItem
 
 HEADER = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")

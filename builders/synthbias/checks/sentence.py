@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TypeVar
 
 from builders.synthbias.mentions import Mention, Mentions, masked, mentions_in, wording
+from builders.synthbias.minimal_pairs import Config
 from schemas.lexicon import PronounCase, PronounGender
 
 T = TypeVar("T")
-
-SampleType: TypeAlias = Literal["type1", "type2"]
 
 _WORD = re.compile(r"[^\W_]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -49,7 +48,7 @@ class Sentence:
     text: str
     meant: tuple[str, str]
     """The two occupations that it should mention; the reference first, if the source has one."""
-    type: SampleType | None = None
+    type: Config | None = None
     """``type1`` if the pronoun may mean either occupation, ``type2`` if its referent is settled."""
     referent: str | None = None
     """The occupation that the pronoun means, or None if that is open or unknown."""
@@ -136,13 +135,6 @@ def words_of(text: str) -> list[str]:
     return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
 
 
-class PairIndices(NamedTuple):
-    """The indices of the two sides of a minimal pair."""
-
-    side: int
-    other: int
-
-
 class Collection:
     """Sentences with their minimal pairs, and with groups of equal texts and templates.
 
@@ -152,16 +144,18 @@ class Collection:
             and have the same type and the same occupations in the same roles.
     """
 
-    def __init__(self, sentences: Sequence[Sentence], pairs: Sequence[PairIndices] | None = None) -> None:
+    def __init__(self, sentences: Sequence[Sentence], pairs: Sequence[tuple[int, int]] | None = None) -> None:
         self.sentences = sentences
         self._named_pairs = pairs
 
     @cached_property
-    def pairs(self) -> Sequence[PairIndices]:
-        """The minimal pairs, without sentences that have no counterpart or several."""
+    def pairs(self) -> Sequence[tuple[int, int]]:
+        """The indices of the two sides of each minimal pair, without sentences that have no counterpart or several."""
         if self._named_pairs is not None:
             return self._named_pairs
-        return [PairIndices(*group) for group in self.sides if self._is_pair(group)]
+        gender = [sentence.gender for sentence in self.sentences]
+        pairs = (tuple(group) for group in self.sides if len(group) == 2)
+        return [(side, other) for side, other in pairs if gender[side] != gender[other]]
 
     @cached_property
     def sides(self) -> Sequence[Sequence[int]]:
@@ -189,9 +183,6 @@ class Collection:
     def types(self, group: Sequence[int]) -> set[str | None]:
         """Return the types of some sentences."""
         return {self.sentences[index].type for index in group}
-
-    def _is_pair(self, group: Sequence[int]) -> bool:
-        return len(group) == 2 and self.sentences[group[0]].gender != self.sentences[group[1]].gender
 
     def _groups(self, key: Callable[[Sentence], object]) -> Sequence[Sequence[int]]:
         groups: dict[object, list[int]] = defaultdict(list)
