@@ -110,6 +110,7 @@ def is_accepted(tally: VoteTally, expected: Expected, *, relabel: bool = False) 
     return reading == expected or (relabel and reading == "open")
 
 
+@lru_cache(maxsize=1 << 16)
 def is_enough(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> bool:
     """Return True if a sentence needs no more votes.
 
@@ -124,7 +125,8 @@ def is_enough(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: 
     if tally.coherent.n >= MAX_VOTES:
         return True
     if rule is StopRule.DECISIVE:
-        return _is_certain(tally, expected, relabel)
+        ends = {is_accepted(after, expected, relabel=relabel) for after in _after(tally, MAX_VOTES - tally.coherent.n)}
+        return len(ends) == 1
     coherent = tally.coherent
     if coherent.is_consensus and 2 * coherent.yes < coherent.n:
         # No agreement on the pronoun is needed where the sentence makes no sense.
@@ -144,12 +146,6 @@ def votes_to_ask(tally: VoteTally, expected: Expected, rule: StopRule, *, relabe
         if any(is_enough(after, expected, rule, relabel=relabel) for after in _after(tally, n)):
             return n
     return MAX_VOTES - tally.coherent.n
-
-
-@lru_cache(maxsize=1 << 16)
-def _is_certain(tally: VoteTally, expected: Expected, relabel: bool) -> bool:
-    ends = {is_accepted(after, expected, relabel=relabel) for after in _after(tally, MAX_VOTES - tally.coherent.n)}
-    return len(ends) == 1
 
 
 def _after(tally: VoteTally, n: int) -> Iterator[VoteTally]:
@@ -298,31 +294,26 @@ def decide_item(item: CoreferenceItem, tally: VoteTally, policy: Policy) -> Item
     """Decide about one item by the votes on it."""
     expected = expected_reading(item)
     reading = reading_of(tally)
-    n_to_ask = votes_to_ask(tally, expected, policy.stop_rule, relabel=policy.relabel)
-    if not is_enough(tally, expected, policy.stop_rule, relabel=policy.relabel):
-        reason = f"{_words(tally)}: {n_to_ask} more votes needed at least"
-        return ItemDecision(item, tally, "undecided", UNDECIDED, reason, reading, n_to_ask)
-    if is_accepted(tally, expected, relabel=policy.relabel):
-        return ItemDecision(item, tally, "accepted", None, _words(tally), reading, 0)
-    return ItemDecision(item, tally, "rejected", _broken(reading, expected), _words(tally), reading, 0)
-
-
-def _broken(reading: Reading, expected: Expected) -> Rule:
-    if reading == "incoherent":
-        return INCOHERENT
-    if expected == "open":
-        return NOT_OPEN
-    if reading == "unclear":
-        return NOT_SETTLED
-    return BOTH_POSSIBLE if reading == "open" else OTHER_REFERENT
-
-
-def _words(tally: VoteTally) -> str:
     (coherent, first, second) = tally
-    return (
+    words = (
         f"{coherent.yes} of {coherent.n} find it coherent, {first.yes} of {first.n} say that the first occupation can "
         f"be meant, {second.yes} of {second.n} the second"
     )
+    n_to_ask = votes_to_ask(tally, expected, policy.stop_rule, relabel=policy.relabel)
+    if n_to_ask:
+        reason = f"{words}: {n_to_ask} more votes needed at least"
+        return ItemDecision(item, tally, "undecided", UNDECIDED, reason, reading, n_to_ask)
+    if is_accepted(tally, expected, relabel=policy.relabel):
+        return ItemDecision(item, tally, "accepted", None, words, reading, 0)
+    if reading == "incoherent":
+        broken = INCOHERENT
+    elif expected == "open":
+        broken = NOT_OPEN
+    elif reading == "unclear":
+        broken = NOT_SETTLED
+    else:
+        broken = BOTH_POSSIBLE if reading == "open" else OTHER_REFERENT
+    return ItemDecision(item, tally, "rejected", broken, words, reading, 0)
 
 
 def are_decided_by_people(
@@ -338,13 +329,6 @@ def are_decided_by_people(
     )
 
 
-def rule_counts(decisions: Sequence[PairDecision]) -> Mapping[str, int]:
+def rule_counts(decisions: Sequence[PairDecision]) -> Counter[str]:
     """Count the items that each rule keeps out."""
-    return dict(Counter(rule.name for pair in decisions for rule, _ in pair.rules))
-
-
-def undecided_items(decisions: Sequence[PairDecision]) -> Iterator[ItemDecision]:
-    """Yield the items that need more votes; none of a pair with a rejected side, which is decided by that."""
-    for pair in decisions:
-        if pair.verdict == "undecided":
-            yield from (side for side in pair.sides if side.verdict == "undecided")
+    return Counter(rule.name for pair in decisions for rule, _ in pair.rules)

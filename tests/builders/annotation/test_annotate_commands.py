@@ -26,7 +26,7 @@ from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
 from tests import commands
-from tests.builders.annotation.made_votes import BALLOTS, EMPTY, csv_of, unanimous, votes
+from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, unanimous, votes
 
 
 class Annotate:
@@ -216,6 +216,13 @@ def test_refusals_are_counted_and_only_the_first_are_listed(
     assert said.startswith("0 votes added, 0 known already, 40 refused\n  duplicate: 20\n  both_sides: 20\n")
     assert said.count("\nrefused as ") == 10
     assert "\nand 30 more\n" in said
+
+
+@pytest.mark.slow
+def test_a_model_has_no_page(dataset: Path, annotate: Annotate, tmp_path: Path) -> None:
+    write_state(tmp_path / "s", EMPTY, State((), active("gpt", kind=AnnotatorKind.MODEL)))
+    said = annotate("serve", dataset, "--state", "s", "--annotator", "gpt", status=1)
+    assert said == "error: --annotator gpt: is a model; give another name\n"
 
 
 @pytest.mark.slow

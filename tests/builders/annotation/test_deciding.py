@@ -16,7 +16,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.dataset.output import ensure_publishable, write_dataset
 from builders.synthbias.annotation.accepted import accepted_draft
-from builders.synthbias.annotation.agreement import agreement_on, make_report
+from builders.synthbias.annotation.agreement import agreement_on, report_lines
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import (
     MAX_VOTES,
@@ -35,6 +35,7 @@ from builders.synthbias.annotation.deciding import (
 )
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, VoteQuestion
+from builders.synthbias.minimal_pairs import CONFIGS
 from schemas import validate
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files import row_files
@@ -429,18 +430,24 @@ def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset)
     model = list(votes(pairs[1].sides[0], "model", right(pairs[1].sides[0])))
     annotators = {**found.annotators, **active("contrary"), **active("model", kind=AnnotatorKind.MODEL)}
     state = State((*found.rows, *contrary, *model), annotators)
-    report = make_report(annotated, state, Policy(), decide_pairs(annotated, state, Policy()))
-    assert report.votes_per_item == {0: 2, 4: 38 - len(contrary), 5: len(contrary)}
-    one, two = report.yields
-    assert (one.type, one.n_pairs, one.n_pairs_accepted) == ("type1", 10, 9)
-    assert (one.n_items, one.n_undecided, two.n_items, two.n_undecided) == (20, 2, 20, 0)
-    assert report.rejects == {"undecided": 2}
-    by_name = {entry.annotator_id: entry for entry in report.annotators}
-    assert (by_name["contrary"].agreement_rate, by_name["contrary"].n_compared) == (0, len(contrary))
-    assert (by_name["model"].counts, by_name["model"].agreement_rate, by_name["model"].n_items) == (False, 1, 1)
-    assert by_name["A0"].agreement_rate == 1
+    rows = report_rows(annotated, state)
+    votes_per_item = {int(row[0]): int(row[1]) for row in rows if len(row) == 2 and row[0].isdecimal()}
+    assert votes_per_item == {0: 2, 4: 38 - len(contrary), 5: len(contrary)}
+    assert [row[:8] for row in rows if row[0] in CONFIGS] == [
+        ["type1", *["20", "18", "0", "2", "10", "9", "0"]],
+        ["type2", *["20", "20", "0", "0", "10", "10", "0"]],
+    ]
+    assert ["undecided:", "2", "items"] in rows
+    by_name = {row[0]: row[4:] for row in rows if row[0] in annotators}
+    assert by_name["contrary"] == ["yes", str(len(contrary)), "0.0", "%"]
+    assert by_name["model"] == ["no", "1", "100.0", "%"]
+    assert by_name["A0"][2:] == ["100.0", "%"]
     # Nobody belongs to the majority of the others.
     item = pairs[0].sides[0]
     of_two = State((*votes(item, "a", BALLOTS["open"]), *votes(item, "b", BALLOTS["incoherent"])), active("a", "b"))
-    report = make_report(annotated, of_two, Policy(), decide_pairs(annotated, of_two, Policy()))
-    assert [(entry.n_compared, entry.agreement_rate) for entry in report.annotators] == [(1, 0)] * 2
+    assert [row[5:] for row in report_rows(annotated, of_two) if row[0] in "ab"] == [["1", "0.0", "%"]] * 2
+
+
+def report_rows(annotated: AnnotatedDataset, state: State) -> list[list[str]]:
+    """The cells of the lines of a report that are not empty."""
+    return [line.split() for line in report_lines(annotated, state, Policy()) if line]

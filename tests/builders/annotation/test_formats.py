@@ -130,7 +130,7 @@ def test_a_round_trip_with_accidents_repetitions_and_an_exclusion(
     assert (intake.n_added, intake.n_known) == (sum(3 for _ in annotated.items) * 4, 0)
     expected = {"cancelled": 0, "rejected": 0, "incomplete": 1, "duplicate": 1, "both_sides": 1}
     assert intake.refusals == {**expected, skipped: 1}
-    by_reason = {refused.reason.value: refused for refused in intake.refused}
+    by_reason = {str(refused.refusal): refused for refused in intake.refused}
     assert by_reason["both_sides"].annotator_id == "label-studio-5"
     assert by_reason["duplicate"].annotator_id == "label-studio-1"
     assert str(paths[0]) in by_reason["duplicate"].where

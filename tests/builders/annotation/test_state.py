@@ -17,7 +17,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import protected, unprotected
 from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
-from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceScore, EntranceUnit, entrance_score
+from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceScore, entrance_score, status_of
 from builders.synthbias.annotation.planning import (
     Request,
     batch_paths,
@@ -30,7 +30,7 @@ from builders.synthbias.annotation.planning import (
 from builders.synthbias.annotation.platforms import Format, batch_files
 from builders.synthbias.annotation.safe_csv import read_rows, render
 from builders.synthbias.annotation.state import State, pseudonyms, read_state, write_state
-from builders.synthbias.annotation.vote_intake import EntranceRule, take_in
+from builders.synthbias.annotation.vote_intake import take_in
 from builders.synthbias.annotation.votes import (
     Annotator,
     AnnotatorKind,
@@ -147,28 +147,21 @@ def test_no_sentence_of_the_test_is_a_frame_of_the_dataset() -> None:
     assert built.isdisjoint(template_of(solved.sentence.text) for solved in (*TEST, *EXAMPLES))
 
 
-def test_a_score_counts_sentences_or_answers() -> None:
+def test_a_score_counts_sentences_all_of_whose_answers_are_right() -> None:
     right_ones = {solved.sentence.item_id: solved.answers for solved in TEST}
     first = TEST[0].sentence.item_id
     odd = next(solved.sentence.item_id for solved in TEST if solved.answers.coherent is False)
-    # 16 coherent sentences have three answers, four have one; answers about the pronoun of others do not matter.
-    incoherent = Ballot.of(
-        {
-            question: VoteAnswer.YES if question is not VoteQuestion.COHERENT else VoteAnswer.NO
-            for question in VoteQuestion
-        }
-    )
-    for changed, of_items, of_answers in (
-        ({}, (20, 20), (52, 52)),
-        ({first: Ballot(True, True, False)}, (19, 20), (51, 52)),
-        ({odd: incoherent}, (20, 20), (52, 52)),
-        ({first: Ballot(True, True, None)}, None, None),
+    # Answers about the pronoun of an incoherent sentence do not matter.
+    answers = dict.fromkeys(VoteQuestion, VoteAnswer.YES) | {VoteQuestion.COHERENT: VoteAnswer.NO}
+    for changed, score in (
+        ({}, (20, 20)),
+        ({first: Ballot(True, True, False)}, (19, 20)),
+        ({odd: Ballot.of(answers)}, (20, 20)),
+        ({first: Ballot(True, True, None)}, None),
     ):
-        ballots = {**right_ones, **changed}
-        assert entrance_score(ballots, EntranceUnit.ITEM) == of_items
-        assert entrance_score(ballots, EntranceUnit.ANSWER) == of_answers
+        assert entrance_score({**right_ones, **changed}) == score
     del right_ones[first]
-    assert entrance_score(right_ones, EntranceUnit.ITEM) is None
+    assert entrance_score(right_ones) is None
 
 
 def test_the_rule_judges_the_same_votes_without_rounding(annotated: AnnotatedDataset) -> None:
@@ -176,12 +169,9 @@ def test_the_rule_judges_the_same_votes_without_rounding(annotated: AnnotatedDat
         state = take_in(annotated, EMPTY, entrance_submissions("anna", n_wrong=n_wrong)).state
         anna = state.annotators["anna"]
         assert (anna.entrance, anna.status) == (f"{20 - n_wrong}/20", status)
-    easier = take_in(annotated, state, entrance_submissions("anna", n_wrong=5), entrance=EntranceRule(75))
+    easier = take_in(annotated, state, entrance_submissions("anna", n_wrong=5), entrance_percent=75)
     assert (easier.n_added, easier.state.annotators["anna"].status) == (0, "active")
-    anna = take_in(annotated, state, [], entrance=EntranceRule(75, EntranceUnit.ANSWER)).state.annotators["anna"]
-    # Four coherent sentences with three answers each and one with a single answer are wrong: 13 of 52.
-    assert (anna.entrance, anna.status) == ("39/52", "active")
-    assert not EntranceScore(41, 52).reaches(79)
+    assert [status_of(EntranceScore(41, 52), percent) for percent in (78, 79)] == ["active", "failed"]
     assert (EntranceScore.parse("17/20"), EntranceScore.parse("passed")) == (EntranceScore(17, 20), None)
 
 
