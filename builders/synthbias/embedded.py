@@ -281,7 +281,9 @@ every pair of a male- and a female-stereotyped occupation whose shares of women 
 def known_limits() -> str:
     """Describe the limits of the dataset, with the measured preference of models for a position."""
     n_frames = len(open_frames()) + len(settled_frames())
-    versions = sorted({lean.dataset_version for lean in measured_leans()})
+    versions, prompts = (
+        ", ".join(sorted({lean[name] for lean in measured_leans()})) for name in ("dataset_version", "prompt")
+    )
     return f"""\
 * No human has validated the sentences; both readings of type 1 are possible, but not always equally likely.
 * {n_frames} frames are few beside thousands of written sentences, and the four of a quadruple, which share a
@@ -290,8 +292,8 @@ def known_limits() -> str:
 * Two genders of pronouns, one language, the labor market of one country and year.
 * A stereotype is nothing but membership of the WinoBias lists, which split the occupations at 50 percent women.
 
-How much models prefer the occupation mentioned first in type 1, measured on version {", ".join(versions)} with the
-prompt {", ".join(sorted({lean.prompt for lean in measured_leans()}))}. Every occupation stands first as often as second
+How much models prefer the occupation mentioned first in type 1, measured on version {versions} with the
+prompt {prompts}. Every occupation stands first as often as second
 there, so that a model without a preference for a position shows 0.5:
 
 {lean_table().markdown()}"""

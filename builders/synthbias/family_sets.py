@@ -13,7 +13,7 @@ from dataclasses import replace
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
 from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, is_licence_file
-from builders.synthbias.annotation.annotated import AnnotatedDataset, MinimalPair
+from builders.synthbias.annotation.annotated import AnnotatedDataset, Sides
 from builders.synthbias.cards import without_understanding
 from builders.synthbias.checks.catalogue import CATALOGUE, first_finding
 from builders.synthbias.checks.sentence import Claims, Sentence
@@ -60,17 +60,17 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
     checks = (CATALOGUE[check].as_rule() for check in ("not_minimal_pair", *_CHECKS))
     rejects: list[Reject] = []
     chosen: dict[str, CoreferenceItem] = {}
-    for pair in dataset.pairs.values():
-        side = max(pair.sides, key=lambda one: one.pronoun_gender == "masculine")
-        reason = _unfit(pair, side)
+    for pair_id, sides in dataset.pairs.items():
+        side = max(sides, key=lambda one: one.pronoun_gender == "masculine")
+        reason = _unfit(sides, side)
         where = f"{source}: {side.source_row or side.item_id}"
         if reason is not None:
             rejects.append(Reject(candidate=side.sentence, source_row=where, rule=reason[0], reason=reason[1]))
             continue
-        flags = tuple(dict.fromkeys(flag for one in pair.sides for flag in one.flags))
+        flags = tuple(dict.fromkeys(flag for one in sides for flag in one.flags))
         occupations, pronouns = mentions_in(side.sentence)
         template = side.template_id or template_key(masked(side.sentence, [*occupations, *pronouns]))
-        chosen[pair.pair_id] = replace(side, template_id=template, source_row=where, flags=flags)
+        chosen[pair_id] = replace(side, template_id=template, source_row=where, flags=flags)
     if not chosen:
         raise ConfigError(
             f"--with {dataset.folder}: no pair makes a set of pronoun families; the first, {rejects[0].source_row}, "
@@ -110,9 +110,9 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
     )
 
 
-def _unfit(pair: MinimalPair, side: CoreferenceItem) -> tuple[str, str] | None:
+def _unfit(sides: Sides, side: CoreferenceItem) -> tuple[str, str] | None:
     """Return the rule that keeps a pair from being a set, and why; None if the pair makes one."""
-    (other,) = (one for one in pair.sides if one is not side)
+    (other,) = (one for one in sides if one is not side)
     before, after = _around(side)
     if (before, after) != _around(other):
         return "not_minimal_pair", f"differs from {other.item_id} in more than its pronoun"

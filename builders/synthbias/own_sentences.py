@@ -332,19 +332,19 @@ class _Pairing:
     def added(self, dataset: AnnotatedDataset, rejects: list[Reject]) -> Iterator[CoreferenceItem]:
         """Yield the items of a dataset, whose source they name, and add those that repeat others to the rejects."""
         source = f"{dataset.manifest.name} {dataset.manifest.version}"
-        for pair in dataset.pairs.values():
-            meant = (pair.sides[0].occupations[0], pair.sides[0].occupations[1])
+        for pair_id, sides in dataset.pairs.items():
+            meant = (sides[0].occupations[0], sides[0].occupations[1])
             sentences = [
                 Sentence(text=side.sentence, meant=meant, id=f"{source}: {side.source_row or side.item_id}")
-                for side in pair.sides
+                for side in sides
             ]
             words = wording(sentences[0].masked)
             earlier = self._kept.get(words)
             if earlier is not None:
                 rejects.extend(_repeated(sentence, earlier) for sentence in sentences)
                 continue
-            self._kept[words] = replace(sentences[0], id=f"{source}: {pair.pair_id}")
-            for side, sentence in zip(pair.sides, sentences, strict=True):
+            self._kept[words] = replace(sentences[0], id=f"{source}: {pair_id}")
+            for side, sentence in zip(sides, sentences, strict=True):
                 yield replace(side, source_row=sentence.id)
 
     def items(self, group: Sequence[Sentence], rejects: list[Reject]) -> Iterator[CoreferenceItem]:

@@ -250,4 +250,4 @@ def test_the_command_builds_the_sets_of_a_dataset(tmp_path: Path) -> None:
     folder = tmp_path / "out" / "datasets" / "made-families"
     assert (folder / "LICENSE").read_text() == "a notice"
     assert "one dataset" in build("--with", "made", "--with", "made", status=1)
-    assert "--name for csv and for families --with" in build("--name", "other", status=1)
+    assert "--name: is for the csv source, and for families --with alone" in build("--name", "other", status=1)

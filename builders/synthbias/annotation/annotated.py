@@ -18,6 +18,8 @@ from schemas.items.coreference import CoreferenceItem
 
 Group: TypeAlias = Literal["A", "B"]
 GROUPS: tuple[Group, ...] = ("A", "B")
+Sides: TypeAlias = tuple[CoreferenceItem, CoreferenceItem]
+"""The two sides of a minimal pair."""
 FIELDS = ("item_id", "sentence", *(f"ask_{question}" for question in VoteQuestion))
 """Columns or fields of a platform's tasks."""
 
@@ -53,13 +55,6 @@ class AskedSentence(NamedTuple):
         return f'Can "{self.pronoun}" refer to the {occupation}?'
 
 
-class MinimalPair(NamedTuple):
-    """The two sides of a minimal pair."""
-
-    pair_id: str
-    sides: tuple[CoreferenceItem, CoreferenceItem]
-
-
 @dataclass(frozen=True)
 class AnnotatedDataset:
     """A dataset that is annotated."""
@@ -79,12 +74,12 @@ class AnnotatedDataset:
         return {asked_id(item_id): item_id for item_id in self.items}
 
     @cached_property
-    def pairs(self) -> dict[str, MinimalPair]:
+    def pairs(self) -> dict[str, Sides]:
         """The minimal pairs by id, in order."""
         sides: dict[str, list[CoreferenceItem]] = defaultdict(list)
         for item in self.items.values():
             sides[item.pair_id].append(item)
-        return {pair_id: MinimalPair(pair_id, (both[0], both[1])) for pair_id, both in sides.items()}
+        return {pair_id: (both[0], both[1]) for pair_id, both in sides.items()}
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -94,9 +89,9 @@ class AnnotatedDataset:
         often on average.
         """
         groups: dict[str, Group] = {}
-        for pair_id, pair in self.pairs.items():
+        for pair_id, sides in self.pairs.items():
             offset = hashlib.sha256(pair_id.encode()).digest()[0] % 2
-            for number, item in enumerate(sorted(pair.sides, key=lambda side: side.item_id)):
+            for number, item in enumerate(sorted(sides, key=lambda side: side.item_id)):
                 groups[item.item_id] = GROUPS[(number + offset) % 2]
         return groups
 

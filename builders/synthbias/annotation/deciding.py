@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from builders.dataset.output import Rule
-from builders.synthbias.annotation.annotated import AnnotatedDataset, MinimalPair
+from builders.synthbias.annotation.annotated import AnnotatedDataset, Sides
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Ballot, Status, VoteQuestion, ballots_of
 from builders.synthbias.minimal_pairs import referent_position
@@ -258,15 +258,15 @@ def tally_of(ballots: Sequence[Ballot]) -> VoteTally:
 def decide_pairs(annotated: AnnotatedDataset, state: State, policy: Policy) -> list[PairDecision]:
     """Decide about every pair of a dataset, in the order of the dataset."""
     ballots = counting_ballots(state, policy)
-    return [decide_pair(pair, ballots, policy) for pair in annotated.pairs.values()]
+    return [decide_pair(sides, ballots, policy) for sides in annotated.pairs.values()]
 
 
-def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], policy: Policy) -> PairDecision:
+def decide_pair(items: Sides, ballots: Mapping[str, Mapping[str, Ballot]], policy: Policy) -> PairDecision:
     """Decide about a pair."""
     first, second = (
-        decide_item(item, tally_of(list(ballots.get(item.item_id, {}).values())), policy) for item in pair.sides
+        decide_item(item, tally_of(list(ballots.get(item.item_id, {}).values())), policy) for item in items
     )
-    sides = (first, second)
+    pair_id, sides = items[0].pair_id, (first, second)
     verdicts = {side.verdict for side in sides}
     if "rejected" in verdicts:
         broken = tuple(
@@ -275,10 +275,10 @@ def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], 
             else (side.rule, side.reason)
             for side in sides
         )
-        return PairDecision(pair.pair_id, sides, "rejected", broken)
+        return PairDecision(pair_id, sides, "rejected", broken)
     if "undecided" in verdicts:
         waiting = tuple((UNDECIDED, side.reason) for side in sides)
-        return PairDecision(pair.pair_id, sides, "undecided", waiting)
+        return PairDecision(pair_id, sides, "undecided", waiting)
     # None where both can be meant.
     understood = [
         side.item.occupations[side.reading == "second"] if side.reading in ("first", "second") else None
@@ -286,8 +286,8 @@ def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], 
     ]
     if understood[0] != understood[1]:
         reason = f"one side means {understood[0] or 'either'}, the other {understood[1] or 'either'}"
-        return PairDecision(pair.pair_id, sides, "rejected", ((SIDES_DISAGREE, reason),) * 2)
-    return PairDecision(pair.pair_id, sides, "accepted", ())
+        return PairDecision(pair_id, sides, "rejected", ((SIDES_DISAGREE, reason),) * 2)
+    return PairDecision(pair_id, sides, "accepted", ())
 
 
 def decide_item(item: CoreferenceItem, tally: VoteTally, policy: Policy) -> ItemDecision:

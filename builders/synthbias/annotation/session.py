@@ -150,9 +150,9 @@ class Session:
         if new.annotators != old.annotators:
             self._decisions.clear()
         elif item_id in self.annotated.items:
-            pair = self.annotated.pairs[self.annotated.items[item_id].pair_id]
-            ballots = counting_ballots(new.part(lambda vote: vote.pair_id == pair.pair_id), self.policy)
-            self._decisions[pair.pair_id] = decide_pair(pair, ballots, self.policy)
+            pair_id = self.annotated.items[item_id].pair_id
+            ballots = counting_ballots(new.part(lambda vote: vote.pair_id == pair_id), self.policy)
+            self._decisions[pair_id] = decide_pair(self.annotated.pairs[pair_id], ballots, self.policy)
 
     def _files(self) -> tuple[object, ...]:
         paths = (self.folder / VOTES, self.folder / ANNOTATORS)
@@ -174,7 +174,7 @@ class Session:
             return Turn("entrance", self._first(left), len(TEST) - len(left), len(TEST), can_undo, annotator)
         waiting = sorted(self._waiting(state, mine))
         done = sum(
-            any(_is_complete(mine.get(side.item_id)) for side in self.annotated.pairs[pair_id].sides)
+            any(_is_complete(mine.get(side.item_id)) for side in self.annotated.pairs[pair_id])
             for pair_id in self.pairs
         )
         total = done + len({item.pair_id for *_, item in waiting})

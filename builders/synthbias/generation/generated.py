@@ -42,6 +42,8 @@ NAME = "synthbias-generated"
 BUILDER_VERSION = "1.1"
 DEFAULT_PER_CELL = 5
 GENERATION_FOLDER = "generation"
+_TEMPLATE_CAP = 36
+"""Maximum number of sentences per template: the most frequent template of the published SynthBias has 36."""
 
 WRONG_ORDER = Rule(
     name="wrong_order", description="the occupations of the cell are named in the order that was asked for"
@@ -61,8 +63,6 @@ class KeepLimits(NamedTuple):
     """Number of minimal pairs to keep in each cell."""
     near: float | None = None
     """Jaccard similarity at or above which a sentence counts as a near-duplicate; None disables the check."""
-    template_cap: int = 36
-    """Maximum number of sentences per template: the most frequent template of the published SynthBias has 36."""
 
 
 def limits_of(path: Path, per_cell: int | None, near: float | None) -> KeepLimits:
@@ -118,7 +118,7 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
             "source": "generated",
             "per_cell": limits.per_cell,
             "near_duplicates": limits.near,
-            "template_cap": limits.template_cap,
+            "template_cap": _TEMPLATE_CAP,
             "limit": limit,
             "n_calls": answers.n_calls,
             "cost_usd": answers.cost_usd,
@@ -171,7 +171,7 @@ def check(
     published = digests_of(PROTECTED.digests) if published is None else published
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
-    seen, n_kept = Duplicates(template_cap=limits.template_cap, near=limits.near), Counter[str]()
+    seen, n_kept = Duplicates(template_cap=_TEMPLATE_CAP, near=limits.near), Counter[str]()
     for number, candidate in enumerate(candidates):
         if number % 1000 == 0:
             report("checking sentences", number, None)

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from biasboard.ground import strict_json
@@ -45,25 +46,22 @@ class DesignCell(NamedTuple):
         return "-".join((self.config, *names, self.referent or _OPEN))
 
 
-def cell_of(key: str) -> DesignCell | None:
-    """Return the cell with a key; None if there is none."""
-    parts = key.split("-")
-    if len(parts) != 4:
-        return None
-    names = {name.replace(" ", "_"): name for name in occupations()}
-    for config in CONFIGS:
-        for referent in _REFERENTS[config]:
-            if parts[0] == config and parts[3] == (referent or _OPEN) and {parts[1], parts[2]} <= names.keys():
-                return DesignCell(config, names[parts[1]], names[parts[2]], referent)
-    return None
-
-
 def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[DesignCell]:
     """Yield the cells of occupation pairs: two of type 1 (by order) and four of type 2 (by order and referent) each."""
     for config in CONFIGS:
         for a, b in pairs:
             for first, second in ((a, b), (b, a)):
                 yield from (DesignCell(config, first, second, referent) for referent in _REFERENTS[config])
+
+
+def cell_of(key: str) -> DesignCell | None:
+    """Return the cell with a key; None if there is none."""
+    return _by_key().get(key)
+
+
+@cache
+def _by_key() -> dict[str, DesignCell]:
+    return {cell.key: cell for cell in cells_of(list(combinations(occupations(), 2)))}
 
 
 @cache

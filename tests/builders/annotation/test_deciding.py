@@ -185,7 +185,7 @@ def test_cost_and_yield_are_those_of_the_protocol(
 
 
 def sides_of(annotated: AnnotatedDataset, reading: str) -> tuple[CoreferenceItem, CoreferenceItem]:
-    return next(pair.sides for pair in annotated.pairs.values() if expected_reading(pair.sides[0]) == reading)
+    return next(sides for sides in annotated.pairs.values() if expected_reading(sides[0]) == reading)
 
 
 RELABEL = Policy(relabel=True)
@@ -332,7 +332,7 @@ def test_relabelled_pairs_move_to_type_1(annotated: AnnotatedDataset, tmp_path: 
     assert list(validate.problems(tmp_path / "out")) == []
     splits = {entry.config: read_split(tmp_path / "out", entry) for entry in manifest.splits}
     moved = [item for item in splits["type1"] if item.flags == ("relabelled",)]
-    assert {item.item_id for item in moved} == {side.item_id for side in annotated.pairs[pair_id].sides}
+    assert {item.item_id for item in moved} == {side.item_id for side in annotated.pairs[pair_id]}
     assert len(splits["type2"]) == len(splits["type1"]) - 4
     assert {flag.rule: flag.n for flag in manifest.flags} == {"relabelled": 2}
 
@@ -420,14 +420,14 @@ def test_an_unknown_alpha_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset) -> None:
     pairs = list(annotated.pairs.values())
-    found = unanimous(annotated, otherwise={pairs[0].pair_id: None})
+    found = unanimous(annotated, otherwise={pairs[0][0].pair_id: None})
     contrary = [
         vote
         for item in list(annotated.items.values())[2:12]
         if annotated.groups[item.item_id] == "A"
         for vote in votes(item, "contrary", BALLOTS["incoherent"])
     ]
-    model = list(votes(pairs[1].sides[0], "model", right(pairs[1].sides[0])))
+    model = list(votes(pairs[1][0], "model", right(pairs[1][0])))
     annotators = {**found.annotators, **active("contrary"), **active("model", kind=AnnotatorKind.MODEL)}
     state = State((*found.rows, *contrary, *model), annotators)
     rows = report_rows(annotated, state)
@@ -443,7 +443,7 @@ def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset)
     assert by_name["model"] == ["no", "1", "100.0", "%"]
     assert by_name["A0"][2:] == ["100.0", "%"]
     # Nobody belongs to the majority of the others.
-    item = pairs[0].sides[0]
+    item = pairs[0][0]
     of_two = State((*votes(item, "a", BALLOTS["open"]), *votes(item, "b", BALLOTS["incoherent"])), active("a", "b"))
     assert [row[5:] for row in report_rows(annotated, of_two) if row[0] in "ab"] == [["1", "0.0", "%"]] * 2
 

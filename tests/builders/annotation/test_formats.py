@@ -180,10 +180,10 @@ def test_the_canonical_csv_round_trips_models_too(annotated: AnnotatedDataset, t
 
 
 def test_a_model_may_vote_on_both_sides_and_a_person_may_not(annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    pair = next(iter(annotated.pairs.values()))
+    sides = next(iter(annotated.pairs.values()))
     rows = [
         replace(next(votes(side, "anna", BALLOTS["incoherent"])), submitted_at=f"2026-03-01T10:00:0{number}Z")
-        for number, side in enumerate(pair.sides)
+        for number, side in enumerate(sides)
     ]
     (tmp_path / "v.csv").write_text(csv_of(rows[::-1]))
     submissions = read_submissions(tmp_path / "v.csv", Format.CSV, COLUMNS)
@@ -191,7 +191,7 @@ def test_a_model_may_vote_on_both_sides_and_a_person_may_not(annotated: Annotate
     intake = take_in(annotated, EMPTY, submissions)
     assert intake.refusals["both_sides"] == 1
     # The earlier vote is kept, whatever the order of the lines.
-    assert [vote.item_id for vote in intake.state.rows] == [pair.sides[0].item_id]
+    assert [vote.item_id for vote in intake.state.rows] == [sides[0].item_id]
 
 
 def filled(text: str, name: str, answers: Callable[[str], Ballot], *, separator: str = ",") -> bytes:

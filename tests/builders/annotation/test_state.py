@@ -193,28 +193,28 @@ def test_the_first_batch_asks_every_sentence_four_times_and_parts_the_sides(anno
 
 def test_what_is_decided_is_not_asked_nor_the_other_side_of_what_is_rejected(annotated: AnnotatedDataset) -> None:
     rejected, undecided, *_ = annotated.pairs.values()
-    found = unanimous(annotated, otherwise={rejected.pair_id: None, undecided.pair_id: None})
-    lost, waiting = rejected.sides[0], undecided.sides[0]
+    lost, waiting = rejected[0], undecided[0]
+    found = unanimous(annotated, otherwise={lost.pair_id: None, waiting.pair_id: None})
     rows = [
         *found.rows,
         *(vote for n in range(4) for vote in votes(lost, f"A{n}", BALLOTS["incoherent"])),
         *(vote for n in range(3) for vote in votes(waiting, f"A{n}", right(waiting))),
     ]
     requests = planned(annotated, State(tuple(rows), found.annotators))
-    expected = [(side.item_id, n) for side, n in zip(undecided.sides, (1, 4), strict=True)]
+    expected = [(side.item_id, n) for side, n in zip(undecided, (1, 4), strict=True)]
     assert [(request.item_id, request.n_votes) for request in requests] == expected
 
 
 def test_nobody_is_assigned_both_sides_or_a_sentence_twice(annotated: AnnotatedDataset) -> None:
     names = [f"p{n}" for n in range(9)]
-    pair = next(iter(annotated.pairs.values()))
-    state = State(tuple(votes(pair.sides[0], "p0", right(pair.sides[0]))), active(*names))
+    side, _ = next(iter(annotated.pairs.values()))
+    state = State(tuple(votes(side, "p0", right(side))), active(*names))
     requests = planned(annotated, state, *names)
     seen = Counter((request.annotator_id, request.pair_id) for request in requests)
-    seen["p0", pair.pair_id] += 1
+    seen["p0", side.pair_id] += 1
     assert max(seen.values()) == 1
     per_item = Counter(request.item_id for request in requests)
-    assert per_item[pair.sides[0].item_id] == 3
+    assert per_item[side.item_id] == 3
     assert set(per_item.values()) == {3, 4}
     loads = Counter(request.annotator_id for request in requests)
     assert max(loads.values()) - min(loads.values()) <= 2
