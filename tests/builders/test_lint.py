@@ -82,15 +82,9 @@ def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_check
     [
         (("type3", *HE[1:]), "unknown_type"),
         ((*HE[:4], "xem", "ambiguous"), "unknown_pronoun"),
-        ((*HE[:4], "him", "ambiguous"), "wrong_pronoun"),
-        (("type1", HE[1], "astronaut", *HE[3:]), "unknown_occupation"),
-        (("type2", HE[1], "teacher", *HE[3:]), "missing_occupation"),
         (("type1", HE[1], "teacher", *HE[3:]), "missing_occupation"),
-        (("type1", HE[1].replace("nurse", "guard"), "cook", "guard", *HE[4:]), "same_list"),
-        ((*HE[:5], "True"), "wrong_label"),
         ((*HE[:5], "maybe"), "wrong_label"),
         ((*HIM[:5], "False"), "wrong_label"),
-        ((*HE[:1], "The caf\u00e9 of the cook and the nurse closed when he left.", *HE[2:]), "non_ascii"),
     ],
 )
 def test_a_row_that_contradicts_itself_is_a_finding_and_reading_goes_on(

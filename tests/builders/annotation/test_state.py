@@ -10,11 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.plain_text import protected, unprotected
 from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceScore, entrance_score, status_of
@@ -51,13 +48,6 @@ from tests.builders.annotation.made_votes import (
     unanimous,
     votes,
 )
-
-
-@given(st.text())
-def test_protection_is_taken_off_exactly(cell: str) -> None:
-    written = protected(cell)
-    assert not written.startswith(("=", "+", "-", "@", "\t", "\r"))
-    assert unprotected(written) == cell
 
 
 def test_formulas_are_text_in_the_file_and_come_back(tmp_path: Path) -> None:
