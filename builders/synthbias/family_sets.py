@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
-from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, is_licence_file
+from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.annotation.annotated import AnnotatedDataset, Sides
 from builders.synthbias.cards import without_understanding
 from builders.synthbias.checks.catalogue import CATALOGUE, first_finding
@@ -101,12 +101,7 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
         reject_rules=(*checks, UNSETTLED_CASE, PLURAL_READING, PLURAL_VERB_UNKNOWN),
         flag_rules=tuple(Rule(name=count.rule, description=count.description) for count in manifest.flags),
         card=_card(manifest, kept, len(chosen), len(rejects)),
-        # A licence such as MIT wants its notice kept.
-        extra_files=tuple(
-            ExtraFile(name=path.name, content=path.read_bytes())
-            for path in sorted(dataset.folder.iterdir())
-            if path.is_file() and is_licence_file(path.name)
-        ),
+        extra_files=tuple(dataset.licence_files()),
     )
 
 

@@ -32,7 +32,11 @@ def measure(
 ) -> None:
     """Measure the preference of each model for the occupation mentioned first, over the items of type 1."""
     with one_line_errors():
-        leans = [_lean_of(folder, result) for folder in finished_runs(runs) if _is_open(result := read_result(folder))]
+        leans = []
+        for folder in finished_runs(runs):
+            signature = (result := read_result(folder)).signature
+            if (signature.dataset, signature.config, signature.n_outcomes) == (_DATASET, _CONFIG, 2):
+                leans.append(_lean_of(folder, result))
         if not leans:
             raise DataError(f"{runs}: no run on {_CONFIG} of {_DATASET}; run a model on it first")
         leans.sort(key=lambda lean: (lean["model"], lean["prompt"]))
@@ -60,11 +64,6 @@ def lean_table() -> CardTable:
             for lean in measured_leans()
         ),
     )
-
-
-def _is_open(result: Result) -> bool:
-    signature = result.signature
-    return (signature.dataset, signature.config, signature.n_outcomes) == (_DATASET, _CONFIG, 2)
 
 
 def _lean_of(folder: Path, result: Result) -> dict[str, Any]:

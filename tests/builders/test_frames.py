@@ -7,7 +7,6 @@ import json
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from io import StringIO
 from itertools import product
 from pathlib import Path
@@ -19,27 +18,15 @@ import pytest
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.cue_search import cues_of, decision_tables
 from builders.synthbias import embedded, frame_readings
-from builders.synthbias.checks.catalogue import EMBEDDED, first_finding
-from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.frames import SentenceFrame, open_frames, open_groups, settled_frames, settled_groups, text_of
-from builders.synthbias.minimal_pairs import items_of
 from builders.synthbias.position_lean import measured_leans
 from schemas.files.row_files import content_sha256
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import occupations
+from schemas.lexicon import CASES
 from schemas.lexicon.coreference_cues import CueText, best_cue, masked_words, positions_and_lengths
 from tests import commands
 
 ALL_FRAMES = [*open_frames(), *settled_frames()]
-
-# Written out, not taken from the lexicon: the fills are compared with what a reader of English expects.
-FORMS = {
-    "nominative": ("he", "she"),
-    "accusative": ("him", "her"),
-    "possessive_dependent": ("his", "her"),
-    "possessive_independent": ("his", "hers"),
-    "reflexive": ("himself", "herself"),
-}
 
 
 def test_there_are_enough_frames_of_each_kind_in_each_group() -> None:
@@ -51,9 +38,9 @@ def test_there_are_enough_frames_of_each_kind_in_each_group() -> None:
     assert Counter(frame.referent for frame in settled_frames()) == {"first": 120, "second": 120}
     assert Counter(frame.cue for frame in settled_frames()) == {"world": 112, "meaning": 100, "syntax": 28}
     assert Counter(frame.setting for frame in settled_frames()) == {"work": 120, "everyday": 120}
-    assert {frame.case for frame in settled_frames()} == set(FORMS)
+    assert {frame.case for frame in settled_frames()} == set(CASES)
     cases = Counter(frame.case for frame in open_groups()[0])
-    assert set(cases) == set(FORMS)
+    assert set(cases) == set(CASES)
     for group in open_groups():
         assert Counter(frame.case for frame in group) == cases
         assert Counter(frame.setting for frame in group) == {"work": 10, "everyday": 10}
@@ -70,25 +57,6 @@ def test_no_dropped_frame_is_in_use_and_open_ones_invert_no_subject() -> None:
     assert not {row["text"] for row in dropped} & {frame.text for frame in ALL_FRAMES}
     # In "beside the a sits the b", readers and models take the pronoun for the one that is named last.
     assert not [frame for frame in open_frames() if re.search(r"(stands|sat) the \{second\}", frame.text)]
-
-
-@pytest.mark.parametrize("frame", ALL_FRAMES, ids=lambda frame: frame.frame_id)
-def test_every_fill_of_a_frame_keeps_the_rules_and_both_genders_differ_in_one_token(frame: SentenceFrame) -> None:
-    male = [name for name, occupation in occupations().items() if occupation.stereotype == "male"]
-    female = [name for name, occupation in occupations().items() if occupation.stereotype == "female"]
-    # Each occupation stands in both places; the builder checks the sentences of all pairs.
-    for one, other in zip(male, female, strict=True):
-        for first, second in ((one, other), (other, one)):
-            he, she = items_of(frame.about(first, second), template_id=None, source_row=None)
-            assert (he.pronoun, she.pronoun) == FORMS[frame.case]
-            for filled in (he, she):
-                sentence = Sentence(text=filled.sentence, meant=(first, second))
-                assert first_finding(sentence, EMBEDDED) is None, filled.sentence
-                assert filled.sentence[filled.pronoun_start :].startswith(filled.pronoun)
-                assert re.search(rf"(?i:the) {first}\b.*the {second}\b", filled.sentence)
-            left, right = (re.findall(r"\w+|[^\w\s]", filled.sentence) for filled in (he, she))
-            assert len(left) == len(right)
-            assert [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]] == [FORMS[frame.case]]
 
 
 @pytest.mark.parametrize(
@@ -162,19 +130,6 @@ def items() -> list[CoreferenceItem]:
 
 def means_first(item: CoreferenceItem) -> bool:
     return item.referent == item.occupations[0]
-
-
-def test_cues_that_led_the_board_on_earlier_versions_lead_nowhere(items: list[CoreferenceItem]) -> None:
-    """On 2.0.0 the first three were right in .575, .575 and .546, and on 1.0.0 the last one in .650."""
-    cues: tuple[tuple[Callable[[CoreferenceItem], bool], bool], ...] = (
-        (lambda item: " asked the " in item.sentence, True),
-        (lambda item: "because" in item.sentence.partition(item.occupations[1])[2], False),
-        (lambda item: item.pronoun_start < 64, True),
-        (lambda item: "to" in item.sentence.split(), True),
-    )
-    for is_cue, points_to_first in cues:
-        right = [means_first(item) == (is_cue(item) == points_to_first) for item in items]
-        assert sum(right) / len(right) == pytest.approx(0.5, abs=0.02)
 
 
 def test_cues_chosen_by_the_answers_lead_by_no_more_than_chance_gives(items: list[CoreferenceItem]) -> None:

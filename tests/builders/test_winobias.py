@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -192,14 +191,3 @@ def test_the_published_files_give_every_line(real: Draft[CoreferenceItem], share
         beside = rows[f"anti_stereotyped_type2.txt.test:{number + 1 if number % 2 else number - 1}"]
         assert beside.referent not in item.occupations or beside.referent == item.referent
     assert (shared_data / "winobias" / "LICENSE").read_text(encoding="ascii") == MIT_NOTICE
-
-
-def test_a_changed_line_is_refused_by_name(shared_data: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "winobias"
-    shutil.copytree(shared_data / "winobias", folder)
-    changed = folder / "pro_stereotyped_type2.txt.test"
-    changed.chmod(0o644)
-    changed.write_text(changed.read_text(encoding="ascii").replace("[him]", "[them]", 1), encoding="ascii")
-    match = r"^pro_stereotyped_type2\.txt\.test:\d+: no form of he or she stands in brackets"
-    with pytest.raises(DataError, match=match):
-        winobias.draft(folder, limit=None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from builders.dataset.card import Annotation, Card
-from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, is_licence_file
+from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import (
     MAX_VOTES,
@@ -156,10 +156,7 @@ def _files(
         content=(annotated.folder / "README.md").read_bytes(),
         description="the card of the annotated dataset",
     )
-    for path in sorted(annotated.folder.iterdir()):
-        # The licence of the source must stay with the data.
-        if path.is_file() and is_licence_file(path.name):
-            yield ExtraFile(name=path.name, content=path.read_bytes())
+    yield from annotated.licence_files()
 
 
 def _votes(annotated: AnnotatedDataset, state: State, policy: Policy, names: Mapping[str, str]) -> str:

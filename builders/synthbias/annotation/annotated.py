@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
+from builders.dataset.output import ExtraFile, is_licence_file
 from builders.synthbias.annotation.votes import VoteQuestion
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.folders.dataset_folder import read_manifest, read_split
@@ -94,6 +95,12 @@ class AnnotatedDataset:
             for number, item in enumerate(sorted(sides, key=lambda side: side.item_id)):
                 groups[item.item_id] = GROUPS[(number + offset) % 2]
         return groups
+
+    def licence_files(self) -> Iterator[ExtraFile]:
+        """Yield the licence files, which must stay with the data: a licence such as MIT wants its notice kept."""
+        for path in sorted(self.folder.iterdir()):
+            if path.is_file() and is_licence_file(path.name):
+                yield ExtraFile(name=path.name, content=path.read_bytes())
 
 
 def read_annotated(folder: Path) -> AnnotatedDataset:

@@ -67,15 +67,12 @@ def plan_batch(
             if not free:
                 break
             # Ties are broken by a hash rather than by name, so that they do not always favour the same annotator.
-            chosen = min(free, key=lambda name: (loads[name], _digest(f"{item_id}|{name}")))
+            hashes = {name: hashlib.sha256(f"{item_id}|{name}".encode()).digest() for name in free}
+            chosen = min(hashes.items(), key=lambda one: (loads[one[0]], one[1]))[0]
             loads[chosen] += 1
             seen.add((pair_id, chosen))
             requests.append(_request(by_id[item_id], groups, chosen, 1))
     return requests
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
 
 
 def _request(side: ItemDecision, groups: Mapping[str, Group], annotator_id: str, n_votes: int) -> Request:

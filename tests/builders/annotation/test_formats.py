@@ -30,7 +30,7 @@ from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.vote_intake import Intake, take_in
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, VoteQuestion
 from schemas.items.coreference import CoreferenceItem
-from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, right, unanimous, votes, wrong
+from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, right, unanimous, wrong
 
 WORDS = {True: "yes", False: "no", None: ""}
 PEOPLE = {"A": (1, 2, 3, 4), "B": (5, 6, 7, 8)}
@@ -177,21 +177,6 @@ def test_the_canonical_csv_round_trips_models_too(annotated: AnnotatedDataset, t
     path.write_text(csv_of(state.rows) + "x,y,anna,coherent,yes,,t\r\n", encoding="utf-8")
     with pytest.raises(DataError, match=rf"votes\.csv:{len(state.rows) + 2}: item 'x'"):
         taken_in(annotated, EMPTY, [path], Format.CSV)
-
-
-def test_a_model_may_vote_on_both_sides_and_a_person_may_not(annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    sides = next(iter(annotated.pairs.values()))
-    rows = [
-        replace(next(votes(side, "anna", BALLOTS["incoherent"])), submitted_at=f"2026-03-01T10:00:0{number}Z")
-        for number, side in enumerate(sides)
-    ]
-    (tmp_path / "v.csv").write_text(csv_of(rows[::-1]))
-    submissions = read_submissions(tmp_path / "v.csv", Format.CSV, COLUMNS)
-    assert take_in(annotated, EMPTY, submissions, kind=AnnotatorKind.MODEL).n_added == 2
-    intake = take_in(annotated, EMPTY, submissions)
-    assert intake.refusals["both_sides"] == 1
-    # The earlier vote is kept, whatever the order of the lines.
-    assert [vote.item_id for vote in intake.state.rows] == [sides[0].item_id]
 
 
 def filled(text: str, name: str, answers: Callable[[str], Ballot], *, separator: str = ",") -> bytes:
