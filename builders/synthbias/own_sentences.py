@@ -25,7 +25,7 @@ from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
 from builders.synthbias.checks.check import SentenceFinding
 from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required, word_list, words_of
-from builders.synthbias.generation.generated import PUBLISHED
+from builders.synthbias.generation.generated import PUBLISHED, published_reject
 from builders.synthbias.mentions import mentions_in, wording
 from builders.synthbias.minimal_pairs import (
     CONFIGS,
@@ -196,9 +196,7 @@ def check(
     for table in tables:
         for row in chain.from_iterable(map(sides_of, table.rows)):
             if holds_protected(row.values["sentence"], published):
-                # The rejects are published with the items.
-                reason = "apart from its pronoun, it is a sentence of the published SynthBias"
-                rejects.append(Reject(candidate="", source_row=row.where, rule=PUBLISHED.name, reason=reason))
+                rejects.append(published_reject(row.where))
                 continue
             sentence, fault = sentence_of(row, table)
             finding = fault or first_finding(sentence, OWN)

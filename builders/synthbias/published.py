@@ -23,18 +23,15 @@ from builders.synthbias.minimal_pairs import (
     CONFIGS,
     CheckedItems,
     case_of_pair,
-    cluster_of,
     item_id,
     pair_key,
     split_of,
-    stereotype_of,
     take_pairs,
-    template_key,
 )
 from schemas.documents.dataset import Reject, Source
 from schemas.files.csv_records import fault_of, records_of, wrong_bytes_of
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import PronounGender, gender_of_pronoun
+from schemas.lexicon import gender_of_pronoun
 
 FILE_NAME = "synthbias_data.csv"
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
@@ -161,41 +158,24 @@ def pair(rows: Collection) -> CheckedItems:
     findings_by_row = findings_in(rows, (*PUBLISHED_FLAGS, _UNPAIRED.name))
     items, rejects = [], []
     for index, (row, findings) in enumerate(zip(rows.sentences, findings_by_row, strict=True)):
-        if index in others:
-            flags = tuple(finding.check for finding in findings)
-            items.append(_item(row, rows.sentences[others[index]], flags))
-        else:
+        source_row = f"{FILE_NAME}:{row.line}"
+        if index not in others:
             # Rejects are part of the dataset, and the licence forbids sharing converted text.
             reason = findings[-1].reason
-            rejects.append(Reject(candidate="", source_row=_source_row(row), rule=_UNPAIRED.name, reason=reason))
+            rejects.append(Reject(candidate="", source_row=source_row, rule=_UNPAIRED.name, reason=reason))
+            continue
+        pronoun, counterpart = (required(one.asked).text for one in (row, rows.sentences[others[index]]))
+        pair_id = pair_key(required(row.type), row.masked, row.meant)
+        items.append(
+            row.as_item(
+                item_id=item_id(pair_id, required(row.gender)),
+                pair_id=pair_id,
+                case=case_of_pair(pronoun, counterpart),
+                source_row=source_row,
+                flags=tuple(finding.check for finding in findings),
+            )
+        )
     return CheckedItems(tuple(items), tuple(rejects))
-
-
-def _item(row: Sentence, other: Sentence, flags: tuple[str, ...]) -> CoreferenceItem:
-    pronoun, counterpart = row.pronouns[0], other.pronouns[0]
-    gender: PronounGender = required(row.gender)
-    pair_id = pair_key(required(row.type), row.masked, row.meant)
-    return CoreferenceItem(
-        item_id=item_id(pair_id, gender),
-        pair_id=pair_id,
-        cluster=cluster_of(*row.meant),
-        sentence=row.text,
-        pronoun=pronoun.text,
-        pronoun_start=pronoun.start,
-        pronoun_case=case_of_pair(pronoun.text, counterpart.text),
-        pronoun_gender=gender,
-        occupations=tuple(mention.text for mention in row.targets),
-        referent=row.referent,
-        reference=row.meant[0],
-        stereotype=None if row.referent is None else stereotype_of(row.referent, gender),
-        template_id=template_key(row.template),
-        source_row=_source_row(row),
-        flags=flags,
-    )
-
-
-def _source_row(row: Sentence) -> str:
-    return f"{FILE_NAME}:{row.line}"
 
 
 def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:

@@ -25,14 +25,11 @@ from builders.synthbias.minimal_pairs import (
     Config,
     case_of_pair,
     cases_of_form,
-    cluster_of,
-    stereotype_of,
     take_pairs,
-    template_key,
 )
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import PronounCase, PronounGender, gender_of_pronoun, occupations
+from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
 
 Side: TypeAlias = Literal["pro", "anti"]
 
@@ -233,35 +230,19 @@ def to_splits(parsed: Parsed) -> list[DraftSplit[CoreferenceItem]]:
             split=split,
             item_shape="coreference",
             items=[
-                _item(line, pair, f"winobias-{config}-{split}-{number:03}", flags[line.id])
+                line.as_item(
+                    item_id=f"winobias-{config}-{split}-{number:03}-{line.claimed.label}",
+                    pair_id=f"winobias-{config}-{split}-{number:03}",
+                    case=_case(line, pair, flags[line.id]),
+                    source_row=line.id,
+                    flags=flags[line.id],
+                )
                 for number, pair in enumerate(of_split, 1)
                 for line in pair
             ],
         )
         for (config, split), of_split in parsed.items()
     ]
-
-
-def _item(line: Sentence, pair: LinePair, pair_id: str, flags: tuple[str, ...]) -> CoreferenceItem:
-    pronoun, referent = required(line.pronoun), required(line.referent)
-    gender: PronounGender = required(line.gender)
-    return CoreferenceItem(
-        item_id=f"{pair_id}-{line.claimed.label}",
-        pair_id=pair_id,
-        cluster=cluster_of(*line.meant),
-        sentence=line.text,
-        pronoun=pronoun.text,
-        pronoun_start=pronoun.start,
-        pronoun_case=_case(line, pair, flags),
-        pronoun_gender=gender,
-        occupations=tuple(dict.fromkeys(mention.text for mention in line.targets)),
-        referent=referent,
-        reference=referent,
-        stereotype=stereotype_of(referent, gender),
-        template_id=template_key(line.template),
-        source_row=line.id,
-        flags=flags,
-    )
 
 
 def _case(line: Sentence, pair: LinePair, flags: tuple[str, ...]) -> PronounCase | None:

@@ -186,8 +186,6 @@ def test_checks_are_ignored_by_name(tmp_path: Path) -> None:
     ("wrong", "check", "right"),
     [
         ("cook and the nurse laughed when he arrived.", "one_sentence", "Cook and the nurse laughed when he arrived."),
-        ("Then the cook met a nurse before he left", "articles", "Then the cook met the nurse before he left"),
-        ("Cook met the nurse before he left.", "articles", "The cook met the nurse before he left."),
         ("The cook , the nurse and he laughed.", "spacing", "The cook, the nurse and he laughed."),
         ("The cook met the nurse in a hour.", "wrong_article", "The cook met the nurse in an hour."),
         ("The cook met the the nurse.", "doubled_word", "The cook met the nurse."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,10 +120,7 @@ def read_annotated(folder: Path) -> AnnotatedDataset:
                 "occupations (coreference) can be annotated: give such a dataset"
             )
         splits.append((entry, kept))
-    n_sides: dict[str, int] = defaultdict(int)
-    for _, kept in splits:
-        for item in kept:
-            n_sides[item.pair_id] += 1
+    n_sides = Counter(item.pair_id for _, kept in splits for item in kept)
     odd = next((pair_id for pair_id, n in n_sides.items() if n != 2), None)
     if odd is not None:
         raise DataError(f"{folder}: pair '{odd}' has {n_sides[odd]} sides, not 2; build the dataset again")

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TypeVar
 
 from builders.synthbias.mentions import Mention, Mentions, masked, mentions_in, wording
-from builders.synthbias.minimal_pairs import Config
+from builders.synthbias.minimal_pairs import Config, cluster_of, stereotype_of, template_key
+from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, PronounGender
 
 T = TypeVar("T")
@@ -105,6 +106,38 @@ class Sentence:
     def words(self) -> list[str]:
         """The words in lower case, without punctuation."""
         return words_of(self.text)
+
+    def as_item(
+        self, *, item_id: str, pair_id: str, case: PronounCase | None, source_row: str, flags: tuple[str, ...]
+    ) -> CoreferenceItem:
+        """Return a sentence of a published file, which has a pronoun and its gender, as one side of a minimal pair.
+
+        Args:
+            item_id: Identifier of the item.
+            pair_id: Identifier of the pair.
+            case: Case of the pronoun; None if it is not certain.
+            source_row: Where the sentence stands in its source.
+            flags: Peculiarities of the sentence.
+        """
+        pronoun = required(self.asked)
+        gender: PronounGender = required(self.gender)
+        return CoreferenceItem(
+            item_id=item_id,
+            pair_id=pair_id,
+            cluster=cluster_of(*self.meant),
+            sentence=self.text,
+            pronoun=pronoun.text,
+            pronoun_start=pronoun.start,
+            pronoun_case=case,
+            pronoun_gender=gender,
+            occupations=tuple(dict.fromkeys(mention.text for mention in self.targets)),
+            referent=self.referent,
+            reference=self.meant[0],
+            stereotype=None if self.referent is None else stereotype_of(self.referent, gender),
+            template_id=template_key(self.template),
+            source_row=source_row,
+            flags=flags,
+        )
 
     def first_word_of(self, listed: frozenset[str]) -> str | None:
         """Return the first word that is on a list, or None if no word is."""

@@ -319,27 +319,10 @@ def _articles(sentence: Sentence) -> str | None:
             continue
         if words_of(sentence.text[: mention.start])[-1:] != ["the"]:
             return f"has no 'the' before '{mention.text}'"
-    first = _capitalised_occupation(sentence.text)
-    return first and f"has no 'the' before '{first}'"
-
-
-def _capitalised_occupation(text: str) -> str | None:
-    """Return the occupation with which a sentence begins; the capital hides it from the other checks."""
+    # The capital hides an occupation with which a sentence begins from the other checks.
     names = (name.capitalize() for name in occupations())
-    return next((name for name in names if text.startswith(f"{name} ")), None)
-
-
-@_articles.mended_by
-def _with_the(sentence: Sentence) -> str | None:
-    text = sentence.text
-    for mention in reversed(sentence.occupations):
-        before, after = text[: mention.start], text[mention.start :]
-        if before[-4:].casefold() == "the ":
-            continue
-        indefinite = re.search(r"\ban? $", before, re.IGNORECASE)
-        start = before[: indefinite.start()] if indefinite else before
-        text = f"{start}{'the' if start else 'The'} {after}"
-    return f"The {text[:1].lower()}{text[1:]}" if _capitalised_occupation(text) else text
+    first = next((name for name in names if sentence.text.startswith(f"{name} ")), None)
+    return first and f"has no 'the' before '{first}'"
 
 
 @SentenceCheck

@@ -177,9 +177,7 @@ def check(
             report("checking sentences", number, None)
         text = candidate.slotted.filled("masculine")
         if holds_protected(text, published):
-            # The rejects are published with the items.
-            reason = "apart from its pronoun, it is a sentence of the published SynthBias"
-            rejects.append(Reject(candidate="", source_row=candidate.row, rule=PUBLISHED.name, reason=reason))
+            rejects.append(published_reject(candidate.row))
             continue
         finding = _finding(candidate, seen, n_kept[candidate.cell.key] >= limits.per_cell)
         if finding is None:
@@ -188,6 +186,12 @@ def check(
         else:
             rejects.append(Reject(candidate=text, source_row=candidate.row, rule=finding.check, reason=finding.reason))
     return CheckedItems(tuple(items), tuple(rejects))
+
+
+def published_reject(row: str) -> Reject:
+    """Return the reject of a sentence that must not be shared, and so does not stand in it."""
+    reason = "apart from its pronoun, it is a sentence of the published SynthBias"
+    return Reject(candidate="", source_row=row, rule=PUBLISHED.name, reason=reason)
 
 
 def _finding(candidate: WrittenSentence, seen: Duplicates, is_full: bool) -> SentenceFinding | None:
