@@ -21,8 +21,8 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
         v
     dataset folder ──annotation/: people vote──> dataset of the accepted pairs
 
-Further commands: *lint* checks anybody's sentences (*balance* counts who is mentioned first and who is meant),
-*position_lean* (``lean``) measures how often models choose the occupation mentioned first.
+Further commands: *lint* checks anybody's sentences, *position_lean* (``lean``) measures how often models choose the
+occupation mentioned first.
 """
 
 from __future__ import annotations

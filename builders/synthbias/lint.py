@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection as Names
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -20,12 +20,13 @@ from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import github_annotation, printable
 from builders.build_command import aligned
+from builders.dataset.card import CardTable
 from builders.dataset.own_csv import read_tables
-from builders.synthbias.balance import balance_of, by_occupation, summary
 from builders.synthbias.checks.catalogue import ABOUT_OCCUPATIONS, CATALOGUE, LINT, findings_in
 from builders.synthbias.checks.check import SEVERITIES, SentenceCheck, SentenceFinding, Severity, at_least
 from builders.synthbias.checks.sentence import Collection, Sentence, required
 from builders.synthbias.own_sentences import FORM, sentence_of, sides_of
+from schemas.lexicon import occupations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,7 @@ _LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "revi
 # The published sentences mean the last occupation in .70 of cases; in fewer than ten, such a share is often chance.
 _MOST_TELLING = 0.75
 _LEAST_SENTENCES = 10
+_POSITIONS = ("first", "last")
 
 
 @one_line_errors("stopped; nothing was checked")
@@ -104,7 +106,7 @@ class LintReport:
     findings: tuple[SentenceFinding, ...]
     """Sorted by file and line; those about a whole file come first."""
     balance: pd.DataFrame
-    """See :func:`builders.synthbias.balance.balance_of`."""
+    """See :func:`balance_of`."""
     told: tuple[str, ...]
     """Which columns of each file are taken for what."""
 
@@ -131,8 +133,8 @@ def lint(paths: Sequence[Path], *, mapped: Sequence[str] = (), ignored: Names[st
     tables = read_tables(FORM, files, mapped)
     sentences: list[Sentence] = []
     findings: list[SentenceFinding] = []
+    # Indices of the sentences of which it is unknown which two occupations they are about.
     unclear: set[int] = set()
-    """Indices of the sentences of which it is unknown which two occupations they are about."""
     for path, table in zip(files, tables, strict=True):
         for reject in table.rejects:
             line = int(required(reject.source_row).rpartition(":")[2])
@@ -216,6 +218,53 @@ def _telling_places(sentences: Sequence[Sentence]) -> Iterator[tuple[str, str]]:
             yield path, f"{share}; write more in which it is the other one"
 
 
+def balance_of(sentences: Iterable[Sentence]) -> pd.DataFrame:
+    """Return a row for each of the two occupations of each sentence that names just these.
+
+    Returns:
+        Columns ``type``, ``occupation``, ``stereotype`` (the list that it is on), ``position`` (first or last) and
+        ``role``: meant, not meant, or open if either of the two may be meant.
+    """
+    import pandas as pd
+
+    rows = []
+    for sentence in sentences:
+        order = list(dict.fromkeys(mention.text for mention in sentence.targets))
+        if len(order) != 2:
+            continue
+        for position, name in zip(_POSITIONS, order, strict=True):
+            role = "open" if sentence.referent is None else "meant" if sentence.referent == name else "not meant"
+            rows.append((sentence.type or "no type", name, occupations()[name].stereotype, position, role))
+    return pd.DataFrame(rows, columns=["type", "occupation", "stereotype", "position", "role"])
+
+
+def balance_table(balance: pd.DataFrame) -> CardTable:
+    """Return who is mentioned first and who is meant, by position and stereotype, with a column for each type."""
+    types = sorted(set(balance["type"]))
+    # Each sentence has exactly one occurrence mentioned first, and at most one that is meant.
+    first, meant = balance["position"] == "first", balance["role"] == "meant"
+    place = {f"{name} mentioned": balance["position"] == name for name in _POSITIONS}
+    listed = {f"{name}-stereotyped": balance["stereotype"] == name for name in ("male", "female")}
+    both = {f"{one}, {other}": place[one] & listed[other] for one in place for other in listed}
+    rows = [
+        *((f"mentioned first: {name}", first & holds, first) for name, holds in listed.items()),
+        *((f"meant: {name}", meant & holds, meant) for name, holds in (place | listed | both).items()),
+    ]
+
+    def cell(holds: pd.Series[bool], base: pd.Series[bool], kind: str) -> str:
+        of_type = balance["type"] == kind
+        n, total = int((holds & of_type).sum()), int((base & of_type).sum())
+        return f"{n} ({n / total:.3f})" if total else "none"
+
+    return CardTable(
+        header=("", *types),
+        rows=(
+            ("sentences", *(str((first & (balance["type"] == kind)).sum()) for kind in types)),
+            *((title, *(cell(holds, base, kind) for kind in types)) for title, holds, base in rows),
+        ),
+    )
+
+
 def file_of(where: str) -> str:
     """Return the file of a file and line."""
     return where.rpartition(":")[0]
@@ -250,7 +299,8 @@ def _lines(report: LintReport, shown: Sequence[SentenceFinding], most: int) -> I
     if counts:
         yield from aligned(("check", "findings", "severity", "certainty", "description"), counts)
         yield ""
-    for table in (summary(report.balance), by_occupation(report.balance)) if report.n_sentences else ():
+    if report.n_sentences:
+        table = balance_table(report.balance)
         yield from aligned(table.header, table.rows)
         yield ""
     by_severity = Counter(finding.severity for finding in report.findings)

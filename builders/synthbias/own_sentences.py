@@ -191,8 +191,8 @@ def check(
     items: list[CoreferenceItem] = []
     rejects = [reject for table in tables for reject in table.rejects]
     sound: list[Sentence] = []
+    # What both sides of a pair share according to the file, by row.
     names: dict[str, str] = {}
-    """What both sides of a pair share according to the file, by row."""
     for table in tables:
         for row in chain.from_iterable(map(sides_of, table.rows)):
             if holds_protected(row.values["sentence"], published):

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from builders.dataset.own_csv import read_tables
-from builders.synthbias.balance import by_occupation, summary
 from builders.synthbias.checks.check import at_least
-from builders.synthbias.lint import LintReport, lint
+from builders.synthbias.lint import LintReport, balance_table, lint
 from builders.synthbias.own_sentences import FORM, check
 from builders.synthbias.published import COLUMNS, parse
 from tests import commands
@@ -274,8 +273,9 @@ def test_every_finding_is_listed_and_severities_decide_the_status(tmp_path: Path
 
 def test_balance_counts_who_is_first_and_who_is_meant(tmp_path: Path) -> None:
     last = ("type2", "The cook thanked the nurse for his advice.", "nurse", "cook", "his", "False")
-    balance = lint([written(tmp_path / "mine.csv", HE, SHE, HIM, HER, last)]).balance
-    assert summary(balance).rows == (
+    alone = ("type1", HE[1], "teacher", *HE[3:])
+    balance = lint([written(tmp_path / "mine.csv", HE, SHE, HIM, HER, last, alone)]).balance
+    assert balance_table(balance).rows == (
         ("sentences", "2", "3"),
         ("mentioned first: male-stereotyped", "2 (1.000)", "3 (1.000)"),
         ("mentioned first: female-stereotyped", "0 (0.000)", "0 (0.000)"),
@@ -288,13 +288,7 @@ def test_balance_counts_who_is_first_and_who_is_meant(tmp_path: Path) -> None:
         ("meant: last mentioned, male-stereotyped", "none", "0 (0.000)"),
         ("meant: last mentioned, female-stereotyped", "none", "1 (0.333)"),
     )
-    table = by_occupation(balance)
-    assert table.header == (
-        *("occupation", "stereotype", "type1 first", "type1 last", "type2 first, meant", "type2 last, meant"),
-        *("type2 first, not meant", "type2 last, not meant", "type2 meant rate"),
-    )
-    (nurse,) = [row for row in table.rows if row[0] == "nurse"]
-    assert nurse == ("nurse", "female", "0", "2", "0", "1", "0", "2", "0.333")
+    assert len(balance) == 2 * 5, "a sentence that names one of its two occupations counts nowhere"
 
 
 @pytest.fixture(scope="module")
@@ -340,10 +334,11 @@ def test_the_balance_of_the_published_file(real: LintReport) -> None:
     assert len(meant) == 17_608
     assert round((meant["position"] == "last").mean(), 3) == 0.703
     assert round((meant["stereotype"] == "female").mean(), 4) == 0.5601
-    rates = {row[0]: row[-1] for row in by_occupation(real.balance).rows}
+    settled = real.balance.query("type == 'type2'")
+    rates = (settled["role"] == "meant").groupby(settled["occupation"]).mean()
     # From the findings about the file.
-    published = {"supervisor": "0.293", "chief": "0.305", "CEO": "0.350", "cleaner": "0.641", "writer": "0.617"}
-    assert {name: rates[name] for name in published} == published
+    published = {"supervisor": 0.293, "chief": 0.305, "CEO": 0.350, "cleaner": 0.641, "writer": 0.617}
+    assert {name: round(rates[name], 3) for name in published} == published
 
 
 def test_whatever_a_dataset_is_built_without_is_at_least_a_warning() -> None:

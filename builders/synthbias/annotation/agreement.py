@@ -64,11 +64,8 @@ def agreement_on(question: VoteQuestion, ballots: Ballots) -> Agreement:
     counts = [Count.of(of_item.values(), question) for of_item in ballots.values()]
     shared = [count for count in counts if count.n >= 2]
     n_votes = sum(count.n for count in counts)
-    agreeing = [
-        # Of the pairs of votes on an item.
-        (yes * (yes - 1) + (n - yes) * (n - yes - 1)) / (n * (n - 1))
-        for yes, n in shared
-    ]
+    # The share of the pairs of votes on an item that agree.
+    agreeing = [(yes * (yes - 1) + (n - yes) * (n - yes - 1)) / (n * (n - 1)) for yes, n in shared]
     alpha = _alpha(shared)
     return Agreement(
         question=question,

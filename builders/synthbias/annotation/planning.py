@@ -49,8 +49,8 @@ def plan_batch(
     Returns:
         The requests in the order of the dataset. If there are too few annotators, fewer votes than needed are assigned.
     """
+    # The sides that need votes, by pair; a pair with a rejected side is decided by that.
     open_sides: dict[str, list[ItemDecision]] = {}
-    """The sides that need votes, by pair; a pair with a rejected side is decided by that."""
     for pair in decisions:
         if pair.verdict == "undecided":
             open_sides[pair.pair_id] = [side for side in pair.sides if side.verdict == "undecided"]

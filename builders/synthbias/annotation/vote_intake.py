@@ -118,8 +118,8 @@ def take_in(
     names = {submission.annotator_id for submission in submissions}
     before = state.part(lambda vote: vote.annotator_id in names)
     rows, standing = set(before.rows), dict(before.standing_votes)
+    # Item of a pair that an annotator has voted on.
     sides = {(vote.annotator_id, vote.pair_id): vote.item_id for vote in standing.values()}
-    """Item of a pair that an annotator has voted on."""
     added: list[Vote] = []
     refused: list[SubmittedVotes] = []
     n_known = 0
