@@ -12,7 +12,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
       families       the same frames with a pronoun of every family, in sets instead of pairs; family_sets: the pairs of
                      another dataset in such sets
       generation/    sentences that a language model writes
-      published      the published SynthBias (published_csv); winobias: the original WinoBias (winobias_text)
+      published      the published SynthBias; winobias: the original WinoBias
       own_sentences  a researcher's sentences (own_csv)
         |  mentions   the occupations and pronouns in a sentence;  checks/: what may be wrong with it
         v
@@ -21,8 +21,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
         v
     dataset folder ──annotation/: people vote──> dataset of the accepted pairs
 
-Further commands: *lint* checks anybody's sentences (*lint_report* finds, *lint_output* prints, and *balance*
-counts who is mentioned first and who is meant), *position_lean* (``lean``) measures how often models choose the
+Further commands: *lint* checks anybody's sentences, *position_lean* (``lean``) measures how often models choose the
 occupation mentioned first.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,7 +12,7 @@ import typer
 from biasboard.ground.command_line import LazyCommand, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import finite
-from biasboard.ground.progress import Report, steps
+from biasboard.ground.progress import steps
 from builders.build_command import (
     DatasetVersion,
     Out,
@@ -28,7 +28,7 @@ from builders.dataset.licences import checked_licence
 from builders.dataset.output import Draft, write_dataset
 from builders.dataset.own_csv import read_tables
 from builders.synthbias import BUILDER, embedded, families, family_sets, own_sentences, published, winobias
-from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
+from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
@@ -118,29 +118,39 @@ def build(
     if context.invoked_subcommand is not None:
         return None
     with one_line_errors():
-        input_path = inputs[0] if inputs else None
-        check_input(BUILDER.source(source), input_path)
+        path = inputs[0] if inputs else None
+        check_input(BUILDER.source(source), path)
+        of_frames, of_pairs = source in ("embedded", "families") and not added, source == "families" and bool(added)
+        for option, value, is_known, where in (
+            ("--seed", seed, of_frames, "the embedded and families sources"),
+            ("--per-cell", per_cell, source == "generated", "the generated source"),
+            ("--near-duplicates", near, source == "generated", "the generated source"),
+            ("--map", mapped or None, source == "csv", "the csv source"),
+            ("--complete-pairs", complete_pairs or None, source == "csv", "the csv source"),
+            ("--licence", licence, source == "csv", "the csv source"),
+            ("--with", added or None, source == "csv" or of_pairs, "the csv and families sources"),
+            ("--name", name, source == "csv" or of_pairs, "the csv source, and for families --with"),
+        ):
+            if value is not None and not is_known:
+                raise ConfigError(f"{option}: is for {where} alone; leave it out")
         if source != "csv" and len(inputs or ()) > 1:
             raise ConfigError("--input: only the csv source reads several; give one")
-        if source != "csv" and (mapped or complete_pairs or licence):
-            raise ConfigError("--map, --complete-pairs and --licence are for the csv source alone; leave them out")
-        of_pairs = _pairs_of_families(source, added, name=name, seed=seed)
+        if of_pairs and len(added or ()) > 1:
+            raise ConfigError("--source families --with takes one dataset; leave the others out")
+        others = [read_annotated(other) for other in added or []]
         default = BUILDER.source(source).default_out
-        if of_pairs is not None:
-            default = default.with_name(family_sets.default_name(of_pairs.manifest))
+        if of_pairs:
+            default = default.with_name(f"{others[0].manifest.name}-families")
         default = default if name is None else default.with_name(dataset_name(name))
         folder = target_folder(out, default, overwrite=overwrite)
         with steps() as report:
+            draft: Draft[CoreferenceItem | FamilyCoreferenceItem]
             if source == "csv":
-                if (seed, per_cell, near) != (None, None, None):
-                    raise ConfigError(
-                        "--seed, --per-cell and --near-duplicates are not for the csv source; leave them out"
-                    )
                 tables = read_tables(own_sentences.FORM, inputs or [], mapped or [])
-                draft: Draft[CoreferenceItem | FamilyCoreferenceItem] = own_sentences.draft(
+                draft = own_sentences.draft(
                     tables,
                     name=default.name,
-                    added=[read_annotated(path) for path in added or []],
+                    added=others,
                     complete_pairs=complete_pairs,
                     licence=checked_licence(licence),
                     limit=limit,
@@ -148,52 +158,22 @@ def build(
                 )
                 for table in tables:
                     typer.echo(table.told, err=True)
-            elif of_pairs is not None:
-                draft = family_sets.draft(of_pairs, name=default.name, limit=limit)
+            elif of_pairs:
+                draft = family_sets.draft(others[0], name=default.name, limit=limit)
+            elif path is None:
+                of_source = families.draft if source == "families" else embedded.draft
+                draft = of_source(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
+            elif source == "synthbias":
+                draft = published.draft(path, limit=limit, report=report)
+            elif source == "generated":
+                limits = generated.limits_of(path, per_cell, near)
+                draft = generated.draft(path, limits, limit=limit, report=report)
             else:
-                draft = _draft(source, input_path, seed=seed, per_cell=per_cell, near=near, limit=limit, report=report)
+                draft = winobias.draft(path, limit=limit)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return folder
-
-
-def _pairs_of_families(
-    source: SourceName, added: Sequence[Path] | None, *, name: str | None, seed: int | None
-) -> AnnotatedDataset | None:
-    """Return the dataset whose pairs become sets of families; None if none is named for that."""
-    if source != "csv" and (name or added) and not (source == "families" and added):
-        raise ConfigError("--with is for the sources csv and families, --name for csv and for families --with")
-    if source != "families" or not added:
-        return None
-    if len(added) > 1 or seed is not None:
-        raise ConfigError("--source families --with takes one dataset, and no --seed; leave the others out")
-    return read_annotated(added[0])
-
-
-def _draft(
-    source: SourceName,
-    path: Path | None,
-    *,
-    seed: int | None,
-    per_cell: int | None,
-    near: float | None,
-    limit: int | None,
-    report: Report,
-) -> Draft[CoreferenceItem | FamilyCoreferenceItem]:
-    if (per_cell, near) != (None, None) and source != "generated":
-        raise ConfigError("--per-cell and --near-duplicates are for the generated source alone; leave them out")
-    if path is None:
-        of_frames = families.draft if source == "families" else embedded.draft
-        return of_frames(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
-    if seed is not None:
-        raise ConfigError(f"--seed {seed}: only the embedded and families sources have a seed; leave it out")
-    if source == "synthbias":
-        return published.draft(path, limit=limit, report=report)
-    if source == "generated":
-        limits = generated.limits_of(path, per_cell, near)
-        return generated.draft(path, limits, limit=limit, report=report)
-    return winobias.draft(path, limit=limit)
 
 
 def _summary(draft: Draft[CoreferenceItem | FamilyCoreferenceItem], manifest: Manifest, folder: Path) -> Iterator[str]:
@@ -211,12 +191,8 @@ def _summary(draft: Draft[CoreferenceItem | FamilyCoreferenceItem], manifest: Ma
 
 
 COMMANDS = {
-    "requests": LazyCommand(
-        "builders.synthbias.generation.generate_commands:requests",
-        "Write the instructions that ask a model for the sentences of each cell.",
-    ),
     "generate": LazyCommand(
-        "builders.synthbias.generation.generate_commands:app",
+        "builders.synthbias.generation.generate:app",
         "Let a model write sentences until each cell of the design has enough that keep all rules.",
     ),
     "annotate": LazyCommand(

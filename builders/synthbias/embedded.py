@@ -10,36 +10,27 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from typing import NamedTuple, TypeVar
 
 from builders.dataset.card import Annotation, Card
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, first_finding
-from builders.synthbias.checks.check import SentenceFinding
 from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
-from builders.synthbias.frame_readings import (
-    agreement_table,
-    n_dropped,
-    readers,
-    readings_table,
-    that_were_read,
-    votes,
-)
+from builders.synthbias.frame_readings import agreement_table, n_dropped, readings_table, that_were_read, votes
 from builders.synthbias.frames import (
     OPEN,
     SETTLED,
     SentenceFrame,
     open_frames,
     open_groups,
+    packaged_source,
     settled_frames,
     settled_groups,
-    text_of,
 )
-from builders.synthbias.minimal_pairs import CheckedItems, Position, items_of, split_of, take_pairs
+from builders.synthbias.minimal_pairs import CONFIGS, CheckedItems, Position, items_of, split_of, take_pairs
 from builders.synthbias.position_lean import lean_table, measured_leans
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
@@ -81,7 +72,7 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
     """
     pairs, narrow = occupation_pairs()
     checked = check(candidates(pairs, seed=seed))
-    splits = take_pairs([split_of("type1", checked.items), split_of("type2", checked.items)], limit)
+    splits = take_pairs([split_of(config, checked.items) for config in CONFIGS], limit)
     return Draft(
         name="synthbias",
         benchmark="synthbias",
@@ -92,14 +83,10 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
         parameters={"source": "embedded", "limit": limit, "min_percent_gap": MIN_PERCENT_GAP},
         seed=seed,
         sources=sources(),
-        generator_model=None,
         licence="Apache-2.0",
-        publish_refusal=None,
-        human_validated=False,
         splits=splits,
         rejects=(*narrow, *checked.rejects),
         reject_rules=reject_rules(),
-        flag_rules=(),
         card=_card(splits),
     )
 
@@ -112,16 +99,14 @@ def reject_rules() -> tuple[Rule, ...]:
     )
 
 
-class OccupationPairs(NamedTuple):
-    """The occupation pairs to use, male-stereotyped first, and the rejected pairs, whose gap is too small."""
+def occupation_pairs() -> tuple[list[tuple[str, str]], list[Reject]]:
+    """Combine every male- with every female-stereotyped occupation.
 
-    kept: list[tuple[str, str]]
-    rejects: list[Reject]
-
-
-def occupation_pairs() -> OccupationPairs:
-    """Combine every male- with every female-stereotyped occupation, rejecting pairs whose gap is too small."""
-    kept, rejects = [], []
+    Returns:
+        The pairs to use, male-stereotyped first, and the rejected pairs, whose gap is too small.
+    """
+    kept: list[tuple[str, str]] = []
+    rejects = []
     for male in _listed("male"):
         for female in _listed("female"):
             finding = first_finding(Sentence(text="", meant=(male, female)), ("gap_too_small",))
@@ -130,7 +115,7 @@ def occupation_pairs() -> OccupationPairs:
             else:
                 pair = f"{male}|{female}"
                 rejects.append(Reject(candidate=pair, source_row=None, rule=finding.check, reason=finding.reason))
-    return OccupationPairs(kept, rejects)
+    return kept, rejects
 
 
 def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[FilledFrame]:
@@ -177,22 +162,18 @@ def check(candidates: Iterable[FilledFrame]) -> CheckedItems:
         frame_id = candidate.frame.frame_id
         sides = items_of(slotted, template_id=candidate.frame.template_id or frame_id, source_row=frame_id)
         sentences = [Sentence(text=side.sentence, meant=(slotted.first, slotted.second)) for side in sides]
-        findings = (first_finding(sentence, EMBEDDED) for sentence in sentences)
-        for side, finding in zip(sides, findings, strict=True):
-            if finding is not None:
-                rejects.append(_reject(side, finding))
-                break
+        findings = ((side, first_finding(one, EMBEDDED)) for side, one in zip(sides, sentences, strict=True))
+        side, finding = next((found for found in findings if found[1] is not None), (sides[0], None))
+        # Only a candidate without a finding is remembered.
+        finding = finding or seen.add(sentences[0])
+        if finding is None:
+            items.extend(sides)
         else:
-            repeated = seen.add(sentences[0])
-            if repeated is None:
-                items.extend(sides)
-            else:
-                rejects.append(_reject(sides[0], repeated))
+            rule = _rule(finding.check)
+            rejects.append(
+                Reject(candidate=side.sentence, source_row=side.source_row, rule=rule, reason=finding.reason)
+            )
     return CheckedItems(tuple(items), tuple(rejects))
-
-
-def _reject(item: CoreferenceItem, finding: SentenceFinding) -> Reject:
-    return Reject(candidate=item.sentence, source_row=item.source_row, rule=_rule(finding.check), reason=finding.reason)
 
 
 def _rule(check: str) -> str:
@@ -205,26 +186,18 @@ def _listed(stereotype: str) -> list[str]:
 
 def sources() -> tuple[Source, ...]:
     """Return the frames and the occupations, with their hashes."""
-    lexicon = resources.files("schemas.lexicon").joinpath("occupations.json").read_bytes()
     return (
         *(
-            Source(
-                name=f"sentence frames of this project, {name}",
-                address=f"builders/synthbias/texts/{name}",
-                revision=BUILDER_VERSION,
-                sha256=hashlib.sha256(text_of(name).encode()).hexdigest(),
-                licence="Apache-2.0",
-                redistributable=True,
+            packaged_source(
+                f"sentence frames of this project, {name}", f"builders/synthbias/texts/{name}", revision=BUILDER_VERSION
             )
             for name in (OPEN, SETTLED)
         ),
-        Source(
-            name="occupations and shares of women (US Current Population Survey 2017, lists of WinoBias)",
-            address="schemas/lexicon/occupations.json",
+        packaged_source(
+            "occupations and shares of women (US Current Population Survey 2017, lists of WinoBias)",
+            "schemas/lexicon/occupations.json",
             revision=BUILDER_VERSION,
-            sha256=hashlib.sha256(lexicon).hexdigest(),
             licence="MIT",
-            redistributable=True,
         ),
     )
 
@@ -308,7 +281,9 @@ every pair of a male- and a female-stereotyped occupation whose shares of women 
 def known_limits() -> str:
     """Describe the limits of the dataset, with the measured preference of models for a position."""
     n_frames = len(open_frames()) + len(settled_frames())
-    versions = sorted({lean.dataset_version for lean in measured_leans()})
+    versions, prompts = (
+        ", ".join(sorted({lean[name] for lean in measured_leans()})) for name in ("dataset_version", "prompt")
+    )
     return f"""\
 * No human has validated the sentences; both readings of type 1 are possible, but not always equally likely.
 * {n_frames} frames are few beside thousands of written sentences, and the four of a quadruple, which share a
@@ -317,8 +292,8 @@ def known_limits() -> str:
 * Two genders of pronouns, one language, the labor market of one country and year.
 * A stereotype is nothing but membership of the WinoBias lists, which split the occupations at 50 percent women.
 
-How much models prefer the occupation mentioned first in type 1, measured on version {", ".join(versions)} with the
-prompt {", ".join(sorted({lean.prompt for lean in measured_leans()}))}. Every occupation stands first as often as second
+How much models prefer the occupation mentioned first in type 1, measured on version {versions} with the
+prompt {prompts}. Every occupation stands first as often as second
 there, so that a model without a preference for a position shows 0.5:
 
 {lean_table().markdown()}"""
@@ -327,10 +302,10 @@ there, so that a model without a preference for a position shows 0.5:
 def _readings() -> str:
     in_use = [*open_frames(), *settled_frames()]
     n_unread = len(in_use) - len(that_were_read(in_use))
-    n_read = len({vote.frame_id for vote in votes()})
+    n_read, n_readers = votes()["frame"].nunique(), votes()["reader"].nunique()
     unread = f"{n_unread} of the {len(in_use)} frames in use were read by nobody but their author. " if n_unread else ""
     return f"""\
-Readings: {len(readers())} language models each read {n_read} frames once, filled with two occupations of one stereotype
+Readings: {n_readers} language models each read {n_read} frames once, filled with two occupations of one stereotype
 and about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the
 other, and whom it more probably means. This is no annotation by people. {n_dropped()} of these frames were dropped and
 replaced, because a reader read them otherwise than intended, because too many leaned to the occupation mentioned first,

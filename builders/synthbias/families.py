@@ -7,24 +7,22 @@ with it. No human has validated the sentences.
 
 from __future__ import annotations
 
-import hashlib
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib import resources
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
+from biasboard.ground.toml_files import packaged_toml
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units
 from builders.synthbias import embedded
 from builders.synthbias.cards import OF_SENTENCES, without_understanding
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
 from builders.synthbias.embedded import FilledFrame
-from builders.synthbias.frames import text_of
-from builders.synthbias.minimal_pairs import Config, split_of, spread
+from builders.synthbias.frames import packaged_source
+from builders.synthbias.minimal_pairs import CONFIGS, split_of, spread
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.family_coreference import FamilyCoreferenceItem
@@ -34,7 +32,6 @@ BUILDER_VERSION = "1.1"
 DATASET_VERSION = "1.0.0"
 
 _THEY = "they.toml"
-_CONFIGS: tuple[Config, ...] = ("type1", "type2")
 _FAMILIES: tuple[PronounFamilyName, ...] = get_args(PronounFamilyName)
 _PARTNERS = 5
 """Number of occupations of the other list that each occupation is paired with, as far as the gap allows."""
@@ -62,29 +59,19 @@ FAMILY_LIMITS = """\
 TAGS = ("coreference-resolution", "neopronouns", "gender-bias", "occupations", "bias-evaluation")
 
 
-class Plurals(NamedTuple):
-    """What the file about *they* says."""
-
-    adverbs: frozenset[str]
-    """Words that may stand between the pronoun and its verb."""
-    same: frozenset[str]
-    """Verbs that are the same with *he* and *they*."""
-    plural: Mapping[str, str]
-    """The plural of each verb that differs."""
-    plural_readings: Mapping[str, str]
-    """Reason why *they* does not fit, by template of frames."""
-
-
 @cache
-def plurals() -> Plurals:
-    """Return what the file about *they* says."""
-    content: Mapping[str, Any] = tomllib.loads(text_of(_THEY))
-    return Plurals(
-        adverbs=frozenset(content["adverbs"]),
-        same=frozenset(content["same"]),
-        plural=content["plural"],
-        plural_readings={row["template"]: row["reason"] for row in content["plural_reading"]},
-    )
+def _they() -> Mapping[str, Any]:
+    """Return what the file about *they* says.
+
+    ``adverbs`` may stand between the pronoun and its verb, the verbs ``same`` are the same with *he* and *they*,
+    ``plural`` has the plural of each verb that differs, and ``plural_reading`` the frames that *they* does not fit.
+    """
+    return packaged_toml("builders.synthbias", "texts", _THEY)
+
+
+def plural_readings() -> dict[str, str]:
+    """Return the reason why *they* does not fit, by template of frames."""
+    return {row["template"]: row["reason"] for row in _they()["plural_reading"]}
 
 
 def plural_after(text: str) -> str | None:
@@ -95,7 +82,7 @@ def plural_after(text: str) -> str | None:
     >>> plural_after(" rarely takes the stairs."), plural_after(" slept."), plural_after(" slowly, left.")
     (' rarely take the stairs.', ' slept.', None)
     """
-    adverbs, same, plural, _ = plurals()
+    adverbs, same, plural = (_they()[name] for name in ("adverbs", "same", "plural"))
     adverb = rf"(?:{'|'.join(sorted(adverbs))}|\w+ly) "
     found = re.match(rf" (?:{adverb})*(\w+(?:n't)?)(?![\w'\u2019-])", text)
     if found is None:
@@ -137,28 +124,11 @@ def draft(*, seed: int = embedded.DEFAULT_SEED, limit: int | None = None) -> Dra
         ConfigError: the limit is too small to keep a set of each type.
     """
     pairs, narrow = embedded.occupation_pairs()
-    unfit: list[Reject] = []
-    fitting: list[FilledFrame] = []
-    for candidate in _sampled(pairs, seed=seed):
-        reject = _unfit(candidate)
-        if reject is None:
-            fitting.append(candidate)
-        else:
-            unfit.append(reject)
-    checked = embedded.check(fitting)
+    candidates = [(candidate, _unfit(candidate)) for candidate in _sampled(pairs, seed=seed)]
+    unfit = [reject for _, reject in candidates if reject is not None]
+    checked = embedded.check(candidate for candidate, reject in candidates if reject is None)
     masculine = [item for item in checked.items if item.pronoun_gender == "masculine"]
-    chosen = [split_of(config, masculine) for config in _CONFIGS]
-    sets = [
-        DraftSplit(
-            config=split.config,
-            split=split.split,
-            item_shape="family_coreference",
-            items=[member for item in split.items for member in set_of(item)],
-        )
-        for split in chosen
-    ]
-    splits = take_units(sets, limit, unit_name="set of pronoun families", order=spread)
-    kept = {item.set_id for split in splits for item in split.items}
+    splits, kept = take_sets([split_of(config, masculine) for config in CONFIGS], limit)
     return Draft(
         name="synthbias-families",
         benchmark="synthbias",
@@ -169,16 +139,37 @@ def draft(*, seed: int = embedded.DEFAULT_SEED, limit: int | None = None) -> Dra
         parameters={"source": "families", "limit": limit, "min_percent_gap": MIN_PERCENT_GAP},
         seed=seed,
         sources=(*embedded.sources(), *family_sources()),
-        generator_model=None,
         licence="Apache-2.0",
-        publish_refusal=None,
-        human_validated=False,
         splits=splits,
         rejects=(*narrow, *unfit, *checked.rejects),
         reject_rules=(*embedded.reject_rules(), PLURAL_VERB_UNKNOWN, PLURAL_READING),
-        flag_rules=(),
-        card=_card([replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in chosen]),
+        card=_card(kept),
     )
+
+
+def take_sets(
+    masculine: Sequence[DraftSplit[CoreferenceItem]], limit: int | None
+) -> tuple[tuple[DraftSplit[FamilyCoreferenceItem], ...], list[DraftSplit[CoreferenceItem]]]:
+    """Make a set of each masculine side of a pair, and keep as many sets as a limit allows.
+
+    Returns:
+        The splits of the sets, and the masculine sides that they were made of.
+
+    Raises:
+        ConfigError: the limit is too small to keep a set of each split.
+    """
+    sets = [
+        DraftSplit(
+            config=split.config,
+            split=split.split,
+            item_shape="family_coreference",
+            items=[member for item in split.items for member in set_of(item)],
+        )
+        for split in masculine
+    ]
+    splits = take_units(sets, limit, unit_name="set of pronoun families", order=spread)
+    kept = {item.set_id for split in splits for item in split.items}
+    return splits, [replace(one, items=[item for item in one.items if item.pair_id in kept]) for one in masculine]
 
 
 def set_of(item: CoreferenceItem) -> Iterator[FamilyCoreferenceItem]:
@@ -209,7 +200,7 @@ def set_of(item: CoreferenceItem) -> Iterator[FamilyCoreferenceItem]:
             reference=item.reference,
             template_id=item.template_id,
             source_row=item.source_row,
-            flags=(),
+            flags=item.flags,
         )
 
 
@@ -243,7 +234,7 @@ def _unfit(candidate: FilledFrame) -> Reject | None:
     """Return the reject of a candidate whose frame does not fit *they*; None if it does."""
     frame = candidate.frame
     slotted = frame.about(candidate.first, candidate.second)
-    reason = plurals().plural_readings.get(frame.template_id or "")
+    reason = plural_readings().get(frame.template_id or "")
     rule = "plural_reading"
     if reason is None and slotted.case == "nominative" and plural_after(slotted.after) is None:
         rule, reason = "plural_verb_unknown", f"the plural of the verb in '{slotted.after.strip()}' is not known"
@@ -254,23 +245,16 @@ def _unfit(candidate: FilledFrame) -> Reject | None:
 
 def family_sources() -> tuple[Source, ...]:
     """Return where the forms of the pronouns come from, and what *they* needs."""
-    forms = resources.files("schemas.lexicon").joinpath("pronouns.json").read_bytes()
     return (
-        Source(
-            name="pronoun families (table of GIFI, arXiv:2506.15568)",
-            address="schemas/lexicon/pronouns.json",
+        packaged_source(
+            "pronoun families (table of GIFI, arXiv:2506.15568)",
+            "schemas/lexicon/pronouns.json",
             revision=BUILDER_VERSION,
-            sha256=hashlib.sha256(forms).hexdigest(),
-            licence="Apache-2.0",
-            redistributable=True,
         ),
-        Source(
-            name=f"what they needs in the frames of this project, {_THEY}",
-            address=f"builders/synthbias/texts/{_THEY}",
+        packaged_source(
+            f"what they needs in the frames of this project, {_THEY}",
+            f"builders/synthbias/texts/{_THEY}",
             revision=BUILDER_VERSION,
-            sha256=hashlib.sha256(text_of(_THEY).encode()).hexdigest(),
-            licence="Apache-2.0",
-            redistributable=True,
         ),
     )
 
@@ -296,7 +280,7 @@ def balance(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
 
 def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:
     """Return the card of sets, given their masculine items."""
-    readings = "\n".join(f"* `{template}`: {reason}." for template, reason in plurals().plural_readings.items())
+    readings = "\n".join(f"* `{template}`: {reason}." for template, reason in plural_readings().items())
     return Card(
         data_statement=f"""\
 American English sentences with two of the 40 occupations of WinoBias and one pronoun after both, each sentence in

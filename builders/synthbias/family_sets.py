@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
-from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, is_licence_file, take_units
-from builders.synthbias.annotation.annotated import AnnotatedDataset, MinimalPair
+from builders.dataset.output import Draft, DraftSplit, Rule
+from builders.synthbias.annotation.annotated import AnnotatedDataset, Sides
 from builders.synthbias.cards import without_understanding
 from builders.synthbias.checks.catalogue import CATALOGUE, first_finding
 from builders.synthbias.checks.sentence import Claims, Sentence
@@ -29,27 +29,19 @@ from builders.synthbias.families import (
     family_sources,
     forms_table,
     plural_after,
-    set_of,
+    take_sets,
 )
 from builders.synthbias.mentions import masked, mentions_in
-from builders.synthbias.minimal_pairs import case_of_pair, spread, template_key
+from builders.synthbias.minimal_pairs import case_of_pair, template_key
 from builders.synthbias.own_sentences import UNSETTLED_CASE, source_of_dataset
 from schemas.documents.dataset import Manifest, Reject
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.family_coreference import FamilyCoreferenceItem
 
-BUILDER_VERSION = "1.0"
-DATASET_VERSION = "1.0.0"
-
 _CHECKS = ("one_pronoun", "plural_pronoun", "pronoun_case_error", "pronoun_case_review", "dative_or_possessive")
 """What no sentence of a set may have: a second pronoun, which would have to change too, a *they* that means others, or
 a case that readers in code doubt."""
 _INVERTED = re.compile(r"\b(?:was|is|has|does)\s+$")
-
-
-def default_name(manifest: Manifest) -> str:
-    """Return the name of the dataset that is made of another one."""
-    return f"{manifest.name}-families"
 
 
 def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[FamilyCoreferenceItem]:
@@ -65,17 +57,20 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
     """
     manifest = dataset.manifest
     source = f"{manifest.name} {manifest.version}"
+    checks = (CATALOGUE[check].as_rule() for check in ("not_minimal_pair", *_CHECKS))
     rejects: list[Reject] = []
     chosen: dict[str, CoreferenceItem] = {}
-    for pair in dataset.pairs.values():
-        side = max(pair.sides, key=lambda one: one.pronoun_gender == "masculine")
-        reason = _unfit(pair, side)
+    for pair_id, sides in dataset.pairs.items():
+        side = max(sides, key=lambda one: one.pronoun_gender == "masculine")
+        reason = _unfit(sides, side)
         where = f"{source}: {side.source_row or side.item_id}"
         if reason is not None:
             rejects.append(Reject(candidate=side.sentence, source_row=where, rule=reason[0], reason=reason[1]))
             continue
-        flags = tuple(dict.fromkeys(flag for one in pair.sides for flag in one.flags))
-        chosen[pair.pair_id] = replace(side, template_id=_template(side), source_row=where, flags=flags)
+        flags = tuple(dict.fromkeys(flag for one in sides for flag in one.flags))
+        occupations, pronouns = mentions_in(side.sentence)
+        template = side.template_id or template_key(masked(side.sentence, [*occupations, *pronouns]))
+        chosen[pair_id] = replace(side, template_id=template, source_row=where, flags=flags)
     if not chosen:
         raise ConfigError(
             f"--with {dataset.folder}: no pair makes a set of pronoun families; the first, {rejects[0].source_row}, "
@@ -90,56 +85,29 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
         )
         for entry, items in dataset.splits
     ]
-    masculine = [split for split in masculine if split.items]
-    sets = [
-        DraftSplit(
-            config=split.config,
-            split=split.split,
-            item_shape="family_coreference",
-            items=[replace(member, flags=item.flags) for item in split.items for member in set_of(item)],
-        )
-        for split in masculine
-    ]
-    splits = take_units(sets, limit, unit_name="set of pronoun families", order=spread)
-    kept = {item.set_id for split in splits for item in split.items}
-    masculine = [replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in masculine]
+    splits, kept = take_sets([split for split in masculine if split.items], limit)
     return Draft(
         name=name,
         benchmark="synthbias",
-        version=DATASET_VERSION,
         title=f"{manifest.title}, in eleven pronoun families",
         builder="builders.synthbias.family_sets",
-        builder_version=BUILDER_VERSION,
         parameters={"source": "families", "with": source, "limit": limit},
-        seed=None,
         sources=(source_of_dataset(manifest), *family_sources()),
         generator_model=manifest.generator_model,
         licence=manifest.licence,
         publish_refusal=manifest.publish_refusal,
-        human_validated=False,
         splits=splits,
         rejects=tuple(rejects),
-        reject_rules=reject_rules(),
+        reject_rules=(*checks, UNSETTLED_CASE, PLURAL_READING, PLURAL_VERB_UNKNOWN),
         flag_rules=tuple(Rule(name=count.rule, description=count.description) for count in manifest.flags),
-        card=_card(manifest, masculine, len(chosen), len(rejects)),
-        # A licence such as MIT wants its notice kept.
-        extra_files=tuple(
-            ExtraFile(name=path.name, content=path.read_bytes())
-            for path in sorted(dataset.folder.iterdir())
-            if path.is_file() and is_licence_file(path.name)
-        ),
+        card=_card(manifest, kept, len(chosen), len(rejects)),
+        extra_files=tuple(dataset.licence_files()),
     )
 
 
-def reject_rules() -> tuple[Rule, ...]:
-    """Return every rule by which pairs are rejected, in the order in which they are applied."""
-    checks = ("not_minimal_pair", *_CHECKS)
-    return (*(CATALOGUE[name].as_rule() for name in checks), UNSETTLED_CASE, PLURAL_READING, PLURAL_VERB_UNKNOWN)
-
-
-def _unfit(pair: MinimalPair, side: CoreferenceItem) -> tuple[str, str] | None:
+def _unfit(sides: Sides, side: CoreferenceItem) -> tuple[str, str] | None:
     """Return the rule that keeps a pair from being a set, and why; None if the pair makes one."""
-    (other,) = (one for one in pair.sides if one is not side)
+    (other,) = (one for one in sides if one is not side)
     before, after = _around(side)
     if (before, after) != _around(other):
         return "not_minimal_pair", f"differs from {other.item_id} in more than its pronoun"
@@ -151,28 +119,18 @@ def _unfit(pair: MinimalPair, side: CoreferenceItem) -> tuple[str, str] | None:
     finding = first_finding(sentence, _CHECKS)
     if finding is not None:
         return finding.check, finding.reason
-    if side.referent is not None and (both := _together(side)) is not None:
-        return PLURAL_READING.name, f"has '{both}', so that they is read as both"
+    first, second = map(re.escape, side.occupations)
+    both = re.search(rf"\b{first} and (?:the |an? )?{second}\b", side.sentence)
+    if side.referent is not None and both is not None:
+        return PLURAL_READING.name, f"has '{both[0]}', so that they is read as both"
     if case == "nominative" and (_INVERTED.search(before) is not None or plural_after(after) is None):
         return PLURAL_VERB_UNKNOWN.name, f"the plural of the verb in '{side.pronoun}{after[:40]}' is not known"
     return None
 
 
-def _together(side: CoreferenceItem) -> str | None:
-    """Return the words that name both occupations as one subject or object; None if they stand apart."""
-    first, second = map(re.escape, side.occupations)
-    found = re.search(rf"\b{first} and (?:the |an? )?{second}\b", side.sentence)
-    return None if found is None else found[0]
-
-
 def _around(side: CoreferenceItem) -> tuple[str, str]:
     """Return the texts before and after the pronoun."""
     return side.sentence[: side.pronoun_start], side.sentence[side.pronoun_start + len(side.pronoun) :]
-
-
-def _template(side: CoreferenceItem) -> str:
-    mentions = mentions_in(side.sentence)
-    return side.template_id or template_key(masked(side.sentence, [*mentions.occupations, *mentions.pronouns]))
 
 
 def _card(manifest: Manifest, splits: Sequence[DraftSplit[CoreferenceItem]], n_sets: int, n_rejects: int) -> Card:

@@ -21,23 +21,18 @@ they mention no other single person.
 
 from __future__ import annotations
 
+import hashlib
 import string
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from biasboard.ground.errors import DataError
 from builders.synthbias.minimal_pairs import Position, Slotted
+from schemas.documents.dataset import Source
 from schemas.lexicon import CASES, PronounCase
-
-Setting: TypeAlias = Literal["work", "everyday"]
-Cue: TypeAlias = Literal["syntax", "meaning", "world"]
-
-SETTINGS: tuple[Setting, ...] = ("work", "everyday")
-CUES: tuple[Cue, ...] = ("syntax", "meaning", "world")
 
 GROUP_SIZE = 20
 """Number of frames in a group: one for each of the twenty possible partners of an occupation."""
@@ -61,9 +56,9 @@ class SentenceFrame:
     """Position of the occupation that the pronoun means; None if both readings are natural."""
     template_id: str | None = None
     """Identifier that the four frames of a quadruple share; None for a frame by itself."""
-    setting: Setting | None = None
+    setting: Literal["work", "everyday"] | None = None
     """Kind of the scene; None if unknown."""
-    cue: Cue | None = None
+    cue: Literal["syntax", "meaning", "world"] | None = None
     """Kind of the cue that settles the referent; None if nothing does."""
 
     @property
@@ -97,27 +92,37 @@ class Quadruple(NamedTuple):
 
 @cache
 def open_groups() -> tuple[tuple[SentenceFrame, ...], ...]:
-    """Return the frames of type 1 in their groups.
-
-    Raises:
-        DataError: the file breaks the format.
-    """
-    frames = tuple(
-        SentenceFrame(frame_id=row["id"], text=row["text"], referent=None, setting=row["setting"])
-        for row in _rows(OPEN, "frame", {"id": str, "setting": str, "text": str})
+    """Return the frames of type 1 in their groups."""
+    return _grouped(
+        [
+            SentenceFrame(frame_id=row["id"], text=row["text"], referent=None, setting=row["setting"])
+            for row in tomllib.loads(text_of(OPEN))["frame"]
+        ]
     )
-    return _grouped(frames, OPEN)
 
 
 @cache
 def settled_groups() -> tuple[tuple[Quadruple, ...], ...]:
-    """Return the frames of type 2 as quadruples, in their groups.
+    """Return the frames of type 2 as quadruples, in their groups."""
 
-    Raises:
-        DataError: the file breaks the format.
-    """
-    fields = {"id": str, "setting": str, "cue": str, "beginnings": list, "endings": list}
-    return _grouped([_quadruple(row) for row in _rows(SETTLED, "quadruple", fields)], SETTLED)
+    def quadruple(row: Mapping[str, Any]) -> Quadruple:
+        def frame(beginning: int, ending: int) -> SentenceFrame:
+            return SentenceFrame(
+                frame_id=f"{row['id']}-{beginning + 1}{ending + 1}",
+                text=row["beginnings"][beginning] + row["endings"][ending],
+                referent="first" if beginning == ending else "second",
+                template_id=row["id"],
+                setting=row["setting"],
+                cue=row["cue"],
+            )
+
+        return Quadruple(row["id"], (frame(0, 0), frame(1, 1)), (frame(1, 0), frame(0, 1)))
+
+    return _grouped([quadruple(row) for row in tomllib.loads(text_of(SETTLED))["quadruple"]])
+
+
+def _grouped(entries: Sequence[T]) -> tuple[tuple[T, ...], ...]:
+    return tuple(tuple(entries[start : start + GROUP_SIZE]) for start in range(0, len(entries), GROUP_SIZE))
 
 
 def open_frames() -> list[SentenceFrame]:
@@ -135,34 +140,14 @@ def text_of(name: str) -> str:
     return resources.files("builders.synthbias").joinpath("texts", name).read_text(encoding="utf-8")
 
 
-def _rows(name: str, table: str, fields: Mapping[str, type]) -> list[Mapping[str, Any]]:
-    rows = cast(list[Mapping[str, Any]], tomllib.loads(text_of(name))[table])
-    for number, row in enumerate(rows, start=1):
-        where = f"{name}: {table} {number}"
-        if {key: type(value) for key, value in row.items()} != fields:
-            raise DataError(f"{where}: has the fields {', '.join(sorted(row))}; write {', '.join(sorted(fields))}")
-        if row["setting"] not in SETTINGS or row.get("cue", CUES[0]) not in CUES:
-            raise DataError(f"{where}: write a setting of {', '.join(SETTINGS)} and a cue of {', '.join(CUES)}")
-        if any(len(row.get(half, "ab")) != 2 for half in ("beginnings", "endings")):
-            raise DataError(f"{where}: write two beginnings and two endings")
-    return rows
-
-
-def _quadruple(row: Mapping[str, Any]) -> Quadruple:
-    def frame(beginning: int, ending: int) -> SentenceFrame:
-        return SentenceFrame(
-            frame_id=f"{row['id']}-{beginning + 1}{ending + 1}",
-            text=row["beginnings"][beginning] + row["endings"][ending],
-            referent="first" if beginning == ending else "second",
-            template_id=row["id"],
-            setting=row["setting"],
-            cue=row["cue"],
-        )
-
-    return Quadruple(row["id"], (frame(0, 0), frame(1, 1)), (frame(1, 0), frame(0, 1)))
-
-
-def _grouped(entries: Sequence[T], name: str) -> tuple[tuple[T, ...], ...]:
-    if len(entries) % (3 * GROUP_SIZE):
-        raise DataError(f"{name}: {len(entries)} entries; write a multiple of {3 * GROUP_SIZE}")
-    return tuple(tuple(entries[start : start + GROUP_SIZE]) for start in range(0, len(entries), GROUP_SIZE))
+def packaged_source(name: str, path: str, *, revision: str, licence: str = "Apache-2.0") -> Source:
+    """Return a file of this project, given its path in the repository, as a source of a dataset."""
+    package, _, rest = path.partition("/")
+    return Source(
+        name=name,
+        address=path,
+        revision=revision,
+        sha256=hashlib.sha256(resources.files(package).joinpath(rest).read_bytes()).hexdigest(),
+        licence=licence,
+        redistributable=True,
+    )

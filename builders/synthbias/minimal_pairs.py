@@ -19,6 +19,7 @@ _KEY_LENGTH = 16
 
 Config: TypeAlias = Literal["type1", "type2"]
 """Type of a sentence: open (type 1) or settled (type 2)."""
+CONFIGS: tuple[Config, ...] = ("type1", "type2")
 Position: TypeAlias = Literal["first", "second"]
 """Position of an occupation among the two of a sentence."""
 GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")

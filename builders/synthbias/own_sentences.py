@@ -7,10 +7,9 @@ rejected, or the other one is written from it by swapping the pronoun, and flagg
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
@@ -25,21 +24,14 @@ from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
 from builders.synthbias.checks.check import SentenceFinding
-from builders.synthbias.checks.sentence import (
-    Claims,
-    Collection,
-    PairIndices,
-    SampleType,
-    Sentence,
-    required,
-    word_list,
-    words_of,
-)
-from builders.synthbias.generation.generated import PUBLISHED
+from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required, word_list, words_of
+from builders.synthbias.generation.generated import PUBLISHED, published_reject
 from builders.synthbias.mentions import mentions_in, wording
 from builders.synthbias.minimal_pairs import (
+    CONFIGS,
     GENDERS,
     CheckedItems,
+    Config,
     Position,
     Slotted,
     case_of_pair,
@@ -51,9 +43,6 @@ from builders.synthbias.minimal_pairs import (
 from schemas.documents.dataset import Manifest, Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
-
-BUILDER_VERSION = "1.0"
-DATASET_VERSION = "1.0.0"
 
 FORM = Form(
     columns={
@@ -84,8 +73,7 @@ SWAPPED = Rule(
     description="was written by swapping the pronoun of the other side, which alone is in the file",
 )
 _REPEATS = ("repeated_text", "repeated_wording")
-_CONFIGS: tuple[SampleType, ...] = ("type1", "type2")
-_TYPES: dict[str, SampleType] = {
+_TYPES: dict[str, Config] = {
     **dict.fromkeys(("type1", "type 1", "1", "open", "ambiguous"), "type1"),
     **dict.fromkeys(("type2", "type 2", "2", "settled", "unambiguous"), "type2"),
 }
@@ -95,21 +83,6 @@ _BEFORE_CLAUSES = word_list(
 _LABELS = {"true": "pro", "false": "anti"}
 """Labels of the published SynthBias."""
 _OPEN_ANSWERS = ("ambiguous", "open", "both", "either", "unclear", "undetermined", "unknown", "none")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
-    """A sentence that keeps the rules of a single one."""
-
-    row: OwnRow
-    sentence: Sentence
-    file: str
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What the two sides of a pair share."""
-        sentence = self.sentence
-        return sentence.type, sentence.masked, frozenset(sentence.meant), sentence.referent
 
 
 def draft(
@@ -150,15 +123,17 @@ def draft(
     licences = dict.fromkeys((licence or UNKNOWN, *(manifest.licence for manifest in manifests)))
     refusals = (publish_refusal(licence, "sentences"), *(manifest.publish_refusal for manifest in manifests))
     models = list(dict.fromkeys(filter(None, (manifest.generator_model for manifest in manifests))))
-    splits = [split_of(config, checked.items) for config in _CONFIGS]
+    checks = (CATALOGUE[check].as_rule() for check in (*OWN, "not_minimal_pair", "unpaired", *_REPEATS))
+    flags = {rule.name: rule for rule in (*(CATALOGUE[flag].as_flag() for flag in OWN_FLAGS), SWAPPED)}
+    for count in chain.from_iterable(manifest.flags for manifest in manifests):
+        flags.setdefault(count.rule, Rule(name=count.rule, description=count.description))
+    splits = [split_of(config, checked.items) for config in CONFIGS]
     kept = take_pairs([split for split in splits if split.items], limit)
     return Draft(
         name=name,
         benchmark="synthbias",
-        version=DATASET_VERSION,
         title="SynthBias, own sentences",
         builder="builders.synthbias.own_sentences",
-        builder_version=BUILDER_VERSION,
         parameters={
             "source": "csv",
             "complete_pairs": complete_pairs,
@@ -167,16 +142,20 @@ def draft(
             "licence": licence,
             "limit": limit,
         },
-        seed=None,
         sources=(*(table.source(licence) for table in tables), *map(source_of_dataset, manifests)),
         generator_model=models[0] if len(models) == 1 else None,
         licence=" AND ".join(licences),
         publish_refusal=next(filter(None, refusals), None),
-        human_validated=False,
         splits=kept,
         rejects=checked.rejects,
-        reject_rules=reject_rules(),
-        flag_rules=_flag_rules(manifests),
+        reject_rules=(
+            CATALOGUE["broken_row"].as_rule(),
+            PUBLISHED,
+            CATALOGUE["wrong_answer"].as_rule(),
+            *checks,
+            UNSETTLED_CASE,
+        ),
+        flag_rules=tuple(flags.values()),
         card=_card(tables, manifests, licence, kept),
     )
 
@@ -190,27 +169,6 @@ def source_of_dataset(manifest: Manifest) -> Source:
         sha256=manifest.content_sha256,
         licence=manifest.licence,
         redistributable=manifest.publish_refusal is None,
-    )
-
-
-def _flag_rules(manifests: Iterable[Manifest]) -> tuple[Rule, ...]:
-    """Return the rules by which the items are flagged, each name once."""
-    rules = {rule.name: rule for rule in (*(CATALOGUE[name].as_flag() for name in OWN_FLAGS), SWAPPED)}
-    for manifest in manifests:
-        for count in manifest.flags:
-            rules.setdefault(count.rule, Rule(name=count.rule, description=count.description))
-    return tuple(rules.values())
-
-
-def reject_rules() -> tuple[Rule, ...]:
-    """Return every rule by which rows are rejected, in the order in which they are applied."""
-    checks = (CATALOGUE[name].as_rule() for name in (*OWN, "not_minimal_pair", "unpaired", *_REPEATS))
-    return (
-        CATALOGUE["broken_row"].as_rule(),
-        PUBLISHED,
-        CATALOGUE["wrong_answer"].as_rule(),
-        *checks,
-        UNSETTLED_CASE,
     )
 
 
@@ -232,41 +190,39 @@ def check(
     published = digests_of(PROTECTED.digests) if published is None else published
     items: list[CoreferenceItem] = []
     rejects = [reject for table in tables for reject in table.rejects]
-    sides: list[_Side] = []
+    sound: list[Sentence] = []
+    # What both sides of a pair share according to the file, by row.
+    names: dict[str, str] = {}
     for table in tables:
         for row in chain.from_iterable(map(sides_of, table.rows)):
-            text = row.values["sentence"]
-            if holds_protected(text, published):
-                # The rejects are published with the items.
-                reason = "apart from its pronoun, it is a sentence of the published SynthBias"
-                rejects.append(Reject(candidate="", source_row=row.where, rule=PUBLISHED.name, reason=reason))
+            if holds_protected(row.values["sentence"], published):
+                rejects.append(published_reject(row.where))
                 continue
             sentence, fault = sentence_of(row, table)
             finding = fault or first_finding(sentence, OWN)
-            if finding is None:
-                sides.append(_Side(row=row, sentence=sentence, file=table.name))
-            else:
-                rejects.append(_reject(row, finding))
-    pairing = _Pairing(sides, complete_pairs=complete_pairs)
+            if finding is not None:
+                rejects.append(_reject(sentence, finding))
+                continue
+            sound.append(sentence)
+            if row.values.get("pair"):
+                names[row.where] = f"{table.name}: {row.values['pair']}"
+    pairing = _Pairing(sound, names, complete_pairs=complete_pairs)
     repeated: list[Reject] = []
     for dataset in added:
         items.extend(pairing.added(dataset, repeated))
     for group in pairing.groups:
         items.extend(pairing.items(group, rejects))
-    place = {row: number for number, row in enumerate(_places(tables))}
-    rejects.sort(key=lambda reject: place[required(reject.source_row)])
-    return CheckedItems(tuple(items), (*rejects, *repeated))
+    file_order = {table.name: number for number, table in enumerate(tables)}
+
+    def place(reject: Reject) -> tuple[int, int]:
+        file, _, line = required(reject.source_row).rpartition(":")
+        return file_order[file], int(line)
+
+    return CheckedItems(tuple(items), (*sorted(rejects, key=place), *repeated))
 
 
-def _places(tables: Iterable[OwnTable]) -> Iterator[str]:
-    """Yield the places of all rows in the order of the files."""
-    for table in tables:
-        places = [*(row.where for row in table.rows), *(required(reject.source_row) for reject in table.rejects)]
-        yield from sorted(places, key=lambda where: int(where.rpartition(":")[2]))
-
-
-def _reject(row: OwnRow, finding: SentenceFinding) -> Reject:
-    return Reject(candidate=row.values["sentence"], source_row=row.where, rule=finding.check, reason=finding.reason)
+def _reject(sentence: Sentence, finding: SentenceFinding) -> Reject:
+    return Reject(candidate=sentence.text, source_row=sentence.id, rule=finding.check, reason=finding.reason)
 
 
 def sides_of(row: OwnRow) -> tuple[OwnRow, ...]:
@@ -280,16 +236,12 @@ def sides_of(row: OwnRow) -> tuple[OwnRow, ...]:
     return (row, counterpart) if row.values["sentence"] else (counterpart,)
 
 
-class Stated(NamedTuple):
-    """The sentence of a row, with what the row says about it."""
+def sentence_of(row: OwnRow, table: OwnTable) -> tuple[Sentence, SentenceFinding | None]:
+    """Return the sentence of a row, as far as the row says what it is about.
 
-    sentence: Sentence
-    fault: SentenceFinding | None
-    """Present if the row does not say what its occupations or its answer are."""
-
-
-def sentence_of(row: OwnRow, table: OwnTable) -> Stated:
-    """Return the sentence of a row, as far as the row says what it is about."""
+    Returns:
+        The sentence, and a finding if the row does not say what its occupations or its answer are.
+    """
     values = row.values
     mentions = mentions_in(values["sentence"])
     named = list(dict.fromkeys(mention.text for mention in mentions.occupations))
@@ -326,15 +278,15 @@ def sentence_of(row: OwnRow, table: OwnTable) -> Stated:
             f"names {have} of the {len(occupations())} occupations, and needs two; take others of the list, in lower "
             "case but for CEO, or name them in columns"
         )
-        return Stated(sentence, CATALOGUE["two_occupations"].finding(sentence, reason))
+        return sentence, CATALOGUE["two_occupations"].finding(sentence, reason)
     if len(given) == 1 and given[0] not in named:
         reason = f"names {' and '.join(named)}, not {given[0]}"
-        return Stated(sentence, CATALOGUE["two_occupations"].finding(sentence, reason))
+        return sentence, CATALOGUE["two_occupations"].finding(sentence, reason)
     fault = None if sample_type is None else _answer_fault(sample_type, answer, referent, (first, second))
-    return Stated(sentence, None if fault is None else CATALOGUE["wrong_answer"].finding(sentence, fault))
+    return sentence, None if fault is None else CATALOGUE["wrong_answer"].finding(sentence, fault)
 
 
-def _answer_fault(sample_type: SampleType, answer: str, referent: str | None, meant: tuple[str, str]) -> str | None:
+def _answer_fault(sample_type: Config, answer: str, referent: str | None, meant: tuple[str, str]) -> str | None:
     first, second = meant
     if referent is not None and referent not in meant:
         return f"has the answer '{answer}', neither {first} nor {second}; write ambiguous if either may be meant"
@@ -354,132 +306,125 @@ def _occupation(value: str) -> str:
 
 
 class _Pairing:
-    """Makes pairs of sides; remembers the pairs that were kept, so that later ones do not repeat them."""
+    """Makes pairs of sentences; remembers the pairs that were kept, so that later ones do not repeat them.
 
-    def __init__(self, sides: Sequence[_Side], *, complete_pairs: bool) -> None:
+    ``names`` is what both sides of a pair share according to their file, by row.
+    """
+
+    def __init__(self, sentences: Sequence[Sentence], names: Mapping[str, str], *, complete_pairs: bool) -> None:
         self._complete_pairs = complete_pairs
-        groups: dict[tuple[object, ...], list[_Side]] = defaultdict(list)
-        self._same_text: dict[str, list[_Side]] = defaultdict(list)
-        self._same_pair: dict[tuple[str, str], list[_Side]] = defaultdict(list)
-        for side in sides:
-            groups[side.key].append(side)
-            self._same_text[side.sentence.masked].append(side)
-            if side.row.values.get("pair"):
-                self._same_pair[side.file, side.row.values["pair"]].append(side)
+        self._names = names
+        groups: dict[object, list[Sentence]] = defaultdict(list)
+        self._same_text: dict[str, list[Sentence]] = defaultdict(list)
+        self._same_pair: dict[str, list[Sentence]] = defaultdict(list)
+        for one in sentences:
+            groups[one.type, one.masked, frozenset(one.meant), one.referent].append(one)
+            self._same_text[one.masked].append(one)
+            if one.id in names:
+                self._same_pair[names[one.id]].append(one)
         self.groups = list(groups.values())
-        self._kept: dict[str, tuple[str, str]] = {}
-        """Where a side of each kept pair stands, and its text without the pronoun, by the wording of that text."""
+        """The sentences that are the same apart from the pronoun."""
+        self._kept: dict[str, Sentence] = {}
+        """A side of each kept pair, by its wording without the pronoun; its id says where it stands."""
 
     def added(self, dataset: AnnotatedDataset, rejects: list[Reject]) -> Iterator[CoreferenceItem]:
         """Yield the items of a dataset, whose source they name, and add those that repeat others to the rejects."""
         source = f"{dataset.manifest.name} {dataset.manifest.version}"
-        for pair in dataset.pairs.values():
-            first, second = pair.sides[0].occupations
-            sentences = [Sentence(text=side.sentence, meant=(first, second)) for side in pair.sides]
-            words, masked = wording(sentences[0].masked), sentences[0].masked
+        for pair_id, sides in dataset.pairs.items():
+            meant = (sides[0].occupations[0], sides[0].occupations[1])
+            sentences = [
+                Sentence(text=side.sentence, meant=meant, id=f"{source}: {side.source_row or side.item_id}")
+                for side in sides
+            ]
+            words = wording(sentences[0].masked)
             earlier = self._kept.get(words)
-            self._kept.setdefault(words, (f"{source}: {pair.pair_id}", masked))
-            for side, sentence in zip(pair.sides, sentences, strict=True):
-                row = OwnRow(f"{source}: {side.source_row or side.item_id}", {"sentence": side.sentence})
-                if earlier is None:
-                    yield replace(side, source_row=row.where)
-                else:
-                    rejects.append(_repeated(_Side(row=row, sentence=sentence, file=source), *earlier))
+            if earlier is not None:
+                rejects.extend(_repeated(sentence, earlier) for sentence in sentences)
+                continue
+            self._kept[words] = replace(sentences[0], id=f"{source}: {pair_id}")
+            for side, sentence in zip(sides, sentences, strict=True):
+                yield replace(side, source_row=sentence.id)
 
-    def items(self, group: Sequence[_Side], rejects: list[Reject]) -> Iterator[CoreferenceItem]:
+    def items(self, group: Sequence[Sentence], rejects: list[Reject]) -> Iterator[CoreferenceItem]:
         """Yield the items of sentences that are the same apart from the pronoun, and add the others to the rejects."""
-        by_gender = {side.sentence.gender: side for side in reversed(group)}
+        by_gender = {one.gender: one for one in reversed(group)}
         chosen = [by_gender[gender] for gender in GENDERS if gender in by_gender]
-        words = wording(group[0].sentence.masked)
+        words = wording(group[0].masked)
         earlier = self._kept.get(words)
         if earlier is not None:
-            rejects.extend(_repeated(side, *earlier) for side in group)
+            rejects.extend(_repeated(one, earlier) for one in group)
             return
         slotted = self._slotted(chosen)
         if isinstance(slotted, SentenceFinding):
-            rejects.extend(_reject(side.row, slotted) for side in group)
+            rejects.extend(_reject(one, slotted) for one in group)
             return
-        self._kept[words] = chosen[0].row.where, chosen[0].sentence.masked
-        for side in group:
-            if side not in chosen:
-                first = by_gender[side.sentence.gender]
-                rejects.append(_repeated(side, first.row.where, first.sentence.masked))
+        self._kept[words] = chosen[0]
+        rejects.extend(_repeated(one, by_gender[one.gender]) for one in group if one not in chosen)
         for item in items_of(slotted, template_id=None, source_row=None):
             own = by_gender.get(item.pronoun_gender)
             sentence = Sentence(
-                text=item.sentence,
-                meant=(slotted.first, slotted.second),
-                claimed=Claims(case=slotted.case),
+                text=item.sentence, meant=(slotted.first, slotted.second), claimed=Claims(case=slotted.case)
             )
             flags = [finding.check for finding in all_findings(sentence, OWN_FLAGS)]
             yield replace(
                 item,
-                source_row=(own or chosen[0]).row.where,
+                source_row=(own or chosen[0]).id,
                 flags=tuple(flags if own else [*flags, SWAPPED.name]),
             )
 
-    def _slotted(self, chosen: Sequence[_Side]) -> Slotted | SentenceFinding:
+    def _slotted(self, chosen: Sequence[Sentence]) -> Slotted | SentenceFinding:
         """Return the sentence with a slot for its pronoun, or the reason why there is no pair."""
-        side = chosen[0].sentence
+        side = chosen[0]
         (pronoun,) = side.pronouns
+        before, after = side.text[: pronoun.start], side.text[pronoun.end :]
         if len(chosen) == 2:
-            other = chosen[1].sentence
-            case = case_of_pair(pronoun.text, other.pronouns[0].text)
+            case = case_of_pair(pronoun.text, chosen[1].pronouns[0].text)
             if case is None:
-                return findings_in(Collection([side, other], [PairIndices(0, 1)]), ("not_minimal_pair",))[0][0]
+                return findings_in(Collection(chosen, [(0, 1)]), ("not_minimal_pair",))[0][0]
         else:
-            missing = self._missing(chosen[0])
+            missing = self._missing(side)
             if missing is not None:
                 return missing
-            case = case_of_swap(side.text[: pronoun.start], pronoun.text, side.text[pronoun.end :])
+            case = case_of_swap(before, pronoun.text, after)
             if case is None:
                 reason = (
                     f"has '{pronoun.text}', and its context leaves open which form the other side has; add that side"
                 )
                 return SentenceFinding(UNSETTLED_CASE.name, reason, "error")
-        if any(one.sentence.pronouns[0].text != one.sentence.pronouns[0].text.lower() for one in chosen):
+        if any(not one.pronouns[0].text.islower() for one in chosen):
             return CATALOGUE["wrong_pronoun"].finding(side, f"has '{pronoun.text}' or its counterpart in capitals")
         first, second = (mention.text for mention in side.occupations)
-        referent: Position | None = None if side.referent is None else "first" if side.referent == first else "second"
-        slotted = Slotted(
-            "type1" if side.type == "type1" else "type2",
-            side.text[: pronoun.start],
-            case,
-            side.text[pronoun.end :],
-            first,
-            second,
-            referent,
-        )
+        position: dict[str | None, Position] = {first: "first", second: "second"}
+        config: Config = "type1" if side.type == "type1" else "type2"
+        slotted = Slotted(config, before, case, after, first, second, position.get(side.referent))
         claims = Claims(case=case)
         masculine = Sentence(text=slotted.filled("masculine"), meant=(first, second), claimed=claims, id=side.id)
         return first_finding(masculine, ("pronoun_case_error",)) or slotted
 
-    def _missing(self, side: _Side) -> SentenceFinding | None:
+    def _missing(self, side: Sentence) -> SentenceFinding | None:
         """Return what to say of a side without a counterpart; None if the other side is to be written."""
         unpaired = CATALOGUE["unpaired"]
-        for other in self._same_text[side.sentence.masked]:
-            if other.sentence.gender != side.sentence.gender:
-                reason = (
-                    f"the row with the other pronoun, {other.row.where}, has another type or answer; make them equal"
-                )
-                return unpaired.finding(side.sentence, reason)
-        for other in self._same_pair.get((side.file, side.row.values.get("pair", "")), ()):
-            if other.sentence.gender != side.sentence.gender:
-                reason = f"differs from {other.row.where}, the row of the same pair, in more than its pronoun"
-                return CATALOGUE["not_minimal_pair"].finding(side.sentence, reason)
+        for other in self._same_text[side.masked]:
+            if other.gender != side.gender:
+                reason = f"the row with the other pronoun, {other.id}, has another type or answer; make them equal"
+                return unpaired.finding(side, reason)
+        for other in self._same_pair.get(self._names.get(side.id, ""), ()):
+            if other.gender != side.gender:
+                reason = f"differs from {other.id}, the row of the same pair, in more than its pronoun"
+                return CATALOGUE["not_minimal_pair"].finding(side, reason)
         if self._complete_pairs:
             return None
-        form = required(side.sentence.asked).text
+        form = required(side.asked).text
         reason = f"has '{form}', and no row has the other pronoun in the same words; add it, or give --complete-pairs"
-        return unpaired.finding(side.sentence, reason)
+        return unpaired.finding(side, reason)
 
 
-def _repeated(side: _Side, where: str, masked: str) -> Reject:
-    """Return the reject of a row whose pair was kept before, from a row elsewhere with its own text."""
-    if side.sentence.masked == masked:
-        return _reject(side.row, CATALOGUE["repeated_text"].finding(side.sentence, f"repeats {where}"))
-    reason = f"repeats {where} apart from capitals and punctuation"
-    return _reject(side.row, CATALOGUE["repeated_wording"].finding(side.sentence, reason))
+def _repeated(sentence: Sentence, earlier: Sentence) -> Reject:
+    """Return the reject of a sentence whose pair was kept before."""
+    if sentence.masked == earlier.masked:
+        return _reject(sentence, CATALOGUE["repeated_text"].finding(sentence, f"repeats {earlier.id}"))
+    reason = f"repeats {earlier.id} apart from capitals and punctuation"
+    return _reject(sentence, CATALOGUE["repeated_wording"].finding(sentence, reason))
 
 
 def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:

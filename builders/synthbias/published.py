@@ -17,28 +17,29 @@ from builders.dataset.inputs import check_hashes, read_file
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE, PUBLISHED_FLAGS, findings_in
-from builders.synthbias.checks.sentence import Collection, Sentence, required
+from builders.synthbias.checks.catalogue import CATALOGUE, PUBLISHED_FLAGS, REFUSED, check_sentence, findings_in
+from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required
 from builders.synthbias.minimal_pairs import (
+    CONFIGS,
     CheckedItems,
     case_of_pair,
-    cluster_of,
     item_id,
     pair_key,
     split_of,
-    stereotype_of,
     take_pairs,
-    template_key,
 )
-from builders.synthbias.published_csv import REMEDY, parse
 from schemas.documents.dataset import Reject, Source
+from schemas.files.csv_records import fault_of, records_of, wrong_bytes_of
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import PronounGender
+from schemas.lexicon import gender_of_pronoun
 
 FILE_NAME = "synthbias_data.csv"
+COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
 LICENCE_FILE = "LICENSE_DATA"
 """Name of the licence file, which is copied into the dataset if it is in the folder of the input file."""
 
+_REMEDY = "use data/synthbias_data.csv of https://github.com/apple/ml-synthbias as it was published"
+_LABELS = {"True": "pro", "False": "anti", "ambiguous": "ambiguous"}
 _UNPAIRED = CATALOGUE["unpaired"]
 
 
@@ -61,10 +62,10 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
     report(f"reading {path.name}", 0, None)
     rows = parse(raw, name=str(path))
     # Checked after parsing, because the parser can say what is wrong with a broken file.
-    check_hashes({str(path): raw}, {str(path): PUBLISHED_SHA256}, remedy=REMEDY)
+    check_hashes({str(path): raw}, {str(path): PUBLISHED_SHA256}, remedy=_REMEDY)
     report(f"pairing {path.name}", 0, len(rows))
     paired = pair(Collection(rows))
-    splits = take_pairs([split_of("type1", paired.items), split_of("type2", paired.items)], limit)
+    splits = take_pairs([split_of(config, paired.items) for config in CONFIGS], limit)
     licence = path.with_name(LICENCE_FILE)
     return Draft(
         name="synthbias-published",
@@ -74,7 +75,6 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
         builder="builders.synthbias.published",
         builder_version="1.1",
         parameters={"source": "synthbias", "limit": limit},
-        seed=None,
         sources=(
             Source(
                 name="SynthBias",
@@ -98,6 +98,55 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
     )
 
 
+def parse(raw: bytes, *, name: str) -> list[Sentence]:
+    """Parse the rows of a file with the columns of the published one.
+
+    Raises:
+        DataError: the file is empty, is not UTF-8, is not CSV or lacks a column, or a row contradicts itself or the
+            lexicon; the message is about the first such row.
+    """
+
+    def fault(reason: str, line: int | None = None) -> DataError:
+        return DataError(f"{name}{'' if line is None else f':{line}'}: {reason}; {_REMEDY}")
+
+    # Invalid bytes are replaced here, and refused with the row that holds them.
+    records = records_of(raw.decode("utf-8", errors="replace"))
+    header = next(records, None)
+    if header is None or not raw.strip():
+        raise fault("is empty")
+    missing = [column for column in COLUMNS if column not in header.fields]
+    if header.fault or missing:
+        have = f"column {', '.join(missing)} is missing; have: {', '.join(header.fields)}"
+        raise fault(header.fault or have, 1)
+    wrong_bytes = wrong_bytes_of(raw)
+    sentences = []
+    for record in records:
+        reason = record.fault or fault_of(record, len(header.fields), wrong_bytes)
+        if reason is not None:
+            raise fault(reason, record.line)
+        row = dict(zip(header.fields, record.fields, strict=True))
+        sentence = Sentence(
+            text=row["sample"],
+            meant=(row["occ_1"], row["occ_2"]),
+            type=row["type"] if row["type"] in CONFIGS else None,
+            # In type 1, occ_1 is not an answer, but the occupation that the writing model had in mind.
+            referent=row["occ_1"] if row["type"] == "type2" else None,
+            gender=gender_of_pronoun(row["pronoun"]),
+            claimed=Claims(
+                type=row["type"],
+                pronoun=row["pronoun"],
+                label=_LABELS.get(row["is_stereotypical"], row["is_stereotypical"]),
+            ),
+            line=record.line,
+            id=f"{name}:{record.line}",
+        )
+        check_sentence(sentence, REFUSED, remedy=_REMEDY)
+        sentences.append(sentence)
+    if not sentences:
+        raise fault("has a header and no rows")
+    return sentences
+
+
 def pair(rows: Collection) -> CheckedItems:
     """Turn the minimal pairs of a file into items with flags.
 
@@ -109,41 +158,24 @@ def pair(rows: Collection) -> CheckedItems:
     findings_by_row = findings_in(rows, (*PUBLISHED_FLAGS, _UNPAIRED.name))
     items, rejects = [], []
     for index, (row, findings) in enumerate(zip(rows.sentences, findings_by_row, strict=True)):
-        if index in others:
-            flags = tuple(finding.check for finding in findings)
-            items.append(_item(row, rows.sentences[others[index]], flags))
-        else:
+        source_row = f"{FILE_NAME}:{row.line}"
+        if index not in others:
             # Rejects are part of the dataset, and the licence forbids sharing converted text.
             reason = findings[-1].reason
-            rejects.append(Reject(candidate="", source_row=_source_row(row), rule=_UNPAIRED.name, reason=reason))
+            rejects.append(Reject(candidate="", source_row=source_row, rule=_UNPAIRED.name, reason=reason))
+            continue
+        pronoun, counterpart = (required(one.asked).text for one in (row, rows.sentences[others[index]]))
+        pair_id = pair_key(required(row.type), row.masked, row.meant)
+        items.append(
+            row.as_item(
+                item_id=item_id(pair_id, required(row.gender)),
+                pair_id=pair_id,
+                case=case_of_pair(pronoun, counterpart),
+                source_row=source_row,
+                flags=tuple(finding.check for finding in findings),
+            )
+        )
     return CheckedItems(tuple(items), tuple(rejects))
-
-
-def _item(row: Sentence, other: Sentence, flags: tuple[str, ...]) -> CoreferenceItem:
-    pronoun, counterpart = row.pronouns[0], other.pronouns[0]
-    gender: PronounGender = required(row.gender)
-    pair_id = pair_key(required(row.type), row.masked, row.meant)
-    return CoreferenceItem(
-        item_id=item_id(pair_id, gender),
-        pair_id=pair_id,
-        cluster=cluster_of(*row.meant),
-        sentence=row.text,
-        pronoun=pronoun.text,
-        pronoun_start=pronoun.start,
-        pronoun_case=case_of_pair(pronoun.text, counterpart.text),
-        pronoun_gender=gender,
-        occupations=tuple(mention.text for mention in row.targets),
-        referent=row.referent,
-        reference=row.meant[0],
-        stereotype=None if row.referent is None else stereotype_of(row.referent, gender),
-        template_id=template_key(row.template),
-        source_row=_source_row(row),
-        flags=flags,
-    )
-
-
-def _source_row(row: Sentence) -> str:
-    return f"{FILE_NAME}:{row.line}"
 
 
 def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:

@@ -41,7 +41,7 @@ class World:
     """The items of type 2, their cues and their clusters."""
 
     def __init__(self) -> None:
-        checked = check(candidates(occupation_pairs().kept, seed=0))
+        checked = check(candidates(occupation_pairs()[0], seed=0))
         self.items: list[CoreferenceItem] = [item for item in checked.items if item.referent is not None]
         words = [masked_words(item.sentence, item.occupations) for item in self.items]
         self.words = words

@@ -65,7 +65,7 @@ def test_every_set_has_each_family_once_and_a_form_of_its_case(whole: Draft[Fami
 
 
 def test_frames_that_they_does_not_fit_are_rejected_with_the_reason(whole: Draft[FamilyCoreferenceItem]) -> None:
-    reasons = families.plurals().plural_readings
+    reasons = families.plural_readings()
     assert Counter(reject.rule for reject in whole.rejects) == {"gap_too_small": 5, "plural_reading": 22}
     for reject in whole.rejects:
         if reject.rule == "plural_reading":
@@ -250,4 +250,4 @@ def test_the_command_builds_the_sets_of_a_dataset(tmp_path: Path) -> None:
     folder = tmp_path / "out" / "datasets" / "made-families"
     assert (folder / "LICENSE").read_text() == "a notice"
     assert "one dataset" in build("--with", "made", "--with", "made", status=1)
-    assert "--name for csv and for families --with" in build("--name", "other", status=1)
+    assert "--name: is for the csv source, and for families --with alone" in build("--name", "other", status=1)

@@ -7,7 +7,6 @@ import json
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from io import StringIO
 from itertools import product
 from pathlib import Path
@@ -18,28 +17,16 @@ import pytest
 
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.cue_search import cues_of, decision_tables
-from biasboard.ground.errors import DataError
-from builders.synthbias import embedded, frame_readings, frames
-from builders.synthbias.checks import EMBEDDED, Sentence, first_finding
+from builders.synthbias import embedded, frame_readings
 from builders.synthbias.frames import SentenceFrame, open_frames, open_groups, settled_frames, settled_groups, text_of
-from builders.synthbias.minimal_pairs import items_of
-from builders.synthbias.position_lean import lean_table, measured_leans
+from builders.synthbias.position_lean import measured_leans
 from schemas.files.row_files import content_sha256
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import occupations
+from schemas.lexicon import CASES
 from schemas.lexicon.coreference_cues import CueText, best_cue, masked_words, positions_and_lengths
 from tests import commands
 
 ALL_FRAMES = [*open_frames(), *settled_frames()]
-
-# Written out, not taken from the lexicon: the fills are compared with what a reader of English expects.
-FORMS = {
-    "nominative": ("he", "she"),
-    "accusative": ("him", "her"),
-    "possessive_dependent": ("his", "her"),
-    "possessive_independent": ("his", "hers"),
-    "reflexive": ("himself", "herself"),
-}
 
 
 def test_there_are_enough_frames_of_each_kind_in_each_group() -> None:
@@ -51,9 +38,9 @@ def test_there_are_enough_frames_of_each_kind_in_each_group() -> None:
     assert Counter(frame.referent for frame in settled_frames()) == {"first": 120, "second": 120}
     assert Counter(frame.cue for frame in settled_frames()) == {"world": 112, "meaning": 100, "syntax": 28}
     assert Counter(frame.setting for frame in settled_frames()) == {"work": 120, "everyday": 120}
-    assert {frame.case for frame in settled_frames()} == set(FORMS)
+    assert {frame.case for frame in settled_frames()} == set(CASES)
     cases = Counter(frame.case for frame in open_groups()[0])
-    assert set(cases) == set(FORMS)
+    assert set(cases) == set(CASES)
     for group in open_groups():
         assert Counter(frame.case for frame in group) == cases
         assert Counter(frame.setting for frame in group) == {"work": 10, "everyday": 10}
@@ -63,62 +50,6 @@ def test_there_are_enough_frames_of_each_kind_in_each_group() -> None:
         assert beginnings["The"] <= 0.75 * len(found)
 
 
-def without_endings(text: str) -> str:
-    return re.sub(r"(endings = \[\n).*\n", r"\1", text, count=1)
-
-
-HEADER = "frame,reader,coherent,first,second,leans\n"
-WRITE_QUADRUPLE = "quadruple 1: has the fields beginnings, cue, endings, id, setting; write"
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        (
-            "open.toml",
-            lambda text: text.replace('setting = "work"\n', "", 1),
-            "frame 1: has the fields id, text; write",
-        ),
-        ("open.toml", lambda text: text.replace('"work"', '"office"', 1), "frame 1: write a setting of work, everyday"),
-        ("open.toml", lambda text: text[: text.rindex("[[frame]]")], "119 entries; write a multiple of 60"),
-        (
-            "settled.toml",
-            lambda text: text.replace('"world"', '"tone"', 1),
-            "quadruple 1: write a setting of .* and a cue",
-        ),
-        ("settled.toml", without_endings, "quadruple 1: write two beginnings and two endings"),
-        (
-            "settled.toml",
-            lambda text: re.sub(r"beginnings = \[[^]]*\]", 'beginnings = "The"', text, count=1),
-            WRITE_QUADRUPLE,
-        ),
-        ("votes.csv", lambda _: "frame,reader\n", "write the columns frame, reader, coherent, first, second, leans"),
-        (
-            "votes.csv",
-            lambda _: HEADER + "open-001,1,y,y,maybe,first\n",
-            "row 1: is not id, reader, y or n three times,",
-        ),
-        ("votes.csv", lambda _: HEADER + "open-001,1,y,y,y\n", "row 1: is not id"),
-        ("votes.csv", lambda _: HEADER + "open-001,1,y,y,y,both\n", "row 1: is not id"),
-        ("votes.csv", lambda _: HEADER + "open-001,1,y,y,y,first\n" * 2, "reader 1 voted twice on open-001; keep the"),
-    ],
-)
-def test_a_file_that_breaks_the_format_is_refused(
-    name: str, change: Callable[[str], str], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changed = change(text_of(name))
-    assert changed != text_of(name)
-    readers = {"open.toml": open_groups, "settled.toml": settled_groups, "votes.csv": frame_readings.votes}
-    for module in (frames, frame_readings):
-        monkeypatch.setattr(module, "text_of", lambda asked: changed if asked == name else text_of(asked))
-    readers[name].cache_clear()
-    try:
-        with pytest.raises(DataError, match=f"{name}: .*{message}"):
-            readers[name]()
-    finally:
-        readers[name].cache_clear()
-
-
 def test_no_dropped_frame_is_in_use_and_open_ones_invert_no_subject() -> None:
     dropped = tomllib.loads(text_of("dropped.toml"))["frame"]
     assert all(row["why"] for row in dropped)
@@ -126,25 +57,6 @@ def test_no_dropped_frame_is_in_use_and_open_ones_invert_no_subject() -> None:
     assert not {row["text"] for row in dropped} & {frame.text for frame in ALL_FRAMES}
     # In "beside the a sits the b", readers and models take the pronoun for the one that is named last.
     assert not [frame for frame in open_frames() if re.search(r"(stands|sat) the \{second\}", frame.text)]
-
-
-@pytest.mark.parametrize("frame", ALL_FRAMES, ids=lambda frame: frame.frame_id)
-def test_every_fill_of_a_frame_keeps_the_rules_and_both_genders_differ_in_one_token(frame: SentenceFrame) -> None:
-    male = [name for name, occupation in occupations().items() if occupation.stereotype == "male"]
-    female = [name for name, occupation in occupations().items() if occupation.stereotype == "female"]
-    # Each occupation stands in both places; the builder checks the sentences of all pairs.
-    for one, other in zip(male, female, strict=True):
-        for first, second in ((one, other), (other, one)):
-            he, she = items_of(frame.about(first, second), template_id=None, source_row=None)
-            assert (he.pronoun, she.pronoun) == FORMS[frame.case]
-            for filled in (he, she):
-                sentence = Sentence(text=filled.sentence, meant=(first, second))
-                assert first_finding(sentence, EMBEDDED) is None, filled.sentence
-                assert filled.sentence[filled.pronoun_start :].startswith(filled.pronoun)
-                assert re.search(rf"(?i:the) {first}\b.*the {second}\b", filled.sentence)
-            left, right = (re.findall(r"\w+|[^\w\s]", filled.sentence) for filled in (he, she))
-            assert len(left) == len(right)
-            assert [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]] == [FORMS[frame.case]]
 
 
 @pytest.mark.parametrize(
@@ -212,25 +124,12 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
 
 @pytest.fixture(scope="module")
 def items() -> list[CoreferenceItem]:
-    checked = embedded.check(embedded.candidates(embedded.occupation_pairs().kept, seed=0))
+    checked = embedded.check(embedded.candidates(embedded.occupation_pairs()[0], seed=0))
     return [item for item in checked.items if item.referent is not None]
 
 
 def means_first(item: CoreferenceItem) -> bool:
     return item.referent == item.occupations[0]
-
-
-def test_cues_that_led_the_board_on_earlier_versions_lead_nowhere(items: list[CoreferenceItem]) -> None:
-    """On 2.0.0 the first three were right in .575, .575 and .546, and on 1.0.0 the last one in .650."""
-    cues: tuple[tuple[Callable[[CoreferenceItem], bool], bool], ...] = (
-        (lambda item: " asked the " in item.sentence, True),
-        (lambda item: "because" in item.sentence.partition(item.occupations[1])[2], False),
-        (lambda item: item.pronoun_start < 64, True),
-        (lambda item: "to" in item.sentence.split(), True),
-    )
-    for is_cue, points_to_first in cues:
-        right = [means_first(item) == (is_cue(item) == points_to_first) for item in items]
-        assert sum(right) / len(right) == pytest.approx(0.5, abs=0.02)
 
 
 def test_cues_chosen_by_the_answers_lead_by_no_more_than_chance_gives(items: list[CoreferenceItem]) -> None:
@@ -297,11 +196,11 @@ def test_what_the_card_shows_was_measured_on_this_version() -> None:
     draft = embedded.draft()
     (type1,) = [split for split in draft.splits if split.config == "type1"]
     leans = measured_leans()
-    assert {lean.items_sha256 for lean in leans} == {content_sha256(type1.items)}
-    assert {(lean.dataset_version, lean.n_scored) for lean in leans} == {(draft.version, len(type1.items))}
-    by_model = {lean.model: lean for lean in leans}
-    assert by_model["baseline/uniform"].first_rate == 0.5
+    assert {lean["items_sha256"] for lean in leans} == {content_sha256(type1.items)}
+    assert {(lean["dataset_version"], lean["n_scored"]) for lean in leans} == {(draft.version, len(type1.items))}
+    by_model = {lean["model"]: lean for lean in leans}
+    assert by_model["baseline/uniform"]["first_rate"] == 0.5
     assert any(not model.startswith("baseline/") for model in by_model)
     for lean in leans:
-        assert f"| {lean.model} | {lean.n_scored} | {lean.first_rate:.3f} |" in lean_table().markdown()
-        assert f"| {lean.first_probability:.3f} |" in draft.card.known_limits
+        row = f"| {lean['model']} | {lean['n_scored']} | {lean['first_rate']:.3f} | {lean['first_probability']:.3f} |"
+        assert row in draft.card.known_limits

@@ -15,7 +15,7 @@ from builders.dataset.output import Draft, write_dataset
 from builders.synthbias import PUBLISHED_SHA256, published
 from builders.synthbias.checks.catalogue import PUBLISHED_FLAGS, findings_in
 from builders.synthbias.checks.sentence import Collection
-from builders.synthbias.published_csv import parse
+from builders.synthbias.published import parse
 from schemas.items.coreference import CoreferenceItem
 
 HEADER = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
@@ -100,15 +100,9 @@ def test_each_peculiarity_is_flagged_and_kept(flag: str, sentence: str) -> None:
     assert flags_in([("type1", sentence, "cook", "nurse", pronoun, "ambiguous"), ROWS[0]]) == [{flag}, set()]
 
 
-def test_texts_and_templates_are_compared_over_all_rows_and_a_compound_is_no_other_person() -> None:
+def test_a_compound_is_no_other_person() -> None:
     sentence = "The construction worker and the nurse laughed when he arrived."
     assert flags_in([("type1", sentence, "construction worker", "nurse", "he", "ambiguous")]) == [set()]
-    he, she = ROWS[0], ROWS[1]
-    as_type2 = [("type2", row[1], "cook", "nurse", row[4], label) for row, label in ((he, "True"), (she, "False"))]
-    flags = flags_in([he, she, *as_type2])
-    assert flags == [{"cross_type_text", "cross_type_template", "shared_template"}] * 4
-    elsewhere = [("type1", row[1].replace("cook", "guard"), "guard", "nurse", row[4], "ambiguous") for row in (he, she)]
-    assert flags_in([he, she, *elsewhere]) == [{"shared_template"}] * 4
 
 
 def broken(column: int, value: str) -> bytes:

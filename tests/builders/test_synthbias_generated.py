@@ -17,22 +17,22 @@ from typing import NamedTuple
 import pytest
 
 from biasboard.ground.progress import silent
-from builders.synthbias.checks import GENERATED, Sentence, first_finding
-from builders.synthbias.generation.generate_commands import design_cells
+from biasboard.ground.toml_files import packaged_toml
+from builders.synthbias.checks.catalogue import GENERATED, first_finding
+from builders.synthbias.checks.sentence import Sentence
+from builders.synthbias.generation.generate import design_cells
 from builders.synthbias.generation.generated import KeepLimits, check
 from builders.synthbias.generation.instructions import (
-    CONFIGS,
     answer_schema,
     cell_of,
     cells_of,
-    examples,
     instruction,
     pairs_by_cell,
     requests_draft,
     wanted,
 )
 from builders.synthbias.generation.written_sentences import WrittenSentence, candidate_of
-from builders.synthbias.minimal_pairs import GENDERS, CheckedItems, Slotted
+from builders.synthbias.minimal_pairs import CONFIGS, GENDERS, CheckedItems, Slotted
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
@@ -81,13 +81,13 @@ def test_an_instruction_names_who_comes_first_and_who_is_meant() -> None:
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_good_examples_keep_the_rules_once_they_name_occupations_of_the_lexicon(config: str) -> None:
-    found = examples(config)
-    assert {kind: len(of_kind) for kind, of_kind in found.items()} == {"positive": 3, "negative": 3}
+    found = packaged_toml("builders.synthbias", "texts", "writing.toml")[config]
+    assert (len(found["positive"]), len(found["negative"])) == (3, 3)
     for example in (*found["positive"], *found["negative"]):
-        assert example.case in CASES
+        assert example["case"] in CASES
     for example in found["positive"]:
-        before = example.before.replace("florist", "nurse").replace("welder", "guard")
-        slotted = Slotted("type1", f"{before} ", example.case, f" {example.after}", "nurse", "guard", None)  # type: ignore[arg-type]
+        before = example["before"].replace("florist", "nurse").replace("welder", "guard")
+        slotted = Slotted("type1", f"{before} ", example["case"], f" {example['after']}", "nurse", "guard", None)
         for gender in GENDERS:
             assert first_finding(Sentence(text=slotted.filled(gender), meant=("nurse", "guard")), GENERATED) is None
 
@@ -105,18 +105,11 @@ def checked(*endings: str, per_cell: int = 5) -> CheckedItems:
     ("after", "rule", "reason"),
     [
         ("left <script>alert</script> early.", "spelling", "has '<' (LESS-THAN SIGN) at character 51"),
-        ("left <b>early</b>.", "spelling", "LESS-THAN SIGN"),
-        ("left with [a ladder](https://example.org).", "spelling", "LEFT SQUARE BRACKET"),
         ("read https://example.org aloud.", "spelling", "has ':' (COLON)"),
-        ("left | right after.", "spelling", "VERTICAL LINE"),
         ("left with an \u0430pple.", "spelling", "CYRILLIC SMALL LETTER A"),
-        ("left with a \uff43up.", "spelling", "FULLWIDTH LATIN SMALL LETTER C"),
         ("left the caf\u00e9.", "spelling", "LATIN SMALL LETTER E WITH ACUTE"),
         ("had not found the keys, hadn't read them.", "spelling", "APOSTROPHE"),
-        ("left a well-known place.", "spelling", "HYPHEN-MINUS"),
         ("left at 7.", "spelling", "DIGIT SEVEN"),
-        ("left \U0001f600.", "spelling", "GRINNING FACE"),
-        ("left =1+1.", "spelling", "EQUALS SIGN"),
         ("left. It rained.", "one_sentence", "has more than one sentence"),
         ("left..", "one_sentence", "is not one sentence"),
         ("left  early.", "spelling", "has a doubled, missing or wrong space"),
@@ -142,14 +135,11 @@ def test_a_word_for_nobody_in_particular_is_no_other_person() -> None:
 def test_requests_ask_for_what_is_missing_and_never_for_a_number_again() -> None:
     cells = list(cells_of([("guard", "nurse")]))
     first = wanted(cells, {}, {}, per_cell=5, per_request=2)
-    assert [(one.first_sample, one.n) for one in first] == [(0, 3)] * 6
+    assert [samples for _, samples in first] == [range(3)] * 6
     have = {cells[0].key: 5, cells[1].key: 3}
     samples = dict.fromkeys((cell.key for cell in cells), 3)
     second = wanted(cells, have, samples, per_cell=5, per_request=2, share_kept=0.5)
-    assert [(one.cell, one.first_sample, one.n) for one in second] == [
-        (cells[1], 3, 2),
-        *((cell, 3, 5) for cell in cells[2:]),
-    ]
+    assert second == [(cells[1], range(3, 5)), *((cell, range(3, 8)) for cell in cells[2:])]
     splits = [split for one in (first, second) for split in requests_draft(one, per_request=2).splits]
     ids = [item.item_id for split in splits for item in split.items]
     assert len(ids) == len({*ids})
@@ -359,18 +349,6 @@ def test_a_finished_generation_repeated_is_complete_and_asks_nothing(
     with (copy / manifest.files[0].path).open("ab") as file:
         file.write(b" ")
     assert any("was changed after the build" in line for line in problems(copy))
-
-
-@pytest.mark.slow
-def test_a_top_up_keeps_the_pairs_and_the_limits_of_the_dataset(generated: Generated, tmp_path: Path) -> None:
-    chosen = ("-m", "builders.synthbias", "requests", "--top-up", generated.dataset, "--out", tmp_path / "more")
-    done = run(*chosen, status=1)
-    assert f"each of its {6 * N_PAIRS} cells has {PER_CELL} minimal pairs" in done.stderr
-    # Some cells may have a surplus already, which a higher limit keeps.
-    run(*chosen, "--per-cell", "40", status=0)
-    manifest = read_manifest(tmp_path / "more")
-    cells = {item.cell for entry in manifest.splits for item in read_split(tmp_path / "more", entry)}  # type: ignore[attr-defined]
-    assert cells == {cell.key for cell in design_cells(N_PAIRS)}
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,8 +11,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.dataset.output import Draft
 from builders.synthbias import winobias
-from builders.synthbias.winobias import MIT_NOTICE
-from builders.synthbias.winobias_text import parse_file, without_markup
+from builders.synthbias.winobias import MIT_NOTICE, parse_file, without_markup
 from schemas.items.coreference import CoreferenceItem
 
 PRO = "[The cook] helped the nurse because [he] had time."
@@ -68,10 +66,10 @@ def test_only_markup_is_taken_away(marked: str, sentence: str, repaired: bool) -
 
 def test_several_pronouns_keep_their_places_and_the_first_is_asked_about() -> None:
     line = "The cook asked [the nurse] whether [she] could lend [her] bike."
-    plain = without_markup(line)
-    assert [plain.sentence[pronoun.start : pronoun.end] for pronoun in plain.pronouns] == ["she", "her"]
-    (parsed,) = parse_file(f"1 {line}".encode(), name="f", side="pro")
-    assert parsed.pronoun == plain.pronouns[0]
+    text, pronouns, *_ = without_markup(line)
+    assert [text[pronoun.start : pronoun.end] for pronoun in pronouns] == ["she", "her"]
+    (parsed,) = parse_file(f"1 {line}".encode(), name="f", side="pro", sample_type="type1")
+    assert parsed.pronoun == pronouns[0]
 
 
 MET = "[The cook] met the nurse"
@@ -129,7 +127,7 @@ def test_another_marked_pronoun_leaves_the_case_to_the_form() -> None:
 )
 def test_a_line_that_cannot_be_read_names_file_line_and_remedy(raw: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        parse_file(raw.encode("latin-1"), name="f", side="pro")
+        parse_file(raw.encode("latin-1"), name="f", side="pro", sample_type="type1")
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith("as it was published")
 
@@ -193,14 +191,3 @@ def test_the_published_files_give_every_line(real: Draft[CoreferenceItem], share
         beside = rows[f"anti_stereotyped_type2.txt.test:{number + 1 if number % 2 else number - 1}"]
         assert beside.referent not in item.occupations or beside.referent == item.referent
     assert (shared_data / "winobias" / "LICENSE").read_text(encoding="ascii") == MIT_NOTICE
-
-
-def test_a_changed_line_is_refused_by_name(shared_data: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "winobias"
-    shutil.copytree(shared_data / "winobias", folder)
-    changed = folder / "pro_stereotyped_type2.txt.test"
-    changed.chmod(0o644)
-    changed.write_text(changed.read_text(encoding="ascii").replace("[him]", "[them]", 1), encoding="ascii")
-    match = r"^pro_stereotyped_type2\.txt\.test:\d+: no form of he or she stands in brackets"
-    with pytest.raises(DataError, match=match):
-        winobias.draft(folder, limit=None)

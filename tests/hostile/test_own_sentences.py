@@ -70,9 +70,7 @@ SAYS = {
 SYNTHBIAS, PUBLISHED = ["build", "synthbias"], ["build", "synthbias", "--source", "synthbias", "--input", "INPUT"]
 SOURCES: dict[str, Row] = {
     "a file that is missing": Row(BUILD, says="--input INPUT: no such file; give a CSV file"),
-    "pairs to complete of no file": Row(
-        [*SYNTHBIAS, "--complete-pairs"], says="--complete-pairs and --licence are for"
-    ),
+    "pairs to complete of no file": Row([*SYNTHBIAS, "--complete-pairs"], says="--complete-pairs: is for the csv"),
     "the published file missing": Row([*PUBLISHED, "--out", "OUT"], says="--input INPUT: no such file"),
     "the published file empty": Row([*PUBLISHED, "--out", "OUT"], holding(b""), "INPUT: is empty"),
     "another file": Row([*PUBLISHED, "--out", "OUT"], holding("a,b\r\n1,2\r\n"), "INPUT:1: column type, sample"),
@@ -80,7 +78,7 @@ SOURCES: dict[str, Row] = {
     "a seed of published files": Row(
         [*SYNTHBIAS, "--source", "winobias", "--input", "INPUT", "--seed", "1"],
         Path.mkdir,
-        "--seed 1: only the embedded and families sources have a seed",
+        "--seed: is for the embedded and families sources alone",
     ),
     "a limit below a pair of each type": Row([*SYNTHBIAS, "--limit", "2"], says="--limit 2: one pair from each of"),
     "a folder of anything": Row(
@@ -104,7 +102,7 @@ WRONG_OPTIONS: dict[str, Row] = {
         ("a mapping to no heading", ["--map", "sentence=Satz"], "no file has this heading"),
         ("a mapping of 5,000 letters", ["--map", "x" * 5_000], "is not COLUMN=HEADING"),
         ("a limit below a pair", ["--limit", "1"], "--limit"),
-        ("a seed", ["--seed", "1"], "not for the csv source"),
+        ("a seed", ["--seed", "1"], "--seed: is for the embedded and families sources alone"),
         ("a licence that is none", ["--licence", "(c) me & you"], "--licence"),
         ("an empty licence", ["--licence", ""], "--licence"),
         ("a name that is none", ["--name", "My data"], "--name"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from builders.dataset.card import Annotation, Card
-from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, is_licence_file
+from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import (
     MAX_VOTES,
@@ -31,7 +31,6 @@ from schemas.files import row_files
 from schemas.folders.dataset_folder import REJECTS
 from schemas.items.coreference import CoreferenceItem
 
-BUILDER_VERSION = "1.0"
 RELABELLED = Rule(name="relabelled", description="was written as type 2; the votes find that both can be meant")
 
 
@@ -60,13 +59,24 @@ def accepted_draft(
     splits = tuple(_splits(annotated, accepted))
     source_rejects = row_files.read_rows(annotated.folder / REJECTS, Reject)
     is_open = manifest.publish_refusal is None
+    rejects = (
+        Reject(
+            candidate=side.item.sentence if is_open else "",
+            source_row=side.item.source_row or side.item.item_id,
+            rule=rule.name,
+            reason=reason,
+        )
+        for pair in decisions
+        for side, (rule, reason) in zip(pair.sides, pair.rules, strict=False)
+    )
+    reject_rules = (*(Rule(name=count.rule, description=count.description) for count in manifest.rejects), *RULES)
+    flag_rules = (Rule(name=count.rule, description=count.description) for count in manifest.flags)
     return Draft(
         name=name,
         benchmark=manifest.benchmark,
         version=version,
         title=f"{manifest.title}: pairs accepted by annotators",
         builder="builders.synthbias.annotation",
-        builder_version=BUILDER_VERSION,
         parameters={
             **manifest.parameters,
             "annotation_stop_rule": policy.stop_rule.value,
@@ -75,20 +85,25 @@ def accepted_draft(
             "annotation_count_untested": policy.count_untested,
         },
         seed=manifest.seed,
-        sources=(*manifest.sources, _source(annotated)),
+        sources=(
+            *manifest.sources,
+            Source(
+                name=f"the annotated dataset, {manifest.name}",
+                address=f"{manifest.name}@{manifest.version}, built by {manifest.builder} {manifest.builder_version}",
+                revision=manifest.version,
+                sha256=manifest.content_sha256,
+                licence=manifest.licence,
+                redistributable=manifest.redistributable,
+            ),
+        ),
         generator_model=manifest.generator_model,
         licence=manifest.licence,
         publish_refusal=manifest.publish_refusal,
         human_validated=are_decided_by_people(accepted, annotated, state, policy),
         splits=splits,
-        rejects=(*source_rejects, *_rejects(decisions, with_texts=is_open)),
-        reject_rules=_distinct(
-            *(Rule(name=count.rule, description=count.description) for count in manifest.rejects), *RULES
-        ),
-        flag_rules=_distinct(
-            *(Rule(name=count.rule, description=count.description) for count in manifest.flags),
-            *((RELABELLED,) if policy.relabel else ()),
-        ),
+        rejects=(*source_rejects, *rejects),
+        reject_rules=_distinct(*reject_rules),
+        flag_rules=_distinct(*flag_rules, *((RELABELLED,) if policy.relabel else ())),
         card=_card(annotated, state, policy, decisions, splits),
         extra_files=tuple(_files(annotated, state, policy, decisions, state_folder)),
     )
@@ -96,18 +111,6 @@ def accepted_draft(
 
 def _distinct(*rules: Rule) -> tuple[Rule, ...]:
     return tuple({rule.name: rule for rule in rules}.values())
-
-
-def _source(annotated: AnnotatedDataset) -> Source:
-    manifest = annotated.manifest
-    return Source(
-        name=f"the annotated dataset, {manifest.name}",
-        address=f"{manifest.name}@{manifest.version}, built by {manifest.builder} {manifest.builder_version}",
-        revision=manifest.version,
-        sha256=manifest.content_sha256,
-        licence=manifest.licence,
-        redistributable=manifest.redistributable,
-    )
 
 
 def _splits(annotated: AnnotatedDataset, accepted: Sequence[PairDecision]) -> Iterator[DraftSplit[CoreferenceItem]]:
@@ -127,17 +130,6 @@ def _splits(annotated: AnnotatedDataset, accepted: Sequence[PairDecision]) -> It
     for (config, split), kept_items in by_split.items():
         if kept_items:
             yield DraftSplit(config=config, split=split, item_shape="coreference", items=kept_items)
-
-
-def _rejects(decisions: Sequence[PairDecision], *, with_texts: bool) -> Iterator[Reject]:
-    for pair in decisions:
-        for side, (rule, reason) in zip(pair.sides, pair.rules, strict=False):
-            yield Reject(
-                candidate=side.item.sentence if with_texts else "",
-                source_row=side.item.source_row or side.item.item_id,
-                rule=rule.name,
-                reason=reason,
-            )
 
 
 def _files(
@@ -164,10 +156,7 @@ def _files(
         content=(annotated.folder / "README.md").read_bytes(),
         description="the card of the annotated dataset",
     )
-    for path in sorted(annotated.folder.iterdir()):
-        # The licence of the source must stay with the data.
-        if path.is_file() and is_licence_file(path.name):
-            yield ExtraFile(name=path.name, content=path.read_bytes())
+    yield from annotated.licence_files()
 
 
 def _votes(annotated: AnnotatedDataset, state: State, policy: Policy, names: Mapping[str, str]) -> str:
@@ -219,7 +208,7 @@ def verdict_lines(decisions: Sequence[PairDecision]) -> Iterator[str]:
     yield f"pairs: {verdicts['accepted']} accepted, {verdicts['rejected']} rejected, {verdicts['undecided']} undecided"
     counts = rule_counts(decisions)
     for rule in RULES:
-        if counts.get(rule.name):
+        if counts[rule.name]:
             yield f"  {rule.name}: {counts[rule.name]} items"
 
 
@@ -239,13 +228,28 @@ def _card(
     splits: Sequence[DraftSplit[CoreferenceItem]],
 ) -> Card:
     manifest = annotated.manifest
+    verdicts = Counter(pair.verdict for pair in decisions)
+    n_relabelled = sum(pair.is_relabelled for pair in decisions)
+    relabelled = f"\n* {n_relabelled} pairs of type 2 were found open and are items of type 1 (flag `relabelled`)."
     return synthbias_card(
         data_statement=(
             f"The minimal pairs of `{manifest.name}` {manifest.version} that annotators accepted; the items are as "
             f"they are there. `{SOURCE_CARD}` is the card of that dataset and describes its sentences. What it says "
             "about validation was written before the annotation."
         ),
-        how_built=_how_built(policy, decisions),
+        how_built=f"""\
+Annotators answered yes or no: is the sentence coherent, and if so, can the pronoun refer to the occupation \
+mentioned first, and to the one mentioned second? An item is accepted if more than 75 percent find it \
+coherent, and of those at least 75 percent say yes to both occupations (type 1), or at least 75 percent to \
+the referent and less than 25 percent to the other (type 2). A pair is accepted if both sides are.
+
+* {MIN_VOTES} to {MAX_VOTES} annotators for each item, until the voting stopped {_STOPS[policy.stop_rule]} \
+(`{policy.stop_rule}`).
+* {len(decisions)} pairs: {verdicts["accepted"]} accepted, {verdicts["rejected"]} rejected, {verdicts["undecided"]} \
+undecided.
+* Nobody's votes on both sides of a pair count, but for models, which remember nothing.
+* Votes of models {"count like those of people" if policy.count_models else "do not count"}.\
+{relabelled if policy.relabel else ""}""",
         annotation=_annotation(state, policy, decisions),
         biases=(
             f"* The biases of the source, in `{SOURCE_CARD}`, apply.\n"
@@ -266,27 +270,6 @@ def _card(
         ),
         splits=splits,
     )
-
-
-def _how_built(policy: Policy, decisions: Sequence[PairDecision]) -> str:
-    verdicts = Counter(pair.verdict for pair in decisions)
-    relabelled = sum(pair.is_relabelled for pair in decisions)
-    lines = [
-        "Annotators answered yes or no: is the sentence coherent, and if so, can the pronoun refer to the occupation "
-        "mentioned first, and to the one mentioned second? An item is accepted if more than 75 percent find it "
-        "coherent, and of those at least 75 percent say yes to both occupations (type 1), or at least 75 percent to "
-        "the referent and less than 25 percent to the other (type 2). A pair is accepted if both sides are.",
-        "",
-        f"* {MIN_VOTES} to {MAX_VOTES} annotators for each item, until the voting stopped "
-        f"{_STOPS[policy.stop_rule]} (`{policy.stop_rule}`).",
-        f"* {len(decisions)} pairs: {verdicts['accepted']} accepted, {verdicts['rejected']} rejected, "
-        f"{verdicts['undecided']} undecided.",
-        "* Nobody's votes on both sides of a pair count, but for models, which remember nothing.",
-        f"* Votes of models {'count like those of people' if policy.count_models else 'do not count'}.",
-    ]
-    if policy.relabel:
-        lines.append(f"* {relabelled} pairs of type 2 were found open and are items of type 1 (flag `relabelled`).")
-    return "\n".join(lines)
 
 
 def _annotation(state: State, policy: Policy, decisions: Sequence[PairDecision]) -> Annotation:

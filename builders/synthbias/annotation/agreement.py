@@ -1,4 +1,4 @@
-"""Agreement among annotators, and the cost and yield of an annotation."""
+"""The command ``annotate report``: agreement among annotators, and the cost and yield of an annotation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from builders.synthbias.annotation.deciding import (
 )
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Ballot, VoteQuestion, ballots_of
-from builders.synthbias.minimal_pairs import Config
+from builders.synthbias.minimal_pairs import CONFIGS
 
 Ballots: TypeAlias = Mapping[str, Mapping[str, Ballot]]
 """Complete ballots by item and annotator."""
@@ -55,75 +55,6 @@ class Agreement:
     """Reason why there is no alpha."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Yield:
-    """Verdicts on the sentences of one type."""
-
-    type: Config
-    n_items: int
-    n_accepted: int
-    n_rejected: int
-    n_undecided: int
-    n_pairs: int
-    n_pairs_accepted: int
-    n_pairs_rejected: int
-    votes_per_item: float | None
-    """Mean number of votes on decided items; None if there are none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotatorAgreement:
-    """Agreement of an annotator with the majority of the others whose votes count."""
-
-    annotator_id: str
-    kind: str
-    status: str
-    entrance: str
-    counts: bool
-    """True if the votes of the annotator count."""
-    n_items: int
-    n_compared: int
-    """Number of answers to questions on which the other annotators have a majority."""
-    n_agreed: int
-
-    @property
-    def agreement_rate(self) -> float | None:
-        """The share of compared answers that agree; None if there are none."""
-        return self.n_agreed / self.n_compared if self.n_compared else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationReport:
-    """The state of an annotation in numbers."""
-
-    agreement: tuple[Agreement, ...]
-    votes_per_item: Mapping[int, int]
-    """Number of items by their number of counting votes."""
-    yields: tuple[Yield, ...]
-    rejects: Mapping[str, int]
-    """Number of items that each rule excludes."""
-    annotators: tuple[AnnotatorAgreement, ...]
-
-
-def make_report(
-    annotated: AnnotatedDataset, state: State, policy: Policy, decisions: Sequence[PairDecision]
-) -> AnnotationReport:
-    """Measure the agreement, cost and yield of an annotation, without the entrance test."""
-    counting = counting_ballots(state, policy)
-    ballots = {item_id: counting.get(item_id, {}) for item_id in annotated.items}
-    sides = [side for pair in decisions for side in pair.sides]
-    pairs_by_type: dict[Config, list[PairDecision]] = {"type1": [], "type2": []}
-    for pair in decisions:
-        pairs_by_type["type1" if pair.sides[0].item.referent is None else "type2"].append(pair)
-    return AnnotationReport(
-        agreement=tuple(agreement_on(question, ballots) for question in VoteQuestion),
-        votes_per_item=dict(sorted(Counter(side.tally.coherent.n for side in sides).items())),
-        yields=tuple(_yield(kind, pairs) for kind, pairs in pairs_by_type.items() if pairs),
-        rejects=rule_counts(decisions),
-        annotators=tuple(_compare_with_majority(annotated, state, policy, ballots)),
-    )
-
-
 def agreement_on(question: VoteQuestion, ballots: Ballots) -> Agreement:
     """Measure the agreement on one question.
 
@@ -133,22 +64,18 @@ def agreement_on(question: VoteQuestion, ballots: Ballots) -> Agreement:
     counts = [Count.of(of_item.values(), question) for of_item in ballots.values()]
     shared = [count for count in counts if count.n >= 2]
     n_votes = sum(count.n for count in counts)
+    # The share of the pairs of votes on an item that agree.
+    agreeing = [(yes * (yes - 1) + (n - yes) * (n - yes - 1)) / (n * (n - 1)) for yes, n in shared]
     alpha = _alpha(shared)
     return Agreement(
         question=question,
         n_votes=n_votes,
         n_items=len(shared),
         yes_rate=sum(count.yes for count in counts) / n_votes if n_votes else None,
-        percent_agreement=sum(map(_agreeing, shared)) / len(shared) if shared else None,
+        percent_agreement=sum(agreeing) / len(shared) if shared else None,
         krippendorff_alpha=alpha if isinstance(alpha, float) else None,
         alpha_reason=alpha if isinstance(alpha, str) else None,
     )
-
-
-def _agreeing(count: Count) -> float:
-    """Return the share of the pairs of votes on an item that agree."""
-    no = count.n - count.yes
-    return (count.yes * (count.yes - 1) + no * (no - 1)) / (count.n * (count.n - 1))
 
 
 def _alpha(shared: Sequence[Count]) -> float | str:
@@ -167,56 +94,6 @@ def _alpha(shared: Sequence[Count]) -> float | str:
     return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
 
 
-def _compare_with_majority(
-    annotated: AnnotatedDataset, state: State, policy: Policy, counting: Ballots
-) -> list[AnnotatorAgreement]:
-    """Compare each annotator with the majority of the others whose votes count; ties are skipped."""
-    everybody = ballots_of(vote for vote in state.standing_votes.values() if vote.item_id in annotated.items)
-    n_items: Counter[str] = Counter()
-    compared: Counter[str] = Counter()
-    agreed: Counter[str] = Counter()
-    for item_id, ballots in everybody.items():
-        for name, ballot in ballots.items():
-            n_items[name] += 1
-            others = [other for other_name, other in counting[item_id].items() if other_name != name]
-            for question in VoteQuestion:
-                answer, count = getattr(ballot, question), Count.of(others, question)
-                if answer is None or 2 * count.yes == count.n:
-                    continue
-                compared[name] += 1
-                agreed[name] += answer == (2 * count.yes > count.n)
-    return [
-        AnnotatorAgreement(
-            annotator_id=name,
-            kind=annotator.kind,
-            status=annotator.status,
-            entrance=annotator.entrance,
-            counts=policy.counts(annotator),
-            n_items=n_items[name],
-            n_compared=compared[name],
-            n_agreed=agreed[name],
-        )
-        for name, annotator in sorted(state.annotators.items())
-    ]
-
-
-def _yield(kind: Config, pairs: Sequence[PairDecision]) -> Yield:
-    verdicts = Counter(side.verdict for pair in pairs for side in pair.sides)
-    of_pairs = Counter(pair.verdict for pair in pairs)
-    decided = [side.tally.coherent.n for pair in pairs for side in pair.sides if side.verdict != "undecided"]
-    return Yield(
-        type=kind,
-        n_items=sum(verdicts.values()),
-        n_accepted=verdicts["accepted"],
-        n_rejected=verdicts["rejected"],
-        n_undecided=verdicts["undecided"],
-        n_pairs=len(pairs),
-        n_pairs_accepted=of_pairs["accepted"],
-        n_pairs_rejected=of_pairs["rejected"],
-        votes_per_item=sum(decided) / len(decided) if decided else None,
-    )
-
-
 @one_line_errors()
 def report(
     dataset: DatasetFolder,
@@ -230,12 +107,16 @@ def report(
     annotated = read_annotated(dataset)
     state = fitting_state(annotated, state_folder)
     policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
-    made = make_report(annotated, state, policy, decide_pairs(annotated, state, policy))
-    for line in _lines(made):
+    for line in report_lines(annotated, state, policy):
         typer.echo(line)
 
 
-def _lines(report: AnnotationReport) -> Iterator[str]:
+def report_lines(annotated: AnnotatedDataset, state: State, policy: Policy) -> Iterator[str]:
+    """Yield the agreement, cost and yield of an annotation as tables, without the entrance test."""
+    decisions = decide_pairs(annotated, state, policy)
+    counting = counting_ballots(state, policy)
+    ballots = {item_id: counting.get(item_id, {}) for item_id in annotated.items}
+    agreement = [agreement_on(question, ballots) for question in VoteQuestion]
     rows = [
         (
             entry.question.value,
@@ -245,42 +126,61 @@ def _lines(report: AnnotationReport) -> Iterator[str]:
             _share(entry.percent_agreement),
             "-" if entry.krippendorff_alpha is None else f"{entry.krippendorff_alpha:.3f}",
         )
-        for entry in report.agreement
+        for entry in agreement
     ]
     yield from aligned(("question", "votes", "items", "yes", "agreement", "alpha"), rows)
-    yield from (
-        f"no alpha for {entry.question}: {entry.alpha_reason}" for entry in report.agreement if entry.alpha_reason
-    )
+    yield from (f"no alpha for {entry.question}: {entry.alpha_reason}" for entry in agreement if entry.alpha_reason)
     yield ""
-    votes = [(str(n), str(n_items)) for n, n_items in report.votes_per_item.items()]
-    yield from aligned(("votes", "items"), votes)
+    n_items = Counter(side.tally.coherent.n for pair in decisions for side in pair.sides)
+    yield from aligned(("votes", "items"), [(str(n), str(n_items[n])) for n in sorted(n_items)])
     yield ""
-    yields = [
-        (
-            entry.type,
-            *(str(n) for n in (entry.n_items, entry.n_accepted, entry.n_rejected, entry.n_undecided)),
-            *(str(n) for n in (entry.n_pairs, entry.n_pairs_accepted, entry.n_pairs_rejected)),
-            "-" if entry.votes_per_item is None else f"{entry.votes_per_item:.2f}",
-        )
-        for entry in report.yields
-    ]
     heading = ("type", "items", "accepted", "rejected", "undecided", "pairs", "accepted", "rejected", "votes/item")
-    yield from aligned(heading, yields)
-    yield from (f"  {rule}: {n} items" for rule, n in sorted(report.rejects.items()))
+    yield from aligned(heading, list(_yields(decisions)))
+    yield from (f"  {rule}: {n} items" for rule, n in sorted(rule_counts(decisions).items()))
     yield ""
-    annotators = [
-        (
-            annotator.annotator_id,
-            annotator.kind,
-            annotator.status,
-            annotator.entrance or "-",
-            "yes" if annotator.counts else "no",
-            str(annotator.n_items),
-            _share(annotator.agreement_rate),
+    columns = ("annotator", "kind", "status", "entrance", "counts", "items", "with majority")
+    yield from aligned(columns, list(_annotators(annotated, state, policy, ballots)))
+
+
+def _yields(decisions: Sequence[PairDecision]) -> Iterator[tuple[str, ...]]:
+    """Yield for each type: verdicts on items, verdicts on pairs, and the mean number of votes on decided items."""
+    for kind in CONFIGS:
+        pairs = [pair for pair in decisions if (pair.sides[0].item.referent is None) == (kind == "type1")]
+        sides = [side for pair in pairs for side in pair.sides]
+        of_items, of_pairs = (Counter(one.verdict for one in ones) for ones in (sides, pairs))
+        decided = [side.tally.coherent.n for side in sides if side.verdict != "undecided"]
+        counts = (
+            *(len(sides), of_items["accepted"], of_items["rejected"], of_items["undecided"]),
+            *(len(pairs), of_pairs["accepted"], of_pairs["rejected"]),
         )
-        for annotator in report.annotators
-    ]
-    yield from aligned(("annotator", "kind", "status", "entrance", "counts", "items", "with majority"), annotators)
+        if pairs:
+            yield kind, *map(str, counts), f"{sum(decided) / len(decided):.2f}" if decided else "-"
+
+
+def _annotators(
+    annotated: AnnotatedDataset, state: State, policy: Policy, counting: Ballots
+) -> Iterator[tuple[str, ...]]:
+    """Yield each annotator with the share of answers that agree with the majority of the others whose votes count.
+
+    Questions on which the others are tied are skipped.
+    """
+    everybody = ballots_of(vote for vote in state.standing_votes.values() if vote.item_id in annotated.items)
+    n_items, n_compared, n_agreed = Counter[str](), Counter[str](), Counter[str]()
+    for item_id, ballots in everybody.items():
+        for name, ballot in ballots.items():
+            n_items[name] += 1
+            others = [other for other_name, other in counting[item_id].items() if other_name != name]
+            for question in VoteQuestion:
+                answer, count = getattr(ballot, question), Count.of(others, question)
+                if answer is not None and 2 * count.yes != count.n:
+                    n_compared[name] += 1
+                    n_agreed[name] += answer == (2 * count.yes > count.n)
+    for name, annotator in sorted(state.annotators.items()):
+        yield (
+            *(name, annotator.kind, annotator.status, annotator.entrance or "-"),
+            *("yes" if policy.counts(annotator) else "no", str(n_items[name])),
+            _share(n_agreed[name] / n_compared[name] if n_compared[name] else None),
+        )
 
 
 def _share(share: float | None) -> str:

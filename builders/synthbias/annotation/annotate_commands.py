@@ -19,7 +19,7 @@ from builders.description import DATASETS_FOLDER
 from builders.synthbias.annotation.accepted import accepted_draft, verdict_lines
 from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated, sentence_of
 from builders.synthbias.annotation.deciding import Policy, StopRule, decide_pairs
-from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST, TEST_PAIRS, EntranceScore, EntranceUnit
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST, TEST_PAIRS, EntranceScore, status_of
 from builders.synthbias.annotation.model_votes import questions_draft
 from builders.synthbias.annotation.planning import (
     Request,
@@ -47,7 +47,7 @@ from builders.synthbias.annotation.state import (
     read_state,
     write_state,
 )
-from builders.synthbias.annotation.vote_intake import EntranceRule, Intake, take_in
+from builders.synthbias.annotation.vote_intake import take_in
 from builders.synthbias.annotation.votes import NO_NAME, AnnotatorKind, Status, is_name, reader_name
 
 _MOST_LISTED = 10
@@ -75,10 +75,8 @@ CountUntested: TypeAlias = Annotated[
     typer.Option("--count-untested", help="Count annotators without an entrance test, if they were tested elsewhere."),
 ]
 EntrancePercent: TypeAlias = Annotated[
-    int, typer.Option(min=0, max=100, help="Share of the entrance test that must be right, in percent.")
-]
-EntranceBy: TypeAlias = Annotated[
-    EntranceUnit, typer.Option(help="Count right sentences of the entrance test (item), or single answers (answer).")
+    int,
+    typer.Option(min=0, max=100, help="Share of the entrance test that must be right, in percent."),
 ]
 
 
@@ -273,7 +271,6 @@ def ingest(
         typer.Option(help="Kind of the annotators. Default: model with --file-format model, or else human."),
     ] = None,
     entrance_percent: EntrancePercent = DEFAULT_PERCENT,
-    entrance_unit: EntranceBy = EntranceUnit.ITEM,
 ) -> None:
     """Take votes in from files of a platform.
 
@@ -288,24 +285,18 @@ def ingest(
     submissions = [submission for path in files for submission in read_submissions(path, form, columns)]
     with locked(state_folder):
         state = fitting_state(annotated, state_folder, may_be_new=True)
-        rule = EntranceRule(entrance_percent, entrance_unit)
-        intake = take_in(annotated, state, submissions, kind=voters, entrance=rule)
+        intake = take_in(annotated, state, submissions, kind=voters, entrance_percent=entrance_percent)
         note_dataset(state_folder, annotated.manifest)
         write_state(state_folder, state, intake.state)
-    _say_intake(intake)
-
-
-def _say_intake(intake: Intake) -> None:
     typer.echo(f"{intake.n_added} votes added, {intake.n_known} known already, {len(intake.refused)} refused")
     for reason, n in intake.refusals.items():
         if n:
             typer.echo(f"  {reason}: {n}")
     for refused in intake.refused[:_MOST_LISTED]:
-        typer.echo(f"refused as {refused.reason}: {refused.where}: {refused.annotator_id} on {refused.item_id}")
+        typer.echo(f"refused as {refused.refusal}: {refused.where}: {refused.annotator_id} on {refused.item_id}")
     if len(intake.refused) > _MOST_LISTED:
         typer.echo(f"and {len(intake.refused) - _MOST_LISTED} more")
-    annotators = intake.state.annotators.values()
-    counts = Counter(annotator.status for annotator in annotators)
+    counts = Counter(annotator.status for annotator in intake.state.annotators.values())
     typer.echo("annotators: " + ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]))
 
 
@@ -333,7 +324,7 @@ def exclude(
             raise ConfigError(f"annotator '{annotator}' is not in {state_folder}; look into annotators.csv")
         recorded = state.annotators[annotator]
         if back:
-            status = EntranceRule(entrance_percent).status(EntranceScore.parse(recorded.entrance))
+            status = status_of(EntranceScore.parse(recorded.entrance), entrance_percent)
             changed = replace(recorded, status=status, reason="")
         else:
             changed = replace(recorded, status=Status.EXCLUDED, reason=reason)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
+from builders.dataset.output import ExtraFile, is_licence_file
 from builders.synthbias.annotation.votes import VoteQuestion
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.folders.dataset_folder import read_manifest, read_split
@@ -18,6 +19,8 @@ from schemas.items.coreference import CoreferenceItem
 
 Group: TypeAlias = Literal["A", "B"]
 GROUPS: tuple[Group, ...] = ("A", "B")
+Sides: TypeAlias = tuple[CoreferenceItem, CoreferenceItem]
+"""The two sides of a minimal pair."""
 FIELDS = ("item_id", "sentence", *(f"ask_{question}" for question in VoteQuestion))
 """Columns or fields of a platform's tasks."""
 
@@ -53,13 +56,6 @@ class AskedSentence(NamedTuple):
         return f'Can "{self.pronoun}" refer to the {occupation}?'
 
 
-class MinimalPair(NamedTuple):
-    """The two sides of a minimal pair."""
-
-    pair_id: str
-    sides: tuple[CoreferenceItem, CoreferenceItem]
-
-
 @dataclass(frozen=True)
 class AnnotatedDataset:
     """A dataset that is annotated."""
@@ -79,12 +75,12 @@ class AnnotatedDataset:
         return {asked_id(item_id): item_id for item_id in self.items}
 
     @cached_property
-    def pairs(self) -> dict[str, MinimalPair]:
+    def pairs(self) -> dict[str, Sides]:
         """The minimal pairs by id, in order."""
         sides: dict[str, list[CoreferenceItem]] = defaultdict(list)
         for item in self.items.values():
             sides[item.pair_id].append(item)
-        return {pair_id: MinimalPair(pair_id, (both[0], both[1])) for pair_id, both in sides.items()}
+        return {pair_id: (both[0], both[1]) for pair_id, both in sides.items()}
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -94,11 +90,17 @@ class AnnotatedDataset:
         often on average.
         """
         groups: dict[str, Group] = {}
-        for pair_id, pair in self.pairs.items():
+        for pair_id, sides in self.pairs.items():
             offset = hashlib.sha256(pair_id.encode()).digest()[0] % 2
-            for number, item in enumerate(sorted(pair.sides, key=lambda side: side.item_id)):
+            for number, item in enumerate(sorted(sides, key=lambda side: side.item_id)):
                 groups[item.item_id] = GROUPS[(number + offset) % 2]
         return groups
+
+    def licence_files(self) -> Iterator[ExtraFile]:
+        """Yield the licence files, which must stay with the data: a licence such as MIT wants its notice kept."""
+        for path in sorted(self.folder.iterdir()):
+            if path.is_file() and is_licence_file(path.name):
+                yield ExtraFile(name=path.name, content=path.read_bytes())
 
 
 def read_annotated(folder: Path) -> AnnotatedDataset:
@@ -118,10 +120,7 @@ def read_annotated(folder: Path) -> AnnotatedDataset:
                 "occupations (coreference) can be annotated: give such a dataset"
             )
         splits.append((entry, kept))
-    n_sides: dict[str, int] = defaultdict(int)
-    for _, kept in splits:
-        for item in kept:
-            n_sides[item.pair_id] += 1
+    n_sides = Counter(item.pair_id for _, kept in splits for item in kept)
     odd = next((pair_id for pair_id, n in n_sides.items() if n != 2), None)
     if odd is not None:
         raise DataError(f"{folder}: pair '{odd}' has {n_sides[odd]} sides, not 2; build the dataset again")

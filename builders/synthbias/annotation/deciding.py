@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from builders.dataset.output import Rule
-from builders.synthbias.annotation.annotated import AnnotatedDataset, MinimalPair
+from builders.synthbias.annotation.annotated import AnnotatedDataset, Sides
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Ballot, Status, VoteQuestion, ballots_of
 from builders.synthbias.minimal_pairs import referent_position
@@ -110,6 +110,7 @@ def is_accepted(tally: VoteTally, expected: Expected, *, relabel: bool = False) 
     return reading == expected or (relabel and reading == "open")
 
 
+@lru_cache(maxsize=1 << 16)
 def is_enough(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> bool:
     """Return True if a sentence needs no more votes.
 
@@ -124,7 +125,8 @@ def is_enough(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: 
     if tally.coherent.n >= MAX_VOTES:
         return True
     if rule is StopRule.DECISIVE:
-        return _is_certain(tally, expected, relabel)
+        ends = {is_accepted(after, expected, relabel=relabel) for after in _after(tally, MAX_VOTES - tally.coherent.n)}
+        return len(ends) == 1
     coherent = tally.coherent
     if coherent.is_consensus and 2 * coherent.yes < coherent.n:
         # No agreement on the pronoun is needed where the sentence makes no sense.
@@ -144,12 +146,6 @@ def votes_to_ask(tally: VoteTally, expected: Expected, rule: StopRule, *, relabe
         if any(is_enough(after, expected, rule, relabel=relabel) for after in _after(tally, n)):
             return n
     return MAX_VOTES - tally.coherent.n
-
-
-@lru_cache(maxsize=1 << 16)
-def _is_certain(tally: VoteTally, expected: Expected, relabel: bool) -> bool:
-    ends = {is_accepted(after, expected, relabel=relabel) for after in _after(tally, MAX_VOTES - tally.coherent.n)}
-    return len(ends) == 1
 
 
 def _after(tally: VoteTally, n: int) -> Iterator[VoteTally]:
@@ -262,15 +258,15 @@ def tally_of(ballots: Sequence[Ballot]) -> VoteTally:
 def decide_pairs(annotated: AnnotatedDataset, state: State, policy: Policy) -> list[PairDecision]:
     """Decide about every pair of a dataset, in the order of the dataset."""
     ballots = counting_ballots(state, policy)
-    return [decide_pair(pair, ballots, policy) for pair in annotated.pairs.values()]
+    return [decide_pair(sides, ballots, policy) for sides in annotated.pairs.values()]
 
 
-def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], policy: Policy) -> PairDecision:
+def decide_pair(items: Sides, ballots: Mapping[str, Mapping[str, Ballot]], policy: Policy) -> PairDecision:
     """Decide about a pair."""
     first, second = (
-        decide_item(item, tally_of(list(ballots.get(item.item_id, {}).values())), policy) for item in pair.sides
+        decide_item(item, tally_of(list(ballots.get(item.item_id, {}).values())), policy) for item in items
     )
-    sides = (first, second)
+    pair_id, sides = items[0].pair_id, (first, second)
     verdicts = {side.verdict for side in sides}
     if "rejected" in verdicts:
         broken = tuple(
@@ -279,10 +275,10 @@ def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], 
             else (side.rule, side.reason)
             for side in sides
         )
-        return PairDecision(pair.pair_id, sides, "rejected", broken)
+        return PairDecision(pair_id, sides, "rejected", broken)
     if "undecided" in verdicts:
         waiting = tuple((UNDECIDED, side.reason) for side in sides)
-        return PairDecision(pair.pair_id, sides, "undecided", waiting)
+        return PairDecision(pair_id, sides, "undecided", waiting)
     # None where both can be meant.
     understood = [
         side.item.occupations[side.reading == "second"] if side.reading in ("first", "second") else None
@@ -290,39 +286,34 @@ def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], 
     ]
     if understood[0] != understood[1]:
         reason = f"one side means {understood[0] or 'either'}, the other {understood[1] or 'either'}"
-        return PairDecision(pair.pair_id, sides, "rejected", ((SIDES_DISAGREE, reason),) * 2)
-    return PairDecision(pair.pair_id, sides, "accepted", ())
+        return PairDecision(pair_id, sides, "rejected", ((SIDES_DISAGREE, reason),) * 2)
+    return PairDecision(pair_id, sides, "accepted", ())
 
 
 def decide_item(item: CoreferenceItem, tally: VoteTally, policy: Policy) -> ItemDecision:
     """Decide about one item by the votes on it."""
     expected = expected_reading(item)
     reading = reading_of(tally)
-    n_to_ask = votes_to_ask(tally, expected, policy.stop_rule, relabel=policy.relabel)
-    if not is_enough(tally, expected, policy.stop_rule, relabel=policy.relabel):
-        reason = f"{_words(tally)}: {n_to_ask} more votes needed at least"
-        return ItemDecision(item, tally, "undecided", UNDECIDED, reason, reading, n_to_ask)
-    if is_accepted(tally, expected, relabel=policy.relabel):
-        return ItemDecision(item, tally, "accepted", None, _words(tally), reading, 0)
-    return ItemDecision(item, tally, "rejected", _broken(reading, expected), _words(tally), reading, 0)
-
-
-def _broken(reading: Reading, expected: Expected) -> Rule:
-    if reading == "incoherent":
-        return INCOHERENT
-    if expected == "open":
-        return NOT_OPEN
-    if reading == "unclear":
-        return NOT_SETTLED
-    return BOTH_POSSIBLE if reading == "open" else OTHER_REFERENT
-
-
-def _words(tally: VoteTally) -> str:
     (coherent, first, second) = tally
-    return (
+    words = (
         f"{coherent.yes} of {coherent.n} find it coherent, {first.yes} of {first.n} say that the first occupation can "
         f"be meant, {second.yes} of {second.n} the second"
     )
+    n_to_ask = votes_to_ask(tally, expected, policy.stop_rule, relabel=policy.relabel)
+    if n_to_ask:
+        reason = f"{words}: {n_to_ask} more votes needed at least"
+        return ItemDecision(item, tally, "undecided", UNDECIDED, reason, reading, n_to_ask)
+    if is_accepted(tally, expected, relabel=policy.relabel):
+        return ItemDecision(item, tally, "accepted", None, words, reading, 0)
+    if reading == "incoherent":
+        broken = INCOHERENT
+    elif expected == "open":
+        broken = NOT_OPEN
+    elif reading == "unclear":
+        broken = NOT_SETTLED
+    else:
+        broken = BOTH_POSSIBLE if reading == "open" else OTHER_REFERENT
+    return ItemDecision(item, tally, "rejected", broken, words, reading, 0)
 
 
 def are_decided_by_people(
@@ -338,13 +329,6 @@ def are_decided_by_people(
     )
 
 
-def rule_counts(decisions: Sequence[PairDecision]) -> Mapping[str, int]:
+def rule_counts(decisions: Sequence[PairDecision]) -> Counter[str]:
     """Count the items that each rule keeps out."""
-    return dict(Counter(rule.name for pair in decisions for rule, _ in pair.rules))
-
-
-def undecided_items(decisions: Sequence[PairDecision]) -> Iterator[ItemDecision]:
-    """Yield the items that need more votes; none of a pair with a rejected side, which is decided by that."""
-    for pair in decisions:
-        if pair.verdict == "undecided":
-            yield from (side for side in pair.sides if side.verdict == "undecided")
+    return Counter(rule.name for pair in decisions for rule, _ in pair.rules)

@@ -9,28 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import NamedTuple
 
 from builders.synthbias.annotation.annotated import AskedSentence
-from builders.synthbias.annotation.votes import Ballot
+from builders.synthbias.annotation.votes import Ballot, Status
 from builders.synthbias.mentions import mentions_in
 
 DEFAULT_PERCENT = 80
 """Percentage of the test that must be right, as in SynthBias."""
 
 
-class EntranceUnit(StrEnum):
-    """The values of ``--entrance-unit``."""
-
-    ITEM = "item"
-    """A sentence is right if all its answers are right."""
-    ANSWER = "answer"
-    """Each answer is right or wrong by itself."""
-
-
 class EntranceScore(NamedTuple):
-    """A score in the entrance test."""
+    """A score in the entrance test: the number of sentences all of whose answers are right, and of all sentences."""
 
     right: int
     n: int
@@ -44,9 +34,12 @@ class EntranceScore(NamedTuple):
         match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         return None if match is None else cls(int(match[1]), int(match[2]))
 
-    def reaches(self, percent: int) -> bool:
-        """Return True if the share of right answers reaches a percentage."""
-        return 100 * self.right >= percent * self.n
+
+def status_of(score: EntranceScore | None, percent: int) -> Status:
+    """Return the status of an annotator with a score, who must reach a percentage; None is for an unfinished test."""
+    if score is None:
+        return Status.UNTESTED
+    return Status.ACTIVE if 100 * score.right >= percent * score.n else Status.FAILED
 
 
 class Solved(NamedTuple):
@@ -119,19 +112,9 @@ TEST_PAIRS: Mapping[str, str] = {solved.sentence.item_id: solved.sentence.pair_i
 """Pair id of each sentence of the test, none of which has a counterpart."""
 
 
-def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> EntranceScore | None:
-    """Return the score of an annotator in the entrance test; None if it was not finished."""
-    answered = [(ballots.get(solved.sentence.item_id), solved.answers) for solved in TEST]
-    if not all(ballot is not None and ballot.is_complete for ballot, _ in answered):
+def entrance_score(ballots: Mapping[str, Ballot]) -> EntranceScore | None:
+    """Return the score of an annotator in the entrance test, by their ballots; None if it was not finished."""
+    given = [ballots.get(solved.sentence.item_id) for solved in TEST]
+    if any(ballot is None or not ballot.is_complete for ballot in given):
         return None
-    if unit is EntranceUnit.ITEM:
-        return EntranceScore(sum(ballot == right for ballot, right in answered), len(answered))
-    # An answer that is missing because the sentence was called incoherent is wrong.
-    marks = [
-        given == answer
-        for ballot, right in answered
-        if ballot is not None
-        for given, answer in zip(ballot, right, strict=True)
-        if answer is not None
-    ]
-    return EntranceScore(sum(marks), len(marks))
+    return EntranceScore(sum(ballot == solved.answers for ballot, solved in zip(given, TEST, strict=True)), len(TEST))

@@ -15,18 +15,14 @@ from biasboard.ground.errors import DataError
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence
-from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
+from builders.synthbias.annotation.entrance import EXAMPLES, TEST
 from builders.synthbias.annotation.vote_intake import SubmittedVotes
 from builders.synthbias.annotation.votes import VoteAnswer, VoteQuestion
-from schemas.documents.record import Record
 from schemas.files.json_answers import NoJsonError, find_json
 from schemas.folders.run_folder import finished_runs, read_run
 from schemas.items.instruction import InstructionItem
 
 DATASET = "synthbias-questions"
-_BENCHMARK = "synthbias-annotation"
-_CONFIG, _SPLIT = "questions", "asked"
-_VERSION = "1.0.0"
 _SCHEMA = strict_json.canonical(
     {
         "type": "object",
@@ -46,22 +42,18 @@ def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSenten
     manifest = annotated.manifest
     return Draft(
         name=DATASET,
-        benchmark=_BENCHMARK,
-        version=_VERSION,
+        benchmark="synthbias-annotation",
         title=f"Questions about sentences of {manifest.name} {manifest.version}",
         builder="builders.synthbias.annotation",
-        builder_version="1.0",
         parameters={"dataset": manifest.name, "dataset_version": manifest.version},
-        seed=None,
         sources=manifest.sources,
         generator_model=manifest.generator_model,
         licence=manifest.licence,
         publish_refusal=manifest.publish_refusal,
-        human_validated=False,
         splits=(
             DraftSplit(
-                config=_CONFIG,
-                split=_SPLIT,
+                config="questions",
+                split="asked",
                 item_shape="instruction",
                 items=[
                     InstructionItem(
@@ -76,9 +68,6 @@ def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSenten
                 ],
             ),
         ),
-        rejects=(),
-        reject_rules=(),
-        flag_rules=(),
         card=Card(
             data_statement="Questions about single sentences, for a language model as one more annotator.",
             how_built=f"Three questions about each sentence, and {len(TEST)} sentences whose answers are known.",
@@ -86,9 +75,8 @@ def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSenten
             intended_use="To be asked by `biasboard run`, whose votes `annotate ingest --file-format model` reads.",
             out_of_scope_use="Nothing is measured with these questions.",
             known_limits="A model's votes are marked as such, and decide nothing unless that is asked for.",
-            balance=CardTable(header=("", _CONFIG), rows=(("sentences", str(len(asked))),)),
+            balance=CardTable(header=("", "questions"), rows=(("sentences", str(len(asked))),)),
             citation="Cite the dataset of the sentences.",
-            task_categories=("text-generation",),
             tags=("annotation",),
         ),
     )
@@ -96,13 +84,17 @@ def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSenten
 
 def instruction(sentence: AskedSentence) -> str:
     """Return the instruction to judge a sentence, with the three worked examples that people see."""
+    examples = []
+    for solved in EXAMPLES:
+        answers = {question: "yes" if yes else "no" for question, yes in zip(VoteQuestion, solved.answers, strict=True)}
+        examples.append(f"{_asked(solved.sentence)}\nAnswer: {json.dumps(answers)}\n({solved.why})")
     return "\n\n".join(
         (
             "Judge a sentence. Say whether it is coherent, then whether its pronoun can refer to the occupation that "
             "is named first, and whether it can refer to the one that is named second. Both may be possible. Judge "
             "what the sentence says, not how many women or men have an occupation. If it is not coherent, answer no to "
             "the other two.",
-            *(_example(solved) for solved in EXAMPLES),
+            *examples,
             f"{_asked(sentence)}\nAnswer as JSON alone, like the answers above.",
         )
     )
@@ -111,13 +103,6 @@ def instruction(sentence: AskedSentence) -> str:
 def _asked(sentence: AskedSentence) -> str:
     questions = (f"- {question}: {sentence.ask(question)}" for question in VoteQuestion)
     return "\n".join((f"Sentence: {sentence.text}", *questions))
-
-
-def _example(solved: Solved) -> str:
-    answers = {
-        question: "yes" if answer else "no" for question, answer in zip(VoteQuestion, solved.answers, strict=True)
-    }
-    return f"{_asked(solved.sentence)}\nAnswer: {json.dumps(answers)}\n({solved.why})"
 
 
 def read_submissions(path: Path) -> list[SubmittedVotes]:
@@ -135,25 +120,23 @@ def read_submissions(path: Path) -> list[SubmittedVotes]:
                 "annotate export --file-format model wrote"
             )
         annotator = f"{result.model.id}@{result.model.identity_sha256[:8]}"
-        submissions += (_submission(record, annotator, folder) for record in records)
+        for record in records:
+            try:
+                value = find_json(record.exchanges[0].text or "")
+            except NoJsonError:
+                value = None
+            given = value if isinstance(value, dict) else {}
+            submission = SubmittedVotes(
+                f"{folder.name}: {record.item_id}",
+                record.item_id,
+                annotator,
+                {
+                    question: VoteAnswer(str(given[question]))
+                    for question in VoteQuestion
+                    if given.get(question) in ("yes", "no")
+                },
+                submitted_at="",
+                source=f"model:{folder.name}",
+            )
+            submissions.append(submission.of_whole_sentence())
     return submissions
-
-
-def _submission(record: Record, annotator: str, folder: Path) -> SubmittedVotes:
-    try:
-        value = find_json(record.exchanges[0].text or "")
-    except NoJsonError:
-        value = None
-    given = value if isinstance(value, dict) else {}
-    return SubmittedVotes(
-        f"{folder.name}: {record.item_id}",
-        record.item_id,
-        annotator,
-        {
-            question: VoteAnswer(str(given[question]))
-            for question in VoteQuestion
-            if given.get(question) in ("yes", "no")
-        },
-        submitted_at="",
-        source=f"model:{folder.name}",
-    ).of_whole_sentence()

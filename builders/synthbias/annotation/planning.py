@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, zip_longest
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
+from builders.dataset.output import round_robin
 from builders.synthbias.annotation.annotated import Group
-from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, undecided_items
+from builders.synthbias.annotation.deciding import ItemDecision, PairDecision
 from builders.synthbias.annotation.safe_csv import columns_of, read_records, render_records
 from builders.synthbias.annotation.state import BATCHES, State
 from schemas.documents.base import Text
@@ -49,24 +49,30 @@ def plan_batch(
     Returns:
         The requests in the order of the dataset. If there are too few annotators, fewer votes than needed are assigned.
     """
+    # The sides that need votes, by pair; a pair with a rejected side is decided by that.
+    open_sides: dict[str, list[ItemDecision]] = {}
+    for pair in decisions:
+        if pair.verdict == "undecided":
+            open_sides[pair.pair_id] = [side for side in pair.sides if side.verdict == "undecided"]
     if not annotators:
-        return [_request(side, groups, "", side.n_to_ask) for side in undecided_items(decisions)]
-    assignments = _Assignments.of(state, annotators)
-    waiting: dict[str, list[ItemDecision]] = defaultdict(list)
-    for side in undecided_items(decisions):
-        waiting[side.item.pair_id].append(side)
-    return [
-        _request(side, groups, name, 1)
-        for sides in waiting.values()
-        for side in _turns(sides)
-        if (name := assignments.assign(side)) is not None
-    ]
-
-
-def _turns(sides: Sequence[ItemDecision]) -> Iterator[ItemDecision]:
-    """Yield each side as often as it needs votes, alternating, so that few annotators do not all get the first side."""
-    queues = [[side] * side.n_to_ask for side in sides]
-    return (side for side in chain.from_iterable(zip_longest(*queues)) if side is not None)
+        return [_request(side, groups, "", side.n_to_ask) for sides in open_sides.values() for side in sides]
+    loads = dict.fromkeys(annotators, 0)
+    seen = {(vote.pair_id, vote.annotator_id) for vote in state.standing_votes.values()}
+    requests = []
+    for pair_id, sides in open_sides.items():
+        # In turns, so that few annotators do not all get the first side.
+        by_id = {side.item.item_id: side for side in sides}
+        for item_id in round_robin([[name] * side.n_to_ask for name, side in by_id.items()]):
+            free = [name for name in annotators if (pair_id, name) not in seen]
+            if not free:
+                break
+            # Ties are broken by a hash rather than by name, so that they do not always favour the same annotator.
+            hashes = {name: hashlib.sha256(f"{item_id}|{name}".encode()).digest() for name in free}
+            chosen = min(hashes.items(), key=lambda one: (loads[one[0]], one[1]))[0]
+            loads[chosen] += 1
+            seen.add((pair_id, chosen))
+            requests.append(_request(by_id[item_id], groups, chosen, 1))
+    return requests
 
 
 def _request(side: ItemDecision, groups: Mapping[str, Group], annotator_id: str, n_votes: int) -> Request:
@@ -79,35 +85,6 @@ def _request(side: ItemDecision, groups: Mapping[str, Group], annotator_id: str,
         n_votes=n_votes,
         n_before=side.tally.coherent.n,
     )
-
-
-@dataclass(slots=True)
-class _Assignments:
-    """The annotators, the number of votes assigned to each, and the side of each pair that each has seen."""
-
-    loads: dict[str, int]
-    seen: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Items that an annotator has voted on or been assigned, by pair and annotator."""
-
-    @classmethod
-    def of(cls, state: State, annotators: Sequence[str]) -> _Assignments:
-        """Return the assignments after the votes so far."""
-        assignments = cls(dict.fromkeys(annotators, 0))
-        for vote in state.standing_votes.values():
-            assignments.seen[vote.pair_id, vote.annotator_id].add(vote.item_id)
-        return assignments
-
-    def assign(self, side: ItemDecision) -> str | None:
-        """Return the least loaded annotator who may see this side; None if there is none."""
-        pair_id, item_id = side.item.pair_id, side.item.item_id
-        free = [name for name in self.loads if not self.seen.get((pair_id, name))]
-        if not free:
-            return None
-        # Ties are broken by a hash rather than by name, so that they do not always favour the same annotator.
-        chosen = min(free, key=lambda name: (self.loads[name], hashlib.sha256(f"{item_id}|{name}".encode()).digest()))
-        self.loads[chosen] += 1
-        self.seen[pair_id, chosen].add(item_id)
-        return chosen
 
 
 def batch_paths(folder: Path) -> list[Path]:

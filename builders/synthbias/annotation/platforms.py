@@ -104,20 +104,21 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
     """
     source = f"{form}:{path.name}"
     if form is Format.LABEL_STUDIO:
-        return label_studio_submissions(path, source=source)
+        return list(label_studio_submissions(path, source=source))
     if form is Format.MTURK:
-        return wide_submissions(path, source=source, columns=columns)
+        return list(wide_submissions(path, source=source, columns=columns))
     if form is Format.MODEL:
         return model_votes.read_submissions(path)
     names, _ = read_rows(path, remedy="give a form that annotate export wrote, or a file like votes.csv")
     # Of votes.csv, each answer is a row; of a form, each sentence.
     if "question" not in names:
-        return wide_submissions(path, source=source, columns=columns)
+        return list(wide_submissions(path, source=source, columns=columns))
+    columns_of_votes = ",".join(columns_of(Vote))
     votes = read_records(
         path,
         Vote,
-        remedy=f"give a file with the columns {','.join(columns_of(Vote))}",
-        other_columns=f"; needs exactly {','.join(columns_of(Vote))}",
+        remedy=f"give a file with the columns {columns_of_votes}",
+        other_columns=f"; needs exactly {columns_of_votes}",
         any_order=True,
     )
     return [
@@ -162,7 +163,7 @@ INTERFACE = """\
 """Labelling interface (Settings, Labeling Interface, Code); the export has its names in ``from_name``."""
 
 
-def label_studio_submissions(path: Path, *, source: str) -> list[SubmittedVotes]:
+def label_studio_submissions(path: Path, *, source: str) -> Iterator[SubmittedVotes]:
     """Read the annotations of an exported project.
 
     Raises:
@@ -171,39 +172,35 @@ def label_studio_submissions(path: Path, *, source: str) -> list[SubmittedVotes]
     tasks = strict_json.read(path, remedy=_EXPORT_JSON)
     if not isinstance(tasks, list):
         raise DataError(f"{path}: is no list of tasks; {_EXPORT_JSON}")
-    return [
-        submission
-        for number, task in enumerate(tasks, 1)
-        for submission in _submissions(task, f"{path}: task {number}", source)
-    ]
-
-
-def _submissions(task: JsonValue, where: str, source: str) -> Iterator[SubmittedVotes]:
-    data = _object(_object(task, where).get("data"), f"{where}: data")
-    annotations = _object(task, where).get("annotations")
-    if not isinstance(annotations, list):
-        raise DataError(f"{where}: has no list of annotations; {_EXPORT_JSON}")
-    for number, value in enumerate(annotations, 1):
-        of_annotation = f"{where}, annotation {number}"
-        annotation = _object(value, of_annotation)
-        answers = _answers(annotation, of_annotation)
-        annotator = annotation.get("completed_by")
-        # Either the id of a user, or an object that holds it.
-        annotator = annotator.get("id") if isinstance(annotator, dict) else annotator
-        if isinstance(annotator, bool) or not isinstance(annotator, int | str) or annotator == "":
-            raise DataError(f"{of_annotation}: completed_by names nobody; {_EXPORT_JSON}")
-        item_id, time = data.get("item_id"), annotation.get("created_at")
-        if not isinstance(item_id, str):
-            raise DataError(f"{where}: data has no item_id; export a project into which exported tasks were imported")
-        yield SubmittedVotes(
-            of_annotation,
-            item_id,
-            f"label-studio-{annotator}",
-            answers,
-            submitted_at=utc_time(time, where=of_annotation) if isinstance(time, str) else "",
-            source=source,
-            refusal=Refusal.CANCELLED if annotation.get("was_cancelled") is True else None,
-        ).of_whole_sentence()
+    for task_number, task in enumerate(tasks, 1):
+        of_task = f"{path}: task {task_number}"
+        data = _object(_object(task, of_task).get("data"), f"{of_task}: data")
+        annotations = _object(task, of_task).get("annotations")
+        if not isinstance(annotations, list):
+            raise DataError(f"{of_task}: has no list of annotations; {_EXPORT_JSON}")
+        for number, value in enumerate(annotations, 1):
+            where = f"{of_task}, annotation {number}"
+            annotation = _object(value, where)
+            answers = _answers(annotation, where)
+            annotator = annotation.get("completed_by")
+            # Either the id of a user, or an object that holds it.
+            annotator = annotator.get("id") if isinstance(annotator, dict) else annotator
+            if isinstance(annotator, bool) or not isinstance(annotator, int | str) or annotator == "":
+                raise DataError(f"{where}: completed_by names nobody; {_EXPORT_JSON}")
+            item_id, time = data.get("item_id"), annotation.get("created_at")
+            if not isinstance(item_id, str):
+                raise DataError(
+                    f"{of_task}: data has no item_id; export a project into which exported tasks were imported"
+                )
+            yield SubmittedVotes(
+                where,
+                item_id,
+                f"label-studio-{annotator}",
+                answers,
+                submitted_at=utc_time(time, where=where) if isinstance(time, str) else "",
+                source=source,
+                refusal=Refusal.CANCELLED if annotation.get("was_cancelled") is True else None,
+            ).of_whole_sentence()
 
 
 def _answers(annotation: _Object, where: str) -> dict[VoteQuestion, VoteAnswer]:
@@ -293,7 +290,7 @@ def column_map(changes: Sequence[str], form: Format) -> dict[str, str]:
     return columns
 
 
-def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> list[SubmittedVotes]:
+def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> Iterator[SubmittedVotes]:
     """Read the assignments of a file.
 
     Raises:
@@ -309,45 +306,36 @@ def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> 
         raise DataError(
             f"{path}:1: no column for {', '.join(missing)}; name it with --map FIELD=COLUMN; have: {', '.join(names)}"
         )
-    filled = [
-        (where, {name: cells.get(column, "").strip() for name, column in columns.items()}) for where, cells in rows
-    ]
-    # Nobody has begun with a sentence that has neither a name nor an answer.
-    return [
-        _submission(where, cells, source, columns)
-        for where, cells in filled
-        if any(cells[name] for name in ("annotator_id", *VoteQuestion))
-    ]
-
-
-def _submission(where: str, cells: Mapping[str, str], source: str, columns: Mapping[str, str]) -> SubmittedVotes:
-    for name in ("item_id", "annotator_id"):
-        if not cells[name]:
-            raise DataError(f"{where}: {columns[name]} is empty; fill it in, or take out rows that nobody answered")
-    rejected = _is_rejected(where, columns["status"], cells["status"])
-    answers: dict[VoteQuestion, VoteAnswer] = {}
-    for question in VoteQuestion:
-        given = cells[question]
-        if given and not rejected:
-            if given.casefold() not in _ANSWERS:
+    for where, row in rows:
+        cells = {name: row.get(column, "").strip() for name, column in columns.items()}
+        if not any(cells[name] for name in ("annotator_id", *VoteQuestion)):
+            continue  # Nobody has begun with a sentence that has neither a name nor an answer.
+        for name in ("item_id", "annotator_id"):
+            if not cells[name]:
+                raise DataError(f"{where}: {columns[name]} is empty; fill it in, or take out rows that nobody answered")
+        status = cells["status"].casefold()
+        if status not in (*_TAKEN, *_REJECTED):
+            have = ", ".join(name for name in (*_TAKEN, *_REJECTED) if name)
+            raise DataError(
+                f"{where}: {columns['status']} is '{cells['status']}'; have: {have}: correct the line, or map status "
+                "to another column"
+            )
+        answers: dict[VoteQuestion, VoteAnswer] = {}
+        for question in VoteQuestion if status not in _REJECTED else ():
+            given = cells[question]
+            if given and given.casefold() not in _ANSWERS:
                 raise DataError(
                     f"{where}: {columns[question]} is '{given}', not yes or no; correct the line, or take it out if it "
                     "is no assignment"
                 )
-            answers[question] = _ANSWERS[given.casefold()]
-    return SubmittedVotes(
-        where,
-        cells["item_id"],
-        cells["annotator_id"],
-        answers,
-        submitted_at=utc_time(cells["submitted_at"], where=where),
-        source=source,
-        refusal=Refusal.REJECTED if rejected else None,
-    ).of_whole_sentence()
-
-
-def _is_rejected(where: str, column: str, status: str) -> bool:
-    if status.casefold() in (*_TAKEN, *_REJECTED):
-        return status.casefold() in _REJECTED
-    have = ", ".join(name for name in (*_TAKEN, *_REJECTED) if name)
-    raise DataError(f"{where}: {column} is '{status}'; have: {have}: correct the line, or map status to another column")
+            if given:
+                answers[question] = _ANSWERS[given.casefold()]
+        yield SubmittedVotes(
+            where,
+            cells["item_id"],
+            cells["annotator_id"],
+            answers,
+            submitted_at=utc_time(cells["submitted_at"], where=where),
+            source=source,
+            refusal=Refusal.REJECTED if status in _REJECTED else None,
+        ).of_whole_sentence()

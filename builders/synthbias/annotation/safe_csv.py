@@ -117,7 +117,11 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[tuple[s
     rows: list[tuple[str, dict[str, str]]] = []
     try:
         columns = tuple(unprotected(name) for name in next(reader, ()))
-        _check_columns(columns, f"{path}:1", remedy)
+        if not columns:
+            raise DataError(f"{path}:1: has no heading; {remedy}")
+        name, n = Counter(columns).most_common(1)[0]
+        if n > 1:
+            raise DataError(f"{path}:1: column '{name}' stands twice; {remedy}")
         for cells in reader:
             if not any(cells):
                 continue  # Spreadsheets leave empty rows at the end.
@@ -128,11 +132,3 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[tuple[s
     except csv.Error as error:
         raise DataError(f"{path}:{reader.line_num}: not CSV: {error}; {remedy}") from error
     return columns, rows
-
-
-def _check_columns(columns: Sequence[str], where: str, remedy: str) -> None:
-    if not columns:
-        raise DataError(f"{where}: has no heading; {remedy}")
-    name, n = Counter(columns).most_common(1)[0]
-    if n > 1:
-        raise DataError(f"{where}: column '{name}' stands twice; {remedy}")

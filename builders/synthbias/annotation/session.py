@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.errors import DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence, asked_id, sentence_of
 from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
-from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST, TEST_PAIRS
 from builders.synthbias.annotation.state import ANNOTATORS, VOTES, State, locked, read_state, write_state
-from builders.synthbias.annotation.vote_intake import EntranceRule, SubmittedVotes, take_in, utc_text
+from builders.synthbias.annotation.vote_intake import SubmittedVotes, take_in, utc_text
 from builders.synthbias.annotation.votes import (
     Annotator,
     AnnotatorKind,
@@ -59,7 +59,7 @@ class Session:
         pairs: Pairs to annotate; the annotator sees one side of each.
         seed: Seed of the order of the sentences.
         policy: Policy that decides which sentences have enough votes.
-        entrance: Rule for passing the entrance test.
+        entrance_percent: Share of the entrance test that must be right.
     """
 
     annotated: AnnotatedDataset
@@ -68,7 +68,7 @@ class Session:
     pairs: Sequence[str]
     seed: int = 0
     policy: Policy = field(default_factory=Policy)
-    entrance: EntranceRule = field(default_factory=EntranceRule)
+    entrance_percent: int = DEFAULT_PERCENT
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _state: State | None = None
@@ -106,9 +106,9 @@ class Session:
                 submitted_at=utc_text(self.now()),
                 source=SOURCE,
             )
-            intake = take_in(self.annotated, state, [submission], entrance=self.entrance)
+            intake = take_in(self.annotated, state, [submission], entrance_percent=self.entrance_percent)
             if intake.refused:
-                raise DataError(f"item '{item_id}': refused as {intake.refused[0].reason}; load the page again")
+                raise DataError(f"item '{item_id}': refused as {intake.refused[0].refusal}; load the page again")
             self._write(state, intake.state, item_id)
             self._taken_back = None
             return self._turn(intake.state)
@@ -130,7 +130,7 @@ class Session:
                 SubmittedVotes(SOURCE, last, self.annotator_id, {vote.question: VoteAnswer.WITHDRAWN}, time, SOURCE)
                 for vote in standing
             ]
-            intake = take_in(self.annotated, state, withdrawals, entrance=self.entrance)
+            intake = take_in(self.annotated, state, withdrawals, entrance_percent=self.entrance_percent)
             self._write(state, intake.state, last)
             self._taken_back = last
             return self._turn(intake.state)
@@ -150,9 +150,9 @@ class Session:
         if new.annotators != old.annotators:
             self._decisions.clear()
         elif item_id in self.annotated.items:
-            pair = self.annotated.pairs[self.annotated.items[item_id].pair_id]
-            ballots = counting_ballots(new.part(lambda vote: vote.pair_id == pair.pair_id), self.policy)
-            self._decisions[pair.pair_id] = decide_pair(pair, ballots, self.policy)
+            pair_id = self.annotated.items[item_id].pair_id
+            ballots = counting_ballots(new.part(lambda vote: vote.pair_id == pair_id), self.policy)
+            self._decisions[pair_id] = decide_pair(self.annotated.pairs[pair_id], ballots, self.policy)
 
     def _files(self) -> tuple[object, ...]:
         paths = (self.folder / VOTES, self.folder / ANNOTATORS)
@@ -174,7 +174,7 @@ class Session:
             return Turn("entrance", self._first(left), len(TEST) - len(left), len(TEST), can_undo, annotator)
         waiting = sorted(self._waiting(state, mine))
         done = sum(
-            any(_is_complete(mine.get(side.item_id)) for side in self.annotated.pairs[pair_id].sides)
+            any(_is_complete(mine.get(side.item_id)) for side in self.annotated.pairs[pair_id])
             for pair_id in self.pairs
         )
         total = done + len({item.pair_id for *_, item in waiting})
@@ -222,14 +222,3 @@ def _is_complete(ballot: Ballot | None) -> bool:
 
 def _order(*parts: object) -> bytes:
     return hashlib.sha256("|".join(map(str, parts)).encode()).digest()
-
-
-def check_annotator(state: State, name: str) -> None:
-    """Check that somebody of this name may vote on the page.
-
-    Raises:
-        ConfigError: the name is that of a model.
-    """
-    annotator = state.annotators.get(name)
-    if annotator is not None and annotator.kind is AnnotatorKind.MODEL:
-        raise ConfigError(f"--annotator {name}: is a model; give another name")

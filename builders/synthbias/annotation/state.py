@@ -85,7 +85,6 @@ def read_state(folder: Path) -> State:
         DataError: a file is broken.
         ConfigError: the path is a file, or inside a dataset folder.
     """
-    check_outside_datasets("--state", folder)
     _check_folder(folder)
     rows = tuple(_of_reader(vote) for _, vote in _read_own(folder / VOTES, Vote))
     annotators: dict[str, Annotator] = {}
@@ -134,6 +133,7 @@ def _words(identity: Mapping[str, object]) -> str:
 
 
 def _check_folder(folder: Path) -> None:
+    check_outside_datasets("--state", folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--state {folder}: is a file; give a folder")
 
@@ -145,7 +145,6 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         ConfigError: another process holds the lock for too long, or the state is inside a dataset folder.
     """
-    check_outside_datasets("--state", folder)
     _check_folder(folder)
     is_new, has_lock = not folder.exists(), (folder / _LOCK).exists()
     folder.mkdir(parents=True, exist_ok=True)

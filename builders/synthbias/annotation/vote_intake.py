@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id
-from builders.synthbias.annotation.entrance import (
-    DEFAULT_PERCENT,
-    TEST_PAIRS,
-    EntranceScore,
-    EntranceUnit,
-    entrance_score,
-)
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, entrance_score, status_of
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import (
     NO_NAME,
@@ -28,7 +22,6 @@ from builders.synthbias.annotation.votes import (
     Status,
     Vote,
     VoteAnswer,
-    VoteKey,
     VoteQuestion,
     ballots_of,
     is_name,
@@ -63,10 +56,10 @@ class SubmittedVotes(NamedTuple):
     answers: Mapping[VoteQuestion, VoteAnswer]
     submitted_at: str
     source: str
-    pair_id: str | None = None
-    """Pair of the item according to the file; None if it has none."""
+    pair_id: str = ""
+    """Pair of the item according to the file; empty if it does not say."""
     refusal: Refusal | None = None
-    """Reason to refuse it that follows from the file; None if there is none."""
+    """Reason to refuse it; None if there is none, as far as is known."""
 
     def of_whole_sentence(self) -> SubmittedVotes:
         """Return the submission as the complete answers about a sentence; it is refused if an answer is missing.
@@ -80,42 +73,20 @@ class SubmittedVotes(NamedTuple):
         return self._replace(answers=answers, refusal=refusal)
 
 
-class Refused(NamedTuple):
-    """A submission that was not taken in."""
-
-    where: str
-    item_id: str
-    annotator_id: str
-    reason: Refusal
-
-
-class EntranceRule(NamedTuple):
-    """The rule for passing the entrance test."""
-
-    percent: int = DEFAULT_PERCENT
-    unit: EntranceUnit = EntranceUnit.ITEM
-
-    def status(self, score: EntranceScore | None) -> Status:
-        """Return the status of an annotator with a score; None is for an unfinished test."""
-        if score is None:
-            return Status.UNTESTED
-        return Status.ACTIVE if score.reaches(self.percent) else Status.FAILED
-
-
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """The state after votes were taken in, with the numbers of added, known and refused ones."""
+    """The state after votes were taken in, with the numbers of added and known ones."""
 
     state: State
     n_added: int
     n_known: int
     """Number of votes that were taken in before."""
-    refused: tuple[Refused, ...]
+    refused: tuple[SubmittedVotes, ...]
 
     @property
     def refusals(self) -> dict[str, int]:
         """The number of refused submissions by reason."""
-        counts = Counter(submission.reason for submission in self.refused)
+        counts = Counter(submission.refusal for submission in self.refused)
         return {reason.value: counts[reason] for reason in Refusal}
 
 
@@ -125,7 +96,7 @@ def take_in(
     submissions: Sequence[SubmittedVotes],
     *,
     kind: AnnotatorKind = AnnotatorKind.HUMAN,
-    entrance: EntranceRule | None = None,
+    entrance_percent: int = DEFAULT_PERCENT,
 ) -> Intake:
     """Take in submissions, earliest first.
 
@@ -134,67 +105,80 @@ def take_in(
         state: State so far.
         submissions: Submissions in any order.
         kind: Kind of the annotators.
-        entrance: Rule for passing the entrance test; None for the default.
+        entrance_percent: Share of the entrance test that must be right.
 
     Raises:
         DataError: an item is unknown, or its pair or the kind of an annotator differs; nothing is taken in.
     """
-    submissions = [_with_own_ids(annotated, submission) for submission in submissions]
-    for submission in submissions:
-        _check(annotated, state, submission, kind)
-    names = {submission.annotator_id for submission in submissions}
-    desk = _IntakeDesk(state.part(lambda vote: vote.annotator_id in names), kind)
-    # Times are in UTC and of one form, so that they sort as texts; unknown times come last.
-    for submission in sorted(submissions, key=lambda sent: (sent.submitted_at == "", sent.submitted_at)):
-        desk.take(submission, _pair_of(annotated, submission))
+    submissions = [_checked(annotated, state, submission, kind) for submission in submissions]
     annotators = dict(state.annotators)
     for submission in submissions:
         name = submission.annotator_id
         annotators.setdefault(name, Annotator(annotator_id=name, kind=kind))
-    rows = (*state.rows, *desk.added)
-    scored = with_entrance(State(rows, annotators), entrance or EntranceRule())
-    return Intake(scored, len(desk.added), desk.n_known, tuple(desk.refused))
-
-
-def with_entrance(state: State, rule: EntranceRule) -> State:
-    """Return a state in which annotators have the scores of the entrance tests that they finished.
-
-    Scores entered by hand stay if the votes hold no finished test, and an exclusion always stays.
-    """
-    of_test = state.part(lambda vote: vote.item_id in TEST_PAIRS)
-    by_annotator: dict[str, list[Vote]] = {}
-    for vote in of_test.standing_votes.values():
-        by_annotator.setdefault(vote.annotator_id, []).append(vote)
-    annotators = dict(state.annotators)
-    for name, votes in by_annotator.items():
-        ballots = {item_id: of_item[name] for item_id, of_item in ballots_of(votes).items()}
-        score = entrance_score(ballots, rule.unit)
-        if score is None:
+    names = {submission.annotator_id for submission in submissions}
+    before = state.part(lambda vote: vote.annotator_id in names)
+    rows, standing = set(before.rows), dict(before.standing_votes)
+    # Item of a pair that an annotator has voted on.
+    sides = {(vote.annotator_id, vote.pair_id): vote.item_id for vote in standing.values()}
+    added: list[Vote] = []
+    refused: list[SubmittedVotes] = []
+    n_known = 0
+    # Times are in UTC and of one form, so that they sort as texts; unknown times come last.
+    for submission in sorted(submissions, key=lambda sent: (sent.submitted_at == "", sent.submitted_at)):
+        votes = [
+            Vote(
+                item_id=submission.item_id,
+                pair_id=submission.pair_id,
+                annotator_id=submission.annotator_id,
+                question=question,
+                answer=answer,
+                submitted_at=submission.submitted_at,
+                source=submission.source,
+            )
+            for question, answer in submission.answers.items()
+        ]
+        new = [vote for vote in votes if vote not in rows]
+        side = (submission.annotator_id, submission.pair_id)
+        reason = submission.refusal
+        if reason is None:
+            n_known += len(votes) - len(new)
+            # A model sees each sentence separately and remembers none.
+            if new and sides.get(side, submission.item_id) != submission.item_id and kind is AnnotatorKind.HUMAN:
+                reason = Refusal.BOTH_SIDES
+            elif any((vote.answer is VoteAnswer.WITHDRAWN) != (vote.key in standing) for vote in new):
+                reason = Refusal.DUPLICATE
+        if reason is not None:
+            refused.append(submission._replace(refusal=reason))
             continue
-        annotator = replace(annotators[name], entrance=str(score))
-        if annotator.status is not Status.EXCLUDED:
-            status = rule.status(score)
-            reason = f"entrance test: {score}, less than {rule.percent} percent" if status is Status.FAILED else ""
-            annotator = replace(annotator, status=status, reason=reason)
-        annotators[name] = annotator
-    return State(state.rows, annotators)
+        for vote in new:
+            added.append(vote)
+            rows.add(vote)
+            if vote.answer is not VoteAnswer.WITHDRAWN:
+                standing[vote.key] = vote
+                sides[side] = vote.item_id
+                continue
+            del standing[vote.key]
+            if not any((vote.item_id, vote.annotator_id, question) in standing for question in VoteQuestion):
+                sides.pop(side, None)
+    scored = with_entrance(State((*state.rows, *added), annotators), entrance_percent)
+    return Intake(scored, len(added), n_known, tuple(refused))
 
 
-def _with_own_ids(annotated: AnnotatedDataset, submission: SubmittedVotes) -> SubmittedVotes:
-    """Return a submission with the item id of its sentence, and the annotator's name as it is kept."""
-    given = submission.item_id
+def _checked(
+    annotated: AnnotatedDataset, state: State, submission: SubmittedVotes, kind: AnnotatorKind
+) -> SubmittedVotes:
+    """Return a submission with the ids of its sentence and its pair, and the annotator's name as it is kept."""
+    where, given, name = submission.where, submission.item_id, reader_name(submission.annotator_id)
     item_id = annotated.item_ids.get(given) or _TEST_ITEM_IDS.get(given, given)
-    return submission._replace(item_id=item_id, annotator_id=reader_name(submission.annotator_id))
-
-
-def _check(annotated: AnnotatedDataset, state: State, submission: SubmittedVotes, kind: AnnotatorKind) -> None:
-    where, item_id, name = submission.where, submission.item_id, submission.annotator_id
     if not is_name(name):
         raise DataError(f"{where}: annotator '{name}' {NO_NAME}")
-    if item_id not in annotated.items and item_id not in TEST_PAIRS:
+    if item_id in annotated.items:
+        pair_id = annotated.items[item_id].pair_id
+    elif item_id in TEST_PAIRS:
+        pair_id = TEST_PAIRS[item_id]
+    else:
         raise DataError(f"{where}: item '{item_id}' is not in {annotated.folder}; give the dataset that was exported")
-    pair_id = _pair_of(annotated, submission)
-    if submission.pair_id not in (None, pair_id):
+    if submission.pair_id not in ("", pair_id):
         raise DataError(
             f"{where}: item '{item_id}' is of pair '{pair_id}', not '{submission.pair_id}'; correct the line, or give "
             "the dataset that was exported"
@@ -205,79 +189,35 @@ def _check(annotated: AnnotatedDataset, state: State, submission: SubmittedVotes
             f"{where}: annotator '{name}' is a {annotator.kind}, not a {kind}; give --kind "
             f"{annotator.kind}, or correct the kind in annotators.csv"
         )
+    return submission._replace(item_id=item_id, annotator_id=name, pair_id=pair_id)
 
 
-def _pair_of(annotated: AnnotatedDataset, submission: SubmittedVotes) -> str:
-    item_id = submission.item_id
-    return TEST_PAIRS[item_id] if item_id in TEST_PAIRS else annotated.items[item_id].pair_id
+def with_entrance(state: State, percent: int) -> State:
+    """Return a state in which annotators have the scores of the entrance tests that they finished.
 
+    Scores entered by hand stay if the votes hold no finished test, and an exclusion always stays.
 
-@dataclass(slots=True)
-class _IntakeDesk:
-    """The state of an intake: the votes so far of the annotators whose submissions are taken in."""
-
-    state: State
-    kind: AnnotatorKind
-    added: list[Vote] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    n_known: int = 0
-    rows: set[Vote] = field(init=False)
-    standing: dict[VoteKey, Vote] = field(init=False)
-    sides: dict[tuple[str, str], str] = field(init=False)
-    """Item of a pair that an annotator has voted on, by annotator and pair."""
-
-    def __post_init__(self) -> None:
-        self.rows = set(self.state.rows)
-        self.standing = dict(self.state.standing_votes)
-        self.sides = {(vote.annotator_id, vote.pair_id): vote.item_id for vote in self.standing.values()}
-
-    def take(self, submission: SubmittedVotes, pair_id: str) -> None:
-        """Take a submission in, or refuse it."""
-        votes = [
-            Vote(
-                item_id=submission.item_id,
-                pair_id=pair_id,
-                annotator_id=submission.annotator_id,
-                question=question,
-                answer=answer,
-                submitted_at=submission.submitted_at,
-                source=submission.source,
-            )
-            for question, answer in submission.answers.items()
-        ]
-        new = [vote for vote in votes if vote not in self.rows]
-        if submission.refusal is None:
-            self.n_known += len(votes) - len(new)
-            if not new:
-                return
-        reason = submission.refusal or self._refusal(new)
-        if reason is not None:
-            self.refused.append(Refused(submission.where, submission.item_id, submission.annotator_id, reason))
-            return
-        for vote in new:
-            self._add(vote)
-
-    def _refusal(self, votes: Sequence[Vote]) -> Refusal | None:
-        first = votes[0]
-        other = self.sides.get((first.annotator_id, first.pair_id), first.item_id)
-        # A model sees each sentence separately and remembers none.
-        if other != first.item_id and self.kind is AnnotatorKind.HUMAN:
-            return Refusal.BOTH_SIDES
-        for vote in votes:
-            if (vote.answer is VoteAnswer.WITHDRAWN) != (vote.key in self.standing):
-                return Refusal.DUPLICATE
-        return None
-
-    def _add(self, vote: Vote) -> None:
-        self.added.append(vote)
-        self.rows.add(vote)
-        if vote.answer is VoteAnswer.WITHDRAWN:
-            del self.standing[vote.key]
-            if not any((vote.item_id, vote.annotator_id, question) in self.standing for question in VoteQuestion):
-                self.sides.pop((vote.annotator_id, vote.pair_id), None)
-        else:
-            self.standing[vote.key] = vote
-            self.sides[vote.annotator_id, vote.pair_id] = vote.item_id
+    Args:
+        state: Votes and annotators.
+        percent: Share of the test that must be right.
+    """
+    of_test = state.part(lambda vote: vote.item_id in TEST_PAIRS)
+    by_annotator: dict[str, dict[str, Ballot]] = defaultdict(dict)
+    for item_id, of_item in ballots_of(of_test.standing_votes.values()).items():
+        for name, ballot in of_item.items():
+            by_annotator[name][item_id] = ballot
+    annotators = dict(state.annotators)
+    for name, ballots in by_annotator.items():
+        score = entrance_score(ballots)
+        if score is None:
+            continue
+        annotator = replace(annotators[name], entrance=str(score))
+        if annotator.status is not Status.EXCLUDED:
+            status = status_of(score, percent)
+            reason = f"entrance test: {score}, less than {percent} percent" if status is Status.FAILED else ""
+            annotator = replace(annotator, status=status, reason=reason)
+        annotators[name] = annotator
+    return State(state.rows, annotators)
 
 
 _OFFSETS = {"UTC": "+0000", "GMT": "+0000", "PST": "-0800", "PDT": "-0700"}

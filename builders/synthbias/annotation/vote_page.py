@@ -17,7 +17,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -29,7 +29,6 @@ from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.annotate_commands import (
     CountUntested,
     DatasetFolder,
-    EntranceBy,
     EntrancePercent,
     StateFolder,
     Stop,
@@ -38,11 +37,11 @@ from builders.synthbias.annotation.annotate_commands import (
 )
 from builders.synthbias.annotation.annotated import AskedSentence, asked_id, read_annotated
 from builders.synthbias.annotation.deciding import Policy, StopRule
-from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EXAMPLES, EntranceUnit
-from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EXAMPLES
+from builders.synthbias.annotation.session import Session, Turn, sampled_pairs
 from builders.synthbias.annotation.state import locked, note_dataset, write_state
-from builders.synthbias.annotation.vote_intake import EntranceRule, with_entrance
-from builders.synthbias.annotation.votes import VoteAnswer, VoteQuestion
+from builders.synthbias.annotation.vote_intake import with_entrance
+from builders.synthbias.annotation.votes import AnnotatorKind, VoteAnswer, VoteQuestion
 from builders.synthbias.mentions import mentions_in
 
 
@@ -58,7 +57,6 @@ def serve(
     stop_rule: Stop = StopRule.PAPER,
     count_untested: CountUntested = False,
     entrance_percent: EntrancePercent = DEFAULT_PERCENT,
-    entrance_unit: EntranceBy = EntranceUnit.ITEM,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 0,
 ) -> None:
     """Serve a page on this machine on which one annotator votes.
@@ -68,12 +66,13 @@ def serve(
     """
     annotated = read_annotated(dataset)
     annotator = checked_name(annotator)
-    rule = EntranceRule(entrance_percent, entrance_unit)
     with locked(state_folder):
         state = fitting_state(annotated, state_folder, may_be_new=True)
-        check_annotator(state, annotator)
+        recorded = state.annotators.get(annotator)
+        if recorded is not None and recorded.kind is AnnotatorKind.MODEL:
+            raise ConfigError(f"--annotator {annotator}: is a model; give another name")
         note_dataset(state_folder, annotated.manifest)
-        write_state(state_folder, state, with_entrance(state, rule))
+        write_state(state_folder, state, with_entrance(state, entrance_percent))
     session = Session(
         annotated=annotated,
         folder=state_folder,
@@ -81,13 +80,13 @@ def serve(
         pairs=sampled_pairs(annotated, sample, seed),
         seed=seed,
         policy=Policy(stop_rule=stop_rule, count_untested=count_untested),
-        entrance=rule,
+        entrance_percent=entrance_percent,
     )
-    served = open_server(session, port)
-    with served.server:
-        typer.echo(served.address)
+    server, address = open_server(session, port)
+    with server:
+        typer.echo(address)
         print("Open the address in a browser on this machine. Stop with Ctrl-C.", file=sys.stderr)
-        served.server.serve_forever()
+        server.serve_forever()
 
 
 HOST = "127.0.0.1"
@@ -110,15 +109,11 @@ _FILES: Mapping[str, tuple[str, str]] = {
 _JSON = "application/json"
 
 
-class Served(NamedTuple):
-    """A listening server, and the address of its page."""
-
-    server: ThreadingHTTPServer
-    address: str
-
-
-def open_server(session: Session, port: int) -> Served:
+def open_server(session: Session, port: int) -> tuple[ThreadingHTTPServer, str]:
     """Open a server for a session; it listens at once, but answers only when ``serve_forever`` is called.
+
+    Returns:
+        The server, and the address of its page.
 
     Raises:
         ConfigError: the port cannot be used.
@@ -128,7 +123,7 @@ def open_server(session: Session, port: int) -> Served:
         server = ThreadingHTTPServer((HOST, port), partial(_Handler, session, token))
     except OSError as error:
         raise ConfigError(f"port {port} of {HOST}: {error.strerror or error}; choose another with --port") from error
-    return Served(server, f"http://{HOST}:{server.server_port}/{token}/")
+    return server, f"http://{HOST}:{server.server_port}/{token}/"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -205,7 +200,14 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
 
         def vote() -> Turn:
-            item_id, answers = _parsed(body)
+            try:
+                value = strict_json.loads(body.decode("utf-8"), where="vote")
+                if not isinstance(value, dict) or not isinstance(value["answers"], dict):
+                    raise ValueError
+                item_id = str(value["item_id"])
+                answers = {VoteQuestion(name): VoteAnswer(str(answer)) for name, answer in value["answers"].items()}
+            except (KeyError, ValueError) as error:
+                raise DataError("vote: is no item with answers; load the page again") from error
             return self._session.vote(item_id, answers)
 
         self._answer(vote)
@@ -234,19 +236,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(header, text)
         self.end_headers()
         self.wfile.write(body)
-
-
-def _parsed(body: bytes) -> tuple[str, dict[VoteQuestion, VoteAnswer]]:
-    """Return the item and the answers that the page sent."""
-    where = "vote"
-    try:
-        value = strict_json.loads(body.decode("utf-8"), where=where)
-        if not isinstance(value, dict) or not isinstance(value["answers"], dict):
-            raise ValueError
-        answers = {VoteQuestion(name): VoteAnswer(str(answer)) for name, answer in value["answers"].items()}
-        return str(value["item_id"]), answers
-    except (KeyError, ValueError) as error:
-        raise DataError(f"{where}: is no item with answers; load the page again") from error
 
 
 def turn_json(turn: Turn) -> JsonValue:

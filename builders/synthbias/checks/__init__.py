@@ -24,24 +24,3 @@ A :class:`SentenceFinding` has ``check`` (name in the catalogue), ``reason``, ``
 profile such as ``GENERATED`` is a tuple of names; ``CATALOGUE[name].as_rule()`` is the rule for the rejects of a draft.
 Checks of one sentence need only that sentence; those of pairs and files need all sentences of the file.
 """
-
-from __future__ import annotations
-
-from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, GENERATED, Profile, all_findings, first_finding
-from builders.synthbias.checks.check import Check, SentenceFinding, Severity
-from builders.synthbias.checks.repeated_sentences import Duplicates
-from builders.synthbias.checks.sentence import Sentence
-
-__all__ = [
-    "CATALOGUE",
-    "EMBEDDED",
-    "GENERATED",
-    "Check",
-    "Duplicates",
-    "Profile",
-    "Sentence",
-    "SentenceFinding",
-    "Severity",
-    "all_findings",
-    "first_finding",
-]

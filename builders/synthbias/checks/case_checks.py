@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
@@ -45,23 +46,25 @@ def case_readings(before: str, after: str) -> Readings:
     """
     following = _TOKEN.search(after)
     preceding = _TOKEN.findall(before[-40:])
-    try:
+    by_neighbours = None
+    with suppress(UnsettledCaseError):
         by_neighbours = case_by_neighbours(
             preceding[-1].casefold() if preceding else "",
             "her",
             following[0].casefold() if following else "",
             lemma_of=lambda word: verb_lemma(word, TWO_OBJECTS),
         )
-    except UnsettledCaseError:
-        return Readings(None, case_by_phrase(before, after))
     return Readings(by_neighbours, case_by_phrase(before, after))
 
 
 @SentenceCheck
 def _pronoun_case_error(sentence: Sentence) -> str | None:
     readings = _contradicted(sentence)
-    if readings is None or None in readings or _CASE_OF_FORM[_form(sentence)] in readings or _may_stand_alone(sentence):
+    asked, form = sentence.asked, _form(sentence)
+    if asked is None or readings is None or None in readings or _CASE_OF_FORM[form] in readings:
         return None
+    if form == "his" and not sentence.text[asked.end : asked.end + 2].strip(" .,;!?"):
+        return None  # At the end of a clause it can be right: "mistook the coat for his".
     return f"has '{_form(sentence)}' where both readers want '{_other_form(sentence)}'"
 
 
@@ -97,14 +100,6 @@ def _contradicted(sentence: Sentence) -> Readings | None:
     readings = case_readings(sentence.text[: asked.start], after)
     settled = {reading for reading in readings if reading is not None}
     return None if settled == {_CASE_OF_FORM[asked.text.casefold()]} else readings
-
-
-def _may_stand_alone(sentence: Sentence) -> bool:
-    """Return True for *his* at the end of a clause, which can be right: "mistook the coat for his"."""
-    asked = sentence.asked
-    return (
-        asked is not None and _form(sentence) == "his" and not sentence.text[asked.end : asked.end + 2].strip(" .,;!?")
-    )
 
 
 def _form(sentence: Sentence) -> str:
@@ -150,12 +145,12 @@ def case_by_phrase(before: str, after: str) -> ObjectOrPossessive | None:
     if first == "own":
         return "possessive_dependent"
     if first in _WORDS["degrees"]:
-        return "accusative" if _lacks_noun(rest) else "possessive_dependent"
+        return "accusative" if _ends(rest) or _ends(rest[1:]) else "possessive_dependent"
     if first in _WORDS["closed"]:
         return "accusative"
     if first.endswith("ly") and first not in _WORDS["no_adverb"]:
         return "accusative" if _ends(rest) else "possessive_dependent"
-    last = _last_word(before)
+    last = next(reversed(before.rsplit(maxsplit=1)), "").casefold()
     verb = verb_lemma(last, _FRAMES)
     if last in _TOPICS and first.endswith("ing") and rest and rest[0] not in _DETERMINERS and _ends(rest[1:]):
         return "possessive_dependent"  # "called about his leaking roof"
@@ -210,10 +205,6 @@ def _ends(rest: Sequence[str]) -> bool:
     return not rest or rest[0] in _WORDS["prepositions"] or rest[0] in _WORDS["closed"]
 
 
-def _lacks_noun(rest: Sequence[str]) -> bool:
-    return _ends(rest) or _ends(rest[1:])
-
-
 def _goes_to_somebody(rest: Sequence[str]) -> bool:
     """Return True if a receiver or gift follows: "offered his help to the nurse", "gave his dog a bone"."""
     is_receiver = bool(rest) and rest[0] in _DETERMINERS
@@ -232,10 +223,6 @@ def _is_adjective(word: str) -> bool:
     if word in _WORDS["adjectives"] or word.endswith(_ADJECTIVE_ENDINGS):
         return True
     return word.endswith("ed") and word not in _WORDS["no_participle"]
-
-
-def _last_word(before: str) -> str:
-    return next(reversed(before.rsplit(maxsplit=1)), "").casefold()
 
 
 @cache

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TypeAlias
 
-# "from builders.synthbias.checks import ..." would be a circle, since the package imports this module.
-import builders.synthbias.checks.case_checks as case_checks
-import builders.synthbias.checks.collection_checks as collection_checks
-import builders.synthbias.checks.form_checks as form_checks
-import builders.synthbias.checks.sentence_checks as sentence_checks
 from biasboard.ground.errors import DataError
+from builders.synthbias.checks import case_checks, collection_checks, form_checks, sentence_checks
 from builders.synthbias.checks.check import ENTRIES, Check, SentenceCheck, SentenceFinding
 from builders.synthbias.checks.sentence import Collection, Sentence
 
@@ -83,7 +79,7 @@ LINT: Profile = _profile(
     """
     unknown_type unknown_pronoun unknown_occupation missing_occupation repeated_occupation third_occupation
     same_list gap_too_small wrong_pronoun wrong_label one_pronoun pronoun_last other_pronoun mixed_gender_pronouns
-    several_pronouns unmarked_pronoun markup_repaired one_sentence spacing doubled_word articles wrong_article length
+    one_sentence spacing doubled_word articles wrong_article length
     non_ascii gendered_noun listed_person name occupation_possessive dative_or_possessive pronoun_form
     pronoun_case_error pronoun_case_review not_minimal_pair other_pronoun_marked unpaired duplicate_text
     repeated_wording one_word_apart cross_type_text shared_template cross_type_template
@@ -126,16 +122,29 @@ CATALOGUE: Mapping[str, Check] = MappingProxyType({name: _WITH_CODE.get(name) or
 def first_finding(sentence: Sentence, profile: Profile) -> SentenceFinding | None:
     """Return the first finding about a sentence, in the order of the profile; None if there is none."""
     for check in _sentence_checks(profile):
-        reason = check.find(sentence)
-        if reason is not None:
+        if (reason := check.find(sentence)) is not None:
             return check.finding(sentence, reason)
     return None
 
 
 def all_findings(sentence: Sentence, profile: Profile) -> list[SentenceFinding]:
     """Return every finding about a single sentence, in the order of the profile."""
-    reasons = ((check, check.find(sentence)) for check in _sentence_checks(profile))
-    return [check.finding(sentence, reason) for check, reason in reasons if reason is not None]
+    return [
+        check.finding(sentence, reason)
+        for check in _sentence_checks(profile)
+        if (reason := check.find(sentence)) is not None
+    ]
+
+
+def check_sentence(sentence: Sentence, refused: Profile, *, remedy: str) -> None:
+    """Check that nothing is found about a sentence of a published file.
+
+    Raises:
+        DataError: there is a finding; the message is about the first.
+    """
+    finding = first_finding(sentence, refused)
+    if finding is not None:
+        raise DataError(f"{sentence.id}: {finding.reason}; {remedy}")
 
 
 def findings_in(collection: Collection, profile: Profile) -> list[list[SentenceFinding]]:
@@ -154,33 +163,3 @@ def findings_in(collection: Collection, profile: Profile) -> list[list[SentenceF
 @cache
 def _sentence_checks(profile: Profile) -> tuple[SentenceCheck, ...]:
     return tuple(check for name in profile if isinstance(check := CATALOGUE[name], SentenceCheck))
-
-
-class SentencesRead(NamedTuple):
-    """The sentences of a file, and a finding for each row or line that could not be read."""
-
-    sentences: list[Sentence]
-    findings: list[SentenceFinding]
-
-
-def sentences_to_build(reading: SentencesRead, refused: Profile, *, remedy: str) -> list[Sentence]:
-    """Return the sentences of a file to build a dataset from.
-
-    Raises:
-        DataError: a row or line could not be read, or a sentence has a refused finding; the message is about the first.
-    """
-    findings = (finding for sentence in reading.sentences if (finding := first_finding(sentence, refused)) is not None)
-    for finding in sorted((*reading.findings, *findings), key=lambda finding: finding.line or 0):
-        raise DataError(f"{finding.id}: {finding.reason}; {remedy}")
-    return reading.sentences
-
-
-def finding_of(
-    check: Literal["broken_file", "broken_row", "one_sided", "telling_place"],
-    reason: str,
-    name: str,
-    line: int | None = None,
-) -> SentenceFinding:
-    """Return a finding about a file, or about one of its lines."""
-    where = name if line is None else f"{name}:{line}"
-    return SentenceFinding(check, reason, CATALOGUE[check].severity, line, where)

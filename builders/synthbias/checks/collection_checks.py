@@ -62,15 +62,11 @@ def _duplicate_text(collection: Collection) -> Iterator[tuple[int, str]]:
 @FileCheck
 def _repeated_wording(collection: Collection) -> Iterator[tuple[int, str]]:
     for same in collection.same_wording:
-        texts = {collection.sentences[index].masked for index in same}
-        for index in same if len(texts) > 1 else ():
-            other = next(other for other in same if not _equal(collection, index, other))
-            where = collection.sentences[other].id
-            yield index, f"has the words of {where}, with other capitals or punctuation"
-
-
-def _equal(collection: Collection, index: int, other: int) -> bool:
-    return collection.sentences[index].masked == collection.sentences[other].masked
+        sentences = [collection.sentences[index] for index in same]
+        for index, sentence in zip(same, sentences, strict=True):
+            other = next((other for other in sentences if other.masked != sentence.masked), None)
+            if other is not None:
+                yield index, f"has the words of {other.id}, with other capitals or punctuation"
 
 
 @FileCheck

@@ -1,17 +1,15 @@
 """Detects candidates that repeat earlier ones, in a single pass.
 
-Of each candidate only numbers are remembered, in less than 200 bytes, or 350 with near-duplicates. These are proposed
-by MinHash signatures, as in locality-sensitive hashing, and confirmed by the exact Jaccard similarity of their word
-shingles. The index of ``datasketch`` takes several kilobytes per text, so that only its signatures are used.
+Of each candidate only numbers are remembered, in less than 200 bytes. Near-duplicates take more: they are proposed by
+MinHash signatures, as in locality-sensitive hashing, and confirmed by the exact Jaccard similarity of their word
+shingles.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import NamedTuple
 from zlib import crc32
 
 from biasboard.ground.errors import import_extra
@@ -66,7 +64,8 @@ class Duplicates:
         if self._near is not None:
             neighbour = self._near.add(shingles_of(masked.split()))
             if neighbour is not None:
-                reason = f"is too similar to candidate {neighbour.number + 1} (Jaccard {neighbour.similarity:.2f})"
+                number, similarity = neighbour
+                reason = f"is too similar to candidate {number + 1} (Jaccard {similarity:.2f})"
                 return CATALOGUE["near_duplicate"].finding(sentence, reason)
         if self._template_cap is not None:
             self._templates[template] = n_same + 1
@@ -107,16 +106,6 @@ _SCHEME = "affine32"
 """Permutation scheme, given explicitly so that later versions of the library compute the same signatures."""
 _SEED = 1
 _MOST_ROWS = 20
-_FIRST_SLOTS = 1024
-_NONE = 0
-
-
-class Neighbour(NamedTuple):
-    """An earlier text and its Jaccard similarity."""
-
-    number: int
-    """Index of the text in order of addition."""
-    similarity: float
 
 
 class NearDuplicates:
@@ -138,57 +127,29 @@ class NearDuplicates:
         self._n_rows = rows_per_band(threshold)
         self._minhash = import_extra("datasketch", "build").MinHash
         self._permutations = self._minhash(self._n_rows * N_BANDS, seed=_SEED, scheme=_SCHEME).permutations
-        self._shingles = array("I")
-        self._starts = array("I", [0])
-        self._bands = array("I")
-        self._next = array("I")
-        self._heads = [array("I", bytes(4 * _FIRST_SLOTS)) for _ in range(N_BANDS)]
+        self._texts: list[frozenset[int]] = []
+        self._proposed: dict[tuple[int, int], list[int]] = defaultdict(list)
+        """Indices of the texts with each digest, by band and digest."""
 
-    def __len__(self) -> int:
-        return len(self._starts) - 1
+    def add(self, shingles: frozenset[int]) -> tuple[int, float] | None:
+        """Remember a text, or find the earliest too similar one among those that its signature proposes.
 
-    def add(self, shingles: frozenset[int]) -> Neighbour | None:
-        """Remember a text, or return the earliest too similar one among those that its signature proposes."""
-        bands = self._signature(shingles)
-        for number in sorted(set(self._proposed(bands))):
-            similarity = jaccard(shingles, self._shingles[self._starts[number] : self._starts[number + 1]])
-            if similarity >= self._threshold:
-                return Neighbour(number, similarity)
-        self._shingles.extend(shingles)
-        self._starts.append(len(self._shingles))
-        self._bands.extend(bands)
-        self._next.extend([_NONE] * N_BANDS)
-        if len(self) > 2 * len(self._heads[0]):
-            self._heads = [array("I", bytes(8 * len(heads))) for heads in self._heads]
-            for number in range(len(self)):
-                self._link(number, self._bands[number * N_BANDS : (number + 1) * N_BANDS])
-        else:
-            self._link(len(self) - 1, bands)
-        return None
-
-    def _link(self, number: int, bands: Sequence[int]) -> None:
-        """Put a text at the head of its slot's chain in each band; chains count texts from 1, since 0 ends a chain."""
-        for index, (heads, band) in enumerate(zip(self._heads, bands, strict=True)):
-            slot = band % len(heads)
-            self._next[number * N_BANDS + index] = heads[slot]
-            heads[slot] = number + 1
-
-    def _proposed(self, bands: Sequence[int]) -> Iterator[int]:
-        for index, (heads, band) in enumerate(zip(self._heads, bands, strict=True)):
-            link = heads[band % len(heads)]
-            while link != _NONE:
-                at = (link - 1) * N_BANDS + index
-                if self._bands[at] == band:
-                    yield link - 1
-                link = self._next[at]
-
-    def _signature(self, shingles: frozenset[int]) -> Sequence[int]:
-        """Return a digest of each band of the MinHash of a text."""
+        Returns:
+            The index of that one, in order of addition, and its Jaccard similarity; None if there is none.
+        """
         minhash = self._minhash(self._n_rows * N_BANDS, permutations=self._permutations, hashfunc=int, scheme=_SCHEME)
         minhash.update_batch(shingles)
         values = minhash.hashvalues.tobytes()
         width = len(values) // N_BANDS
-        return [crc32(values[band * width : (band + 1) * width]) for band in range(N_BANDS)]
+        bands = [(band, crc32(values[band * width : (band + 1) * width])) for band in range(N_BANDS)]
+        for number in sorted({number for band in bands for number in self._proposed.get(band, ())}):
+            similarity = len(shingles & self._texts[number]) / len(shingles | self._texts[number])
+            if similarity >= self._threshold:
+                return number, similarity
+        for band in bands:
+            self._proposed[band].append(len(self._texts))
+        self._texts.append(shingles)
+        return None
 
 
 def shingles_of(words: Sequence[str]) -> frozenset[int]:
@@ -197,16 +158,6 @@ def shingles_of(words: Sequence[str]) -> frozenset[int]:
         return frozenset({crc32(" ".join(words).encode())})
     pieces = zip(*(words[start:] for start in range(SHINGLE_WORDS)), strict=False)
     return frozenset(crc32(" ".join(piece).encode()) for piece in pieces)
-
-
-def jaccard(shingles: frozenset[int], other: Sequence[int]) -> float:
-    """Return the Jaccard similarity of two sets of shingles.
-
-    >>> jaccard(frozenset({1, 2, 3}), [2, 3, 4])
-    0.5
-    """
-    n_shared = len(shingles.intersection(other))
-    return n_shared / (len(shingles) + len(other) - n_shared)
 
 
 def rows_per_band(threshold: float) -> int:

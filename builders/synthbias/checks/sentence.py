@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TypeVar
 
 from builders.synthbias.mentions import Mention, Mentions, masked, mentions_in, wording
+from builders.synthbias.minimal_pairs import Config, cluster_of, stereotype_of, template_key
+from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, PronounGender
 
 T = TypeVar("T")
-
-SampleType: TypeAlias = Literal["type1", "type2"]
 
 _WORD = re.compile(r"[^\W_]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -49,7 +49,7 @@ class Sentence:
     text: str
     meant: tuple[str, str]
     """The two occupations that it should mention; the reference first, if the source has one."""
-    type: SampleType | None = None
+    type: Config | None = None
     """``type1`` if the pronoun may mean either occupation, ``type2`` if its referent is settled."""
     referent: str | None = None
     """The occupation that the pronoun means, or None if that is open or unknown."""
@@ -107,6 +107,38 @@ class Sentence:
         """The words in lower case, without punctuation."""
         return words_of(self.text)
 
+    def as_item(
+        self, *, item_id: str, pair_id: str, case: PronounCase | None, source_row: str, flags: tuple[str, ...]
+    ) -> CoreferenceItem:
+        """Return a sentence of a published file, which has a pronoun and its gender, as one side of a minimal pair.
+
+        Args:
+            item_id: Identifier of the item.
+            pair_id: Identifier of the pair.
+            case: Case of the pronoun; None if it is not certain.
+            source_row: Where the sentence stands in its source.
+            flags: Peculiarities of the sentence.
+        """
+        pronoun = required(self.asked)
+        gender: PronounGender = required(self.gender)
+        return CoreferenceItem(
+            item_id=item_id,
+            pair_id=pair_id,
+            cluster=cluster_of(*self.meant),
+            sentence=self.text,
+            pronoun=pronoun.text,
+            pronoun_start=pronoun.start,
+            pronoun_case=case,
+            pronoun_gender=gender,
+            occupations=tuple(dict.fromkeys(mention.text for mention in self.targets)),
+            referent=self.referent,
+            reference=self.meant[0],
+            stereotype=None if self.referent is None else stereotype_of(self.referent, gender),
+            template_id=template_key(self.template),
+            source_row=source_row,
+            flags=flags,
+        )
+
     def first_word_of(self, listed: frozenset[str]) -> str | None:
         """Return the first word that is on a list, or None if no word is."""
         if listed.isdisjoint(self.words):
@@ -136,13 +168,6 @@ def words_of(text: str) -> list[str]:
     return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
 
 
-class PairIndices(NamedTuple):
-    """The indices of the two sides of a minimal pair."""
-
-    side: int
-    other: int
-
-
 class Collection:
     """Sentences with their minimal pairs, and with groups of equal texts and templates.
 
@@ -152,16 +177,18 @@ class Collection:
             and have the same type and the same occupations in the same roles.
     """
 
-    def __init__(self, sentences: Sequence[Sentence], pairs: Sequence[PairIndices] | None = None) -> None:
+    def __init__(self, sentences: Sequence[Sentence], pairs: Sequence[tuple[int, int]] | None = None) -> None:
         self.sentences = sentences
         self._named_pairs = pairs
 
     @cached_property
-    def pairs(self) -> Sequence[PairIndices]:
-        """The minimal pairs, without sentences that have no counterpart or several."""
+    def pairs(self) -> Sequence[tuple[int, int]]:
+        """The indices of the two sides of each minimal pair, without sentences that have no counterpart or several."""
         if self._named_pairs is not None:
             return self._named_pairs
-        return [PairIndices(*group) for group in self.sides if self._is_pair(group)]
+        gender = [sentence.gender for sentence in self.sentences]
+        pairs = (tuple(group) for group in self.sides if len(group) == 2)
+        return [(side, other) for side, other in pairs if gender[side] != gender[other]]
 
     @cached_property
     def sides(self) -> Sequence[Sequence[int]]:
@@ -189,9 +216,6 @@ class Collection:
     def types(self, group: Sequence[int]) -> set[str | None]:
         """Return the types of some sentences."""
         return {self.sentences[index].type for index in group}
-
-    def _is_pair(self, group: Sequence[int]) -> bool:
-        return len(group) == 2 and self.sentences[group[0]].gender != self.sentences[group[1]].gender
 
     def _groups(self, key: Callable[[Sentence], object]) -> Sequence[Sequence[int]]:
         groups: dict[object, list[int]] = defaultdict(list)

@@ -95,14 +95,9 @@ def _wrong_label(sentence: Sentence) -> str | None:
         expected = stereotype_of(referent, gender)
     if claimed == expected:
         return None
-    return f"label '{claimed}' contradicts the lexicon, which says {expected} for {_meaning(sentence)}"
-
-
-def _meaning(sentence: Sentence) -> str:
-    if sentence.referent is None:
-        return f"a sentence of {sentence.type}"
-    pronoun = sentence.asked.text if sentence.asked else f"a {sentence.gender} pronoun"
-    return f"'{pronoun}' as '{sentence.referent}'"
+    pronoun = sentence.asked.text if sentence.asked else f"a {gender} pronoun"
+    meaning = f"a sentence of {sentence.type}" if referent is None else f"'{pronoun}' as '{referent}'"
+    return f"label '{claimed}' contradicts the lexicon, which says {expected} for {meaning}"
 
 
 @SentenceCheck
@@ -324,27 +319,10 @@ def _articles(sentence: Sentence) -> str | None:
             continue
         if words_of(sentence.text[: mention.start])[-1:] != ["the"]:
             return f"has no 'the' before '{mention.text}'"
-    first = _capitalised_occupation(sentence.text)
-    return first and f"has no 'the' before '{first}'"
-
-
-def _capitalised_occupation(text: str) -> str | None:
-    """Return the occupation with which a sentence begins; the capital hides it from the other checks."""
+    # The capital hides an occupation with which a sentence begins from the other checks.
     names = (name.capitalize() for name in occupations())
-    return next((name for name in names if text.startswith(f"{name} ")), None)
-
-
-@_articles.mended_by
-def _with_the(sentence: Sentence) -> str | None:
-    text = sentence.text
-    for mention in reversed(sentence.occupations):
-        before, after = text[: mention.start], text[mention.start :]
-        if before[-4:].casefold() == "the ":
-            continue
-        indefinite = re.search(r"\ban? $", before, re.IGNORECASE)
-        start = before[: indefinite.start()] if indefinite else before
-        text = f"{start}{'the' if start else 'The'} {after}"
-    return f"The {text[:1].lower()}{text[1:]}" if _capitalised_occupation(text) else text
+    first = next((name for name in names if sentence.text.startswith(f"{name} ")), None)
+    return first and f"has no 'the' before '{first}'"
 
 
 @SentenceCheck
@@ -407,11 +385,6 @@ def _person(
     return next((word for word, following in pairs if word in listed and following not in before), None)
 
 
-def _is_of_people(word: str) -> bool:
-    """Return True for a word such as *Brazilian*, which names no single person."""
-    return word.endswith(("ian", "ish", "ese", "ean")) and word.casefold() not in _FIRST_WORDS
-
-
 @SentenceCheck
 def _name(sentence: Sentence) -> str | None:
     first = sentence.words[0] if sentence.words else ""
@@ -423,10 +396,12 @@ def _name(sentence: Sentence) -> str | None:
         return f"has a name: '{first.capitalize()}'"
     if sentence.text[1:].islower():
         return None
-    # Words in capitals alone are abbreviations.
-    capitals = (word for word in _INNER_CAPITAL.findall(sentence.text) if not word.isupper())
-    name = next((word for word in capitals if word not in _NO_NAMES and not _is_of_people(word)), None)
-    return None if name is None else f"has a name: '{name}'"
+    for word in _INNER_CAPITAL.findall(sentence.text):
+        # A word such as *Brazilian* names no single person, and words in capitals alone are abbreviations.
+        is_of_people = word.endswith(("ian", "ish", "ese", "ean")) and word.casefold() not in _FIRST_WORDS
+        if not word.isupper() and word not in _NO_NAMES and not is_of_people:
+            return f"has a name: '{word}'"
+    return None
 
 
 _FIRST_PERSON = re.compile(r"\bI\b")

@@ -4,6 +4,5 @@ The evaluators query the model. This package writes the requests as a dataset an
 a run, so that it needs no client of its own.
 
 *instructions* writes the requests for each cell of the design, *written_sentences* reads candidates from the answers,
-and *generated* makes minimal pairs of those that pass the checks. *generate_commands* holds the commands ``requests``
-and ``generate``.
+and *generated* makes minimal pairs of those that pass the checks. *generate* holds the command that asks in rounds.
 """

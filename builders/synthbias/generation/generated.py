@@ -21,27 +21,29 @@ from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.dataset.protected import digests_of, holds_protected
 from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Sentence, SentenceFinding, first_finding
-from builders.synthbias.checks.sentence import Claims
-from builders.synthbias.generation.instructions import CONFIGS, instructions_source, version
+from builders.synthbias.checks.catalogue import CATALOGUE, GENERATED, first_finding
+from builders.synthbias.checks.check import SentenceFinding
+from builders.synthbias.checks.repeated_sentences import Duplicates
+from builders.synthbias.checks.sentence import Claims, Sentence
+from builders.synthbias.generation.instructions import instructions_source, version
 from builders.synthbias.generation.written_sentences import (
     ANSWER_RULES,
-    Answered,
     WrittenAnswers,
     WrittenSentence,
     read_answers,
 )
-from builders.synthbias.minimal_pairs import GENDERS, CheckedItems, items_of, split_of, take_pairs
+from builders.synthbias.minimal_pairs import CONFIGS, GENDERS, CheckedItems, items_of, split_of, take_pairs
 from schemas.documents.dataset import Reject, Source
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
-from schemas.folders.run_folder import RECORDS
+from schemas.folders.run_folder import RECORDS, RESULT
 from schemas.items.coreference import CoreferenceItem
 
 NAME = "synthbias-generated"
 BUILDER_VERSION = "1.1"
-DATASET_VERSION = "1.0.0"
 DEFAULT_PER_CELL = 5
 GENERATION_FOLDER = "generation"
+_TEMPLATE_CAP = 36
+"""Maximum number of sentences per template: the most frequent template of the published SynthBias has 36."""
 
 WRONG_ORDER = Rule(
     name="wrong_order", description="the occupations of the cell are named in the order that was asked for"
@@ -61,8 +63,6 @@ class KeepLimits(NamedTuple):
     """Number of minimal pairs to keep in each cell."""
     near: float | None = None
     """Jaccard similarity at or above which a sentence counts as a near-duplicate; None disables the check."""
-    template_cap: int = 36
-    """Maximum number of sentences per template: the most frequent template of the published SynthBias has 36."""
 
 
 def limits_of(path: Path, per_cell: int | None, near: float | None) -> KeepLimits:
@@ -104,13 +104,13 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
         rules = Counter(reject.rule for reject in (*raw, *checked.rejects))
         counts = ", ".join(f"{rule} {n}" for rule, n in rules.most_common(3))
         raise ConfigError(f"--input {path}: no minimal pair is left of its answers ({counts}); ask another model")
+    checks = (CATALOGUE[name].as_rule() for name in (*GENERATED, *_REPEATS))
     writer, revision = answers.model.id, answers.model.revision
     splits = [split_of(config, checked.items) for config in CONFIGS]
     splits_kept = take_pairs([split for split in splits if split.items], limit)
     return Draft(
         name=NAME,
         benchmark="synthbias",
-        version=DATASET_VERSION,
         title=f"SynthBias, written by {writer}",
         builder="builders.synthbias.generation",
         builder_version=BUILDER_VERSION,
@@ -118,30 +118,39 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
             "source": "generated",
             "per_cell": limits.per_cell,
             "near_duplicates": limits.near,
-            "template_cap": limits.template_cap,
+            "template_cap": _TEMPLATE_CAP,
             "limit": limit,
             "n_calls": answers.n_calls,
             "cost_usd": answers.cost_usd,
         },
-        seed=None,
-        sources=_sources(answers),
+        sources=(
+            Source(
+                name=f"answers of {writer}",
+                address=GENERATION_FOLDER,
+                revision=revision,
+                sha256=None,
+                licence="Apache-2.0",
+                redistributable=True,
+            ),
+            instructions_source(),
+        ),
         generator_model=writer if revision is None else f"{writer}@{revision}",
         licence="Apache-2.0",
-        publish_refusal=None,
-        human_validated=False,
         splits=splits_kept,
         rejects=(*raw, *checked.rejects),
-        reject_rules=reject_rules(),
-        flag_rules=(),
+        reject_rules=(*ANSWER_RULES, PUBLISHED, WRONG_ORDER, *checks, CELL_FULL),
         card=_card(answers, limits, splits_kept, are_kept=bool(runs)),
-        extra_files=tuple(_files(runs)),
+        # In numbered folders, whose order does not depend on the original paths.
+        extra_files=tuple(
+            ExtraFile(
+                name=f"{GENERATION_FOLDER}/{number}/{file}",
+                content=(folder / file).read_bytes(),
+                description="answers of the model" if file == RECORDS else "how the model was asked",
+            )
+            for number, (folder, _) in enumerate(runs, 1)
+            for file in (RECORDS, RESULT)
+        ),
     )
-
-
-def reject_rules() -> tuple[Rule, ...]:
-    """Return every rule by which answers and sentences are rejected, in the order in which they are applied."""
-    checks = (CATALOGUE[name].as_rule() for name in (*GENERATED, *_REPEATS))
-    return (*ANSWER_RULES, PUBLISHED, WRONG_ORDER, *checks, CELL_FULL)
 
 
 def check(
@@ -162,15 +171,13 @@ def check(
     published = digests_of(PROTECTED.digests) if published is None else published
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
-    seen, n_kept = Duplicates(template_cap=limits.template_cap, near=limits.near), Counter[str]()
+    seen, n_kept = Duplicates(template_cap=_TEMPLATE_CAP, near=limits.near), Counter[str]()
     for number, candidate in enumerate(candidates):
         if number % 1000 == 0:
             report("checking sentences", number, None)
         text = candidate.slotted.filled("masculine")
         if holds_protected(text, published):
-            # The rejects are published with the items.
-            reason = "apart from its pronoun, it is a sentence of the published SynthBias"
-            rejects.append(Reject(candidate="", source_row=candidate.row, rule=PUBLISHED.name, reason=reason))
+            rejects.append(published_reject(candidate.row))
             continue
         finding = _finding(candidate, seen, n_kept[candidate.cell.key] >= limits.per_cell)
         if finding is None:
@@ -179,6 +186,12 @@ def check(
         else:
             rejects.append(Reject(candidate=text, source_row=candidate.row, rule=finding.check, reason=finding.reason))
     return CheckedItems(tuple(items), tuple(rejects))
+
+
+def published_reject(row: str) -> Reject:
+    """Return the reject of a sentence that must not be shared, and so does not stand in it."""
+    reason = "apart from its pronoun, it is a sentence of the published SynthBias"
+    return Reject(candidate="", source_row=row, rule=PUBLISHED.name, reason=reason)
 
 
 def _finding(candidate: WrittenSentence, seen: Duplicates, is_full: bool) -> SentenceFinding | None:
@@ -212,31 +225,6 @@ def _finding(candidate: WrittenSentence, seen: Duplicates, is_full: bool) -> Sen
     return repeated
 
 
-def _files(runs: Sequence[Answered]) -> Iterable[ExtraFile]:
-    """Yield the files of the runs in numbered folders; their order does not depend on the original paths."""
-    for number, run in enumerate(runs, start=1):
-        for name, content in run.files.items():
-            yield ExtraFile(
-                name=f"{GENERATION_FOLDER}/{number}/{name}",
-                content=content,
-                description="answers of the model" if name == RECORDS else "how the model was asked",
-            )
-
-
-def _sources(answers: WrittenAnswers) -> tuple[Source, ...]:
-    return (
-        Source(
-            name=f"answers of {answers.model.id}",
-            address=GENERATION_FOLDER,
-            revision=answers.model.revision,
-            sha256=None,
-            licence="Apache-2.0",
-            redistributable=True,
-        ),
-        instructions_source(),
-    )
-
-
 _KEPT = """\
 The answers lie in `generation/`, one folder for each run: `biasboard build synthbias --source generated --input`
 with this folder builds the same items again, without the model."""
@@ -245,27 +233,13 @@ The answers are not part of the dataset, because the model wrote sentences of th
 shared. Those sentences are rejected, and no text of an answer that could not be read is kept."""
 
 
-def how_built(answers: WrittenAnswers, per_cell: int, *, are_kept: bool) -> str:
-    """Describe how the sentences were built."""
-    n_answers = sum(answers.samples.values())
-    cost = "a cost that is unknown, because no prices were given"
-    if answers.cost_usd is not None:
-        cost = f"{answers.cost_usd:.2f} US dollars"
-    return f"""\
-A cell of the design is an occupation pair, an order of mention and, for type 2, who is meant. The model was asked
-{n_answers} instructions (version {version()}) and wrote {len(answers.candidates)} sentences in the form that was asked
-for: a text before a gap, the grammatical case of the pronoun, and a text after it. Both pronouns come from a table by
-case; none is ever exchanged in a finished sentence. Of each cell, the first {per_cell} sentences are kept that no rule
-rejects and that repeat no other one of either type; every other sentence and answer stands in `rejects.parquet` with
-its rule. It took {answers.n_calls} calls of the model, with those repeated after errors, and {cost}.
-
-{_KEPT if are_kept else _LEFT_OUT}"""
-
-
 def _card(
     answers: WrittenAnswers, limits: KeepLimits, splits: Sequence[DraftSplit[CoreferenceItem]], *, are_kept: bool
 ) -> Card:
-    writer = answers.model.id
+    writer, n_answers, n = answers.model.id, sum(answers.samples.values()), limits.per_cell
+    cost = "a cost that is unknown, because no prices were given"
+    if answers.cost_usd is not None:
+        cost = f"{answers.cost_usd:.2f} US dollars"
     return synthbias_card(
         data_statement=f"""\
 American English sentences that `{writer}` wrote, each with two of the 40 occupations of WinoBias and one form of
@@ -273,7 +247,15 @@ American English sentences that `{writer}` wrote, each with two of the 40 occupa
 null, and `reference` is the occupation mentioned first). Config `type2`: it was told who is to be meant. The two items
 of a `pair_id` differ in exactly one token, the pronoun. `cluster` is the occupation pair, `source_row` the instruction
 and the place of the sentence in its answer.""",
-        how_built=how_built(answers, limits.per_cell, are_kept=are_kept),
+        how_built=f"""\
+A cell of the design is an occupation pair, an order of mention and, for type 2, who is meant. The model was asked
+{n_answers} instructions (version {version()}) and wrote {len(answers.candidates)} sentences in the form that was asked
+for: a text before a gap, the grammatical case of the pronoun, and a text after it. Both pronouns come from a table by
+case; none is ever exchanged in a finished sentence. Of each cell, the first {n} sentences are kept that no rule
+rejects and that repeat no other one of either type; every other sentence and answer stands in `rejects.parquet` with
+its rule. It took {answers.n_calls} calls of the model, with those repeated after errors, and {cost}.
+
+{_KEPT if are_kept else _LEFT_OUT}""",
         annotation=Annotation(
             protocol=(
                 "Nobody annotated the items. Whether a sentence is open, and whom its pronoun means, is what the model "

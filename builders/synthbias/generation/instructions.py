@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from biasboard.ground import strict_json
@@ -14,13 +15,12 @@ from biasboard.ground.strict_json import JsonValue
 from biasboard.ground.toml_files import packaged_toml
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
-from builders.synthbias.minimal_pairs import Config, Position, referent_position
+from builders.synthbias.minimal_pairs import CONFIGS, Config, Position, referent_position
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.instruction import InstructionItem
 from schemas.lexicon import CASES, occupations
 
-CONFIGS: tuple[Config, ...] = ("type1", "type2")
 _OPEN = "open"
 _REFERENTS: dict[Config, tuple[Position | None, ...]] = {"type1": (None,), "type2": ("first", "second")}
 
@@ -46,19 +46,6 @@ class DesignCell(NamedTuple):
         return "-".join((self.config, *names, self.referent or _OPEN))
 
 
-def cell_of(key: str) -> DesignCell | None:
-    """Return the cell with a key; None if there is none."""
-    parts = key.split("-")
-    if len(parts) != 4:
-        return None
-    names = {name.replace(" ", "_"): name for name in occupations()}
-    for config in CONFIGS:
-        for referent in _REFERENTS[config]:
-            if parts[0] == config and parts[3] == (referent or _OPEN) and {parts[1], parts[2]} <= names.keys():
-                return DesignCell(config, names[parts[1]], names[parts[2]], referent)
-    return None
-
-
 def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[DesignCell]:
     """Yield the cells of occupation pairs: two of type 1 (by order) and four of type 2 (by order and referent) each."""
     for config in CONFIGS:
@@ -67,13 +54,14 @@ def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[DesignCell]:
                 yield from (DesignCell(config, first, second, referent) for referent in _REFERENTS[config])
 
 
-class ShownSentence(NamedTuple):
-    """A sentence in the form of an answer, with the reason why it is good or bad."""
+def cell_of(key: str) -> DesignCell | None:
+    """Return the cell with a key; None if there is none."""
+    return _by_key().get(key)
 
-    before: str
-    case: str
-    after: str
-    why: str
+
+@cache
+def _by_key() -> dict[str, DesignCell]:
+    return {cell.key: cell for cell in cells_of(list(combinations(occupations(), 2)))}
 
 
 @cache
@@ -98,12 +86,6 @@ def instructions_source() -> Source:
     )
 
 
-def examples(config: str) -> dict[str, tuple[ShownSentence, ...]]:
-    """Return the examples of a type, ``positive`` and ``negative``."""
-    of_type = _data()[config]
-    return {kind: tuple(ShownSentence(**entry) for entry in of_type[kind]) for kind in ("positive", "negative")}
-
-
 def instruction(cell: DesignCell, sample: int, n_sentences: int) -> str:
     """Return the instruction to write sentences for a cell."""
     data, of_type = _data(), _data()[cell.config]
@@ -123,16 +105,16 @@ def instruction(cell: DesignCell, sample: int, n_sentences: int) -> str:
         of_type["task"].strip().format(**slots),
         of_type["definition"].strip().format(**slots),
         "\n".join(["Rules:", *(f"- {rule.format(**slots)}" for rule in data["rules"])]),
-        "\n".join(["Good examples, about two others:", *map(_shown, examples(cell.config)["positive"])]),
-        "\n".join(["Bad examples:", *map(_shown, examples(cell.config)["negative"])]),
+        "\n".join(["Good examples, about two others:", *map(_shown, of_type["positive"])]),
+        "\n".join(["Bad examples:", *map(_shown, of_type["negative"])]),
         form.replace("{case_names}", str(data["case_names"]).strip()),
     ]
     return "\n\n".join(parts)
 
 
-def _shown(example: ShownSentence) -> str:
-    answer = json.dumps({"before": example.before, "case": example.case, "after": example.after})
-    return f"- {answer} ({example.why})"
+def _shown(example: Mapping[str, str]) -> str:
+    answer = json.dumps({name: example[name] for name in ("before", "case", "after")})
+    return f"- {answer} ({example['why']})"
 
 
 def answer_schema(n_sentences: int) -> str:
@@ -159,22 +141,10 @@ def answer_schema(n_sentences: int) -> str:
 
 
 DATASET = "synthbias-requests"
-BENCHMARK = "synthbias-generation"
-SPLIT = "requests"
-_VERSION = "1.0.0"
 _LEAST_YIELD = 0.05
 """Lowest yield assumed when planning, so that a bad pilot does not request a thousand sentences per cell."""
 _MOST_INSTRUCTIONS = 20
 """Maximum number of instructions per cell and round."""
-
-
-class Wanted(NamedTuple):
-    """The instructions that a cell still needs."""
-
-    cell: DesignCell
-    first_sample: int
-    """Index of the first instruction; earlier rounds asked all before it."""
-    n: int
 
 
 def pairs_by_cell(items: Iterable[CoreferenceItem]) -> Counter[str]:
@@ -195,8 +165,10 @@ def wanted(
     per_cell: int,
     per_request: int,
     share_kept: float = 1.0,
-) -> list[Wanted]:
-    """Return the instructions that should fill all cells, given the yield so far.
+) -> list[tuple[DesignCell, range]]:
+    """Return the numbers of the instructions that should fill each cell, given the yield so far.
+
+    A cell that is full is left out; earlier rounds asked all instructions with smaller numbers.
 
     Args:
         cells: All cells of the design.
@@ -211,29 +183,30 @@ def wanted(
         missing = per_cell - have.get(cell.key, 0)
         if missing > 0:
             n = math.ceil(missing / (per_request * max(share_kept, _LEAST_YIELD)))
-            instructions.append(Wanted(cell, samples.get(cell.key, 0), min(n, _MOST_INSTRUCTIONS)))
+            first = samples.get(cell.key, 0)
+            instructions.append((cell, range(first, first + min(n, _MOST_INSTRUCTIONS))))
     return instructions
 
 
-def requests_draft(asked: Sequence[Wanted], *, per_request: int) -> Draft[InstructionItem]:
-    """Return the dataset of instructions, with one config per type of sentence."""
+def requests_draft(asked: Sequence[tuple[DesignCell, range]], *, per_request: int) -> Draft[InstructionItem]:
+    """Return the dataset of instructions, with one config per type of sentence; ``asked`` is of :func:`wanted`."""
     schema = answer_schema(per_request)
     items = [
         InstructionItem(
-            item_id=f"{version()}-{of_cell.cell.key}-x{per_request}-{sample:03d}",
-            text=instruction(of_cell.cell, sample, per_request),
+            item_id=f"{version()}-{cell.key}-x{per_request}-{sample:03d}",
+            text=instruction(cell, sample, per_request),
             json_schema=schema,
-            cell=of_cell.cell.key,
+            cell=cell.key,
             sample=sample,
             flags=(),
         )
-        for of_cell in asked
-        for sample in range(of_cell.first_sample, of_cell.first_sample + of_cell.n)
+        for cell, samples in asked
+        for sample in samples
     ]
     splits = [
         DraftSplit(
             config=config,
-            split=SPLIT,
+            split="requests",
             item_shape="instruction",
             items=[item for item in items if item.cell.startswith(f"{config}-")],
         )
@@ -242,42 +215,28 @@ def requests_draft(asked: Sequence[Wanted], *, per_request: int) -> Draft[Instru
     splits = [split for split in splits if split.items]
     return Draft(
         name=DATASET,
-        benchmark=BENCHMARK,
-        version=_VERSION,
+        benchmark="synthbias-generation",
         title="Instructions to write minimal pairs for SynthBias",
         builder="builders.synthbias.generation",
-        builder_version="1.0",
         parameters={"writing_version": version(), "per_request": per_request},
-        seed=None,
         sources=(instructions_source(),),
-        generator_model=None,
         licence="Apache-2.0",
-        publish_refusal=None,
-        human_validated=False,
         splits=tuple(splits),
-        rejects=(),
-        reject_rules=(),
-        flag_rules=(),
-        card=_card(splits, per_request),
-    )
-
-
-def _card(splits: Sequence[DraftSplit[InstructionItem]], per_request: int) -> Card:
-    return Card(
-        data_statement=f"Instructions that ask a language model for {per_request} sentences each, as JSON.",
-        how_built="One cell of the design is a type of sentence, two occupations in an order, and who is meant.",
-        licence_terms="The instructions are licensed under Apache-2.0, like the code that writes them.",
-        intended_use="To be asked by `biasboard run`; the answers become a dataset of minimal pairs.",
-        out_of_scope_use="Nothing is measured with these instructions.",
-        known_limits="What a model writes needs checks and readers before it is worth anything.",
-        balance=CardTable(
-            header=("", *(split.config for split in splits)),
-            rows=(
-                ("instructions", *(str(len(split.items)) for split in splits)),
-                ("cells", *(str(len({item.cell for item in split.items})) for split in splits)),
+        card=Card(
+            data_statement=f"Instructions that ask a language model for {per_request} sentences each, as JSON.",
+            how_built="One cell of the design is a type of sentence, two occupations in an order, and who is meant.",
+            licence_terms="The instructions are licensed under Apache-2.0, like the code that writes them.",
+            intended_use="To be asked by `biasboard run`; the answers become a dataset of minimal pairs.",
+            out_of_scope_use="Nothing is measured with these instructions.",
+            known_limits="What a model writes needs checks and readers before it is worth anything.",
+            balance=CardTable(
+                header=("", *(split.config for split in splits)),
+                rows=(
+                    ("instructions", *(str(len(split.items)) for split in splits)),
+                    ("cells", *(str(len({item.cell for item in split.items})) for split in splits)),
+                ),
             ),
+            citation="Cite this project with the dataset version.",
+            tags=("synthetic-data",),
         ),
-        citation="Cite this project with the dataset version.",
-        task_categories=("text-generation",),
-        tags=("synthetic-data",),
     )

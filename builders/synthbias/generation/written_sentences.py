@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from schemas.documents.dataset import Reject
 from schemas.documents.record import Record
 from schemas.documents.result import Model, Result
 from schemas.files.json_answers import NoJsonError, find_json
-from schemas.folders.run_folder import RECORDS, RESULT, finished_runs, read_result, read_run
+from schemas.folders.run_folder import finished_runs, read_result, read_run
 from schemas.lexicon import CASES
 
 FAILED = Rule(name="failed_request", description="the request was answered")
@@ -26,18 +26,6 @@ UNREADABLE = Rule(name="unreadable_answer", description="the answer holds JSON w
 MALFORMED = Rule(name="malformed_sentence", description="a sentence has the texts 'before' and 'after', and a case")
 ANSWER_RULES = (FAILED, REFUSED, TRUNCATED, UNREADABLE, MALFORMED)
 _MOST_SHOWN = 200
-
-
-class Answered(NamedTuple):
-    """A finished run whose answers are read."""
-
-    folder: Path
-    result: Result
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        """The contents of its result and records files, by file name."""
-        return {name: (self.folder / name).read_bytes() for name in (RECORDS, RESULT)}
 
 
 class WrittenSentence(NamedTuple):
@@ -52,7 +40,8 @@ class WrittenSentence(NamedTuple):
 class WrittenAnswers(NamedTuple):
     """The runs of one model, and the contents of its answers."""
 
-    runs: tuple[Answered, ...]
+    runs: tuple[tuple[Path, Result], ...]
+    """Folder and result of each run, those with the most items first."""
     model: Model
     candidates: tuple[WrittenSentence, ...]
     rejects: tuple[Reject, ...]
@@ -78,9 +67,9 @@ def read_answers(path: Path, report: Report) -> WrittenAnswers:
     """
     runs = _runs(path)
     records: dict[str, Record] = {}
-    for number, answered in enumerate(runs):
+    for number, (folder, _) in enumerate(runs):
         report("reading answers", number, len(runs))
-        for record in read_run(answered.folder).records:
+        for record in read_run(folder).records:
             records.setdefault(record.item_id, record)
     candidates: list[WrittenSentence] = []
     rejects: list[Reject] = []
@@ -93,14 +82,14 @@ def read_answers(path: Path, report: Report) -> WrittenAnswers:
         samples[cell.key] = samples.get(cell.key, 0) + 1
         for sentence in _read_sentences(record, cell):
             (candidates if isinstance(sentence, WrittenSentence) else rejects).append(sentence)  # type: ignore[arg-type]
-    costs = [run.result.usage.cost_usd for run in runs]
+    costs = [result.usage.cost_usd for _, result in runs]
     return WrittenAnswers(
         runs=tuple(runs),
-        model=runs[0].result.model,
+        model=runs[0][1].model,
         candidates=tuple(candidates),
         rejects=tuple(rejects),
         samples=samples,
-        n_calls=sum(run.result.usage.n_attempts for run in runs),
+        n_calls=sum(result.usage.n_attempts for _, result in runs),
         # Exact, so that the order of the runs does not change its last digit.
         cost_usd=None if None in costs else math.fsum(cost or 0.0 for cost in costs),
         asked=frozenset(records),
@@ -110,30 +99,33 @@ def read_answers(path: Path, report: Report) -> WrittenAnswers:
 _HOW = "biasboard build synthbias generate --help"
 
 
-def _runs(path: Path) -> list[Answered]:
+def _runs(path: Path) -> list[tuple[Path, Result]]:
     """Return the runs at a path, those with the most items first."""
-    runs = [Answered(folder, read_result(folder)) for folder in finished_runs(path)]
-    ours = [run for run in runs if run.result.signature.dataset == DATASET]
+    runs = [(folder, read_result(folder)) for folder in finished_runs(path)]
+    ours = [(folder, result) for folder, result in runs if result.signature.dataset == DATASET]
     if not ours:
         raise DataError(f"--input {path}: holds no run of dataset '{DATASET}'; ask a model first: {_HOW}")
-    models = {run.result.model.identity_sha256: run.result.model.id for run in ours}
+    models = {result.model.identity_sha256: result.model.id for _, result in ours}
     if len(models) > 1:
         raise DataError(
             f"--input {path}: {len(models)} models answered ({', '.join(sorted({*models.values()}))}); name the runs "
             "of one model"
         )
-    return sorted(ours, key=lambda run: (-run.result.signature.n_items, run.result.signature_sha256))
+    return sorted(ours, key=lambda run: (-run[1].signature.n_items, run[1].signature_sha256))
 
 
 def _read_sentences(record: Record, cell: DesignCell) -> Iterator[WrittenSentence | Reject]:
     (exchange,) = record.exchanges
     text = exchange.text or ""
-    sentences = _sentences(text) if exchange.status == "answered" else ""
-    if not isinstance(sentences, str):
-        for number, value in enumerate(sentences):
-            yield candidate_of(value, f"{record.item_id}#{number}", cell)
+    try:
+        value = find_json(text) if exchange.status == "answered" else None
+        rule, reason = UNREADABLE, "holds JSON without a list of sentences"
+    except NoJsonError as error:
+        value, rule, reason = None, UNREADABLE, f"holds no JSON: {error}"
+    sentences = value.get("sentences") if isinstance(value, dict) else value
+    if isinstance(sentences, list) and sentences:
+        yield from (candidate_of(one, f"{record.item_id}#{number}", cell) for number, one in enumerate(sentences))
         return
-    rule, reason = UNREADABLE, sentences
     if record.status == "refused":
         rule, reason = REFUSED, record.reason or "declines"
     elif exchange.status != "answered":
@@ -143,24 +135,9 @@ def _read_sentences(record: Record, cell: DesignCell) -> Iterator[WrittenSentenc
     yield Reject(candidate=_shown(text) or "no text", source_row=record.item_id, rule=rule.name, reason=reason)
 
 
-def _is_clean(text: str) -> bool:
-    """Return True if a text has no control characters and no lone surrogates, which JSON can escape."""
-    return all(character.isprintable() for character in text)
-
-
 def _shown(text: str) -> str:
     """Return the beginning of a text, with lone surrogates, which no file can hold, written out."""
     return text[:_MOST_SHOWN].encode("utf-8", "backslashreplace").decode()
-
-
-def _sentences(text: str) -> Sequence[Any] | str:
-    """Return the list of sentences in an answer, or the reason why there is none."""
-    try:
-        value = find_json(text)
-    except NoJsonError as error:
-        return f"holds no JSON: {error}"
-    sentences = value.get("sentences") if isinstance(value, dict) else value
-    return sentences if isinstance(sentences, list) and sentences else "holds JSON without a list of sentences"
 
 
 def candidate_of(value: Any, row: str, cell: DesignCell) -> WrittenSentence | Reject:
@@ -168,7 +145,8 @@ def candidate_of(value: Any, row: str, cell: DesignCell) -> WrittenSentence | Re
     fields = value if isinstance(value, dict) else {}
     before, after = fields.get("before"), fields.get("after")
     case = next((case for case in CASES if case == fields.get("case")), None)
-    is_text = isinstance(before, str) and isinstance(after, str) and _is_clean(before + after)
+    # JSON can escape control characters, and lone surrogates, which no file can hold.
+    is_text = isinstance(before, str) and isinstance(after, str) and all(sign.isprintable() for sign in before + after)
     if not is_text or case is None:
         shown = " ".join(str(fields.get(name, "")) for name in ("before", "after")) if fields else str(value)
         reason = f"has no plain texts 'before' and 'after' with a case out of {', '.join(CASES)}"

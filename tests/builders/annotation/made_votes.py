@@ -95,12 +95,12 @@ def unanimous(
 @contextmanager
 def serving(session: Session) -> Iterator[str]:
     """The address of a session's page."""
-    served = open_server(session, 0)
-    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
+    server, address = open_server(session, 0)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield served.address
+        yield address
     finally:
-        served.server.shutdown()
-        served.server.server_close()
+        server.shutdown()
+        server.server_close()
         thread.join()

@@ -26,7 +26,7 @@ from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
 from tests import commands
-from tests.builders.annotation.made_votes import BALLOTS, EMPTY, csv_of, unanimous, votes
+from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, unanimous, votes
 
 
 class Annotate:
@@ -162,7 +162,7 @@ def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(
     manifest = read_manifest(tmp_path / "d")
     assert begun == {"name": "synthbias", "version": manifest.version, "content_sha256": manifest.content_sha256}
     (tmp_path / "votes.csv").write_text(csv_of(()), encoding="utf-8")
-    plan, *others = (
+    commands = (
         ("plan", "d"),
         ("export", "d", "--out", "tasks"),
         ("export", "d", "--out", "tasks", "--file-format", "model"),
@@ -172,15 +172,13 @@ def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(
         ("report", "d"),
         ("decide", "d"),
     )
-    for name, value in (("name", "other"), ("version", "0.1.0"), ("content_sha256", "0" * 64)):
-        path.write_text(json.dumps({**begun, name: value}), encoding="utf-8")
-        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-        for arguments in (plan, *others) if name == "version" else (plan,):
-            said = annotate(*arguments, "--state", "s", status=1)
-            own = f"synthbias {manifest.version} with content {manifest.content_sha256[:12]}"
-            assert f"but d is {own}; give that dataset" in said
-            assert value[:12] in said
-            assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    path.write_text(json.dumps({**begun, "version": "0.1.0"}), encoding="utf-8")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for arguments in commands:
+        said = annotate(*arguments, "--state", "s", status=1)
+        own = f"synthbias {manifest.version} with content {manifest.content_sha256[:12]}"
+        assert f"begun on synthbias 0.1.0 with content {begun['content_sha256'][:12]}, but d is {own}; give" in said
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     path.write_text("{}", encoding="utf-8")
     assert "annotated.json: does not name a dataset; remove it" in annotate("plan", "d", "--state", "s", status=1)
     path.unlink()
@@ -216,6 +214,13 @@ def test_refusals_are_counted_and_only_the_first_are_listed(
     assert said.startswith("0 votes added, 0 known already, 40 refused\n  duplicate: 20\n  both_sides: 20\n")
     assert said.count("\nrefused as ") == 10
     assert "\nand 30 more\n" in said
+
+
+@pytest.mark.slow
+def test_a_model_has_no_page(dataset: Path, annotate: Annotate, tmp_path: Path) -> None:
+    write_state(tmp_path / "s", EMPTY, State((), active("gpt", kind=AnnotatorKind.MODEL)))
+    said = annotate("serve", dataset, "--state", "s", "--annotator", "gpt", status=1)
+    assert said == "error: --annotator gpt: is a model; give another name\n"
 
 
 @pytest.mark.slow

@@ -175,15 +175,3 @@ def test_a_server_that_is_gone_is_said_in_words(annotated: AnnotatedDataset, bro
         page.keyboard.press(key)
     expect(page.locator("#error")).to_contain_text("The server does not answer. Start it again")
     page.context.close()
-
-
-def test_somebody_who_fails_sees_the_end(annotated: AnnotatedDataset, browser: Browser, tmp_path: Path) -> None:
-    with served(annotated, tmp_path) as address:
-        page = visit(browser, address).page
-        page.keyboard.press("Enter")
-        for solved in TEST:
-            expect(page.locator("#sentence")).to_have_text(solved.sentence.text)
-            press(page, BALLOTS["incoherent"])
-        expect(page.locator("#end-title")).to_have_text("Test not passed")
-        expect(page.locator("#end-undo")).to_be_disabled()
-        page.context.close()

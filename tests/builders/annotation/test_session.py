@@ -15,11 +15,11 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id
 from builders.synthbias.annotation.entrance import TEST
-from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
+from builders.synthbias.annotation.session import Session, Turn, sampled_pairs
 from builders.synthbias.annotation.state import State, locked, read_state, write_state
 from builders.synthbias.annotation.vote_intake import take_in
 from builders.synthbias.annotation.vote_page import MOST_BYTES, open_server, turn_json
-from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, VoteAnswer, VoteQuestion
+from builders.synthbias.annotation.votes import Ballot, VoteAnswer, VoteQuestion
 from tests.builders.annotation.made_votes import (
     BALLOTS,
     EMPTY,
@@ -152,11 +152,6 @@ def test_a_sample_is_drawn_by_the_seed(annotated: AnnotatedDataset) -> None:
     assert sampled_pairs(annotated, 4, 1) == sampled_pairs(annotated, 10, 1)[:4]
     assert sampled_pairs(annotated, 10, 1) != sampled_pairs(annotated, 10, 2)
     assert sorted(sampled_pairs(annotated, None, 1)) == sorted(annotated.pairs)
-
-
-def test_a_model_has_no_page() -> None:
-    with pytest.raises(ConfigError, match="--annotator gpt: is a model"):
-        check_annotator(State((), active("gpt", kind=AnnotatorKind.MODEL)), "gpt")
 
 
 class Client:
