@@ -13,8 +13,7 @@ It measures how evenly a model treats the labels of a task, not how it treats pe
 ::
 
     source (embedded, natural_instructions, hub_copy) ──> content: instruction, inputs and outputs of each task
-        |  task_choice     which tasks to build
-        |  survey          counts each chosen task once, before anything is written
+        |  task_choice     which tasks to build, and what is counted of each
         v
     items                  labels, flags and splits of a task; content_free: inputs without content
         v

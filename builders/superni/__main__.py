@@ -11,7 +11,7 @@ import typer
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import listed
-from biasboard.ground.progress import Report, steps
+from biasboard.ground.progress import steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
 from builders.dataset.output import write_dataset
 from builders.superni import BUILDER, drafts
@@ -63,9 +63,7 @@ def build(
         folder = target_folder(out, BUILDER.source(source).default_out, overwrite=overwrite)
         with steps() as report:
             built = _built(source, input_path, TaskOptions(words, limit, seed, report), revision, task_info)
-            manifest = write_dataset(
-                built.draft, folder, version=dataset_version, overwrite=overwrite, report=_by_task(built, report)
-            )
+            manifest = write_dataset(built.draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(built, manifest, folder):
         typer.echo(line)
     return folder
@@ -99,18 +97,6 @@ def _built(
     if source == "hub":
         return drafts.from_hub(path, options, revision=revision, task_info=task_info)
     return drafts.from_natural_instructions(path, options, revision=revision, task_info=task_info)
-
-
-def _by_task(built: BuiltTasks, report: Report) -> Report:
-    """Return a progress report for the writing that counts tasks instead of their four small splits."""
-    indices = {task.source.name: number for number, task in enumerate(built.tasks)}
-
-    def report_task(label: str, done: int, total: int | None) -> None:
-        """Report the task of a split; the label is ``writing CONFIG/SPLIT``."""
-        config = label.removeprefix("writing ").rpartition("/")[0]
-        report("writing tasks", indices[config], len(indices))
-
-    return report_task
 
 
 def _summary(built: BuiltTasks, manifest: Manifest, folder: Path) -> Iterator[str]:

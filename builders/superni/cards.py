@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from biasboard.ground.plain_text import listed
 from builders.dataset.card import Annotation, Card, CardTable
-from builders.superni.survey import TaskSummary
+from builders.superni.task_choice import BuiltTask
 
 PAPER = (
     "Reif and Schwartz 2024, *Beyond Performance: Quantifying and Mitigating Label Bias in LLMs* (arXiv:2405.02743, "
@@ -55,7 +55,7 @@ _BIASES = """\
 
 
 def superni_card(
-    tasks: Sequence[TaskSummary], *, how_built: str, licence_terms: str, known_limits: str, citation: str
+    tasks: Sequence[BuiltTask], *, how_built: str, licence_terms: str, known_limits: str, citation: str
 ) -> Card:
     """Return the card: the given texts of the source, and those that all sources share."""
     return Card(
@@ -74,7 +74,7 @@ def superni_card(
     )
 
 
-def _balance(tasks: Sequence[TaskSummary]) -> CardTable:
+def _balance(tasks: Sequence[BuiltTask]) -> CardTable:
     rows = [
         (
             task.source.name,

@@ -62,7 +62,7 @@ class SourceTask:
     address: str
     """Address of the task, for the manifest."""
     read: Callable[[], TaskContent]
-    """Reads the task; may raise DataError. Each call reads the file again, so that nothing stays in memory."""
+    """Reads the task; may raise DataError."""
 
 
 class SourceRow(NamedTuple):

@@ -10,24 +10,25 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import Report
 from builders.dataset.card import SourceTexts
-from builders.dataset.output import Draft
+from builders.dataset.output import Draft, DraftSplit
 from builders.superni import BUILDER, embedded, hub_copy, natural_instructions
 from builders.superni.cards import PAPER, SUPERNI, superni_card
 from builders.superni.content import ITEM_RULES, SourceTask
 from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_TEST
-from builders.superni.survey import TaskSummary, draft_splits, survey
 from builders.superni.task_choice import (
     ALWAYS_RULES,
     FILTER,
     FILTER_RULES,
     PUBLISHED,
+    BuiltTask,
     Chosen,
     choose_filtered,
     choose_named,
     choose_published,
     published_tasks,
     read_task_info,
+    read_tasks,
 )
 from schemas.documents.dataset import Parameter, Source, Suite
 from schemas.items.label import LabelItem
@@ -79,7 +80,7 @@ class BuiltTasks(NamedTuple):
 
     draft: Draft[LabelItem]
     chosen: Chosen
-    tasks: tuple[TaskSummary, ...]
+    tasks: tuple[BuiltTask, ...]
 
 
 def from_embedded(options: TaskOptions) -> BuiltTasks:
@@ -206,7 +207,7 @@ def _built(
 ) -> BuiltTasks:
     described = BUILDER.source(source)
     limit = N_TEST if options.limit is None else options.limit
-    tasks, rejects = survey(chosen, limit=limit, report=options.report)
+    tasks, rejects = read_tasks(chosen, seed=options.seed, limit=limit, report=options.report)
     if not described.redistributable:
         sources = (*sources, *(_task_source(task, source, revision) for task in tasks))
     draft = Draft(
@@ -221,7 +222,11 @@ def _built(
         sources=(*sources, english_words_source()),
         licence=described.licence,
         publish_refusal=None if described.redistributable else _REFUSAL,
-        splits=tuple(draft_splits(tasks, seed=options.seed, limit=limit)),
+        splits=tuple(
+            DraftSplit(config=task.source.name, split=split, item_shape="label", items=items)
+            for task in tasks
+            for split, items in task.splits.items()
+        ),
         rejects=rejects,
         reject_rules=(*ITEM_RULES, *ALWAYS_RULES, *(FILTER_RULES if chosen.mode == FILTER else ())),
         flag_rules=FLAG_RULES,
@@ -231,7 +236,7 @@ def _built(
     return BuiltTasks(draft, chosen, tasks)
 
 
-def _parameters(source: str, chosen: Chosen, tasks: Sequence[TaskSummary], limit: int) -> dict[str, Parameter]:
+def _parameters(source: str, chosen: Chosen, tasks: Sequence[BuiltTask], limit: int) -> dict[str, Parameter]:
     differences = [difference for task in tasks if (difference := task.difference) is not None]
     return {
         "source": source,
@@ -244,7 +249,7 @@ def _parameters(source: str, chosen: Chosen, tasks: Sequence[TaskSummary], limit
     }
 
 
-def _task_source(task: TaskSummary, source: str, revision: str | None) -> Source:
+def _task_source(task: BuiltTask, source: str, revision: str | None) -> Source:
     licence = f"Apache-2.0 (repository); instances: {task.licence}" if source != "hub" else task.licence
     return Source(
         name=task.source.name,

@@ -22,7 +22,6 @@ N_BIAS = 32
 N_POOL = 64
 N_SUPPORT = N_BIAS + N_POOL
 """Number of items that are not evaluated; all three numbers are those of the publication."""
-N_CONTENT_FREE = len(PLACEHOLDERS) + 2 * N_RANDOM
 N_TEST = 1000
 """Maximum number of evaluation items per task, as in the publication."""
 
@@ -51,11 +50,6 @@ def labels_of(content: TaskContent) -> tuple[str, ...]:
     """Return the sorted labels of a task: the first outputs of all its items, as the source spells them."""
     # The release takes only evaluation items, so that a demonstration may have a label that is not in its list.
     return tuple(sorted({instance.label for instance in content.instances}))
-
-
-def n_test_of(n_instances: int, limit: int) -> int:
-    """Return the number of evaluation items of a task with this many items."""
-    return max(0, min(limit, n_instances - N_SUPPORT))
 
 
 def split_items(content: TaskContent, *, seed: int, limit: int = N_TEST) -> Mapping[str, Sequence[LabelItem]]:

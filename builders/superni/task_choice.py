@@ -1,4 +1,4 @@
-"""Chooses the tasks to build: those of the publication, those that pass its filter, or those named by the user.
+"""Chooses the tasks to build (those of the publication, those that pass its filter, or those named), and reads them.
 
 * ``tasks.csv`` is the table of the 279 tasks of the publication: facts about each, but none of its texts. Sizes are
   those of FLAN v2, which is independent of the publication. Numbers of labels were counted in the files at hand; for
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,10 +23,12 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import listed
+from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
 from builders.superni.content import SourceTask, TaskContent
-from builders.superni.items import N_SUPPORT
+from builders.superni.items import N_SUPPORT, labels_of, split_items
 from schemas.documents.dataset import Reject
+from schemas.items.label import LabelItem
 
 PUBLISHED = "published"
 FILTER = "filter"
@@ -287,3 +290,74 @@ def content_refusal(content: TaskContent, labels: Sequence[str], *, is_filter: b
         if n < _LEAST_ITEMS:
             return TaskRefusal(SMALL, f"it has {n} items")
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltTask:
+    """The items of a task, and what the source has of it."""
+
+    source: SourceTask
+    category: str
+    counts: Mapping[str, int]
+    """Number of items with each label, by the sorted labels."""
+    licence: str
+    sha256: str | None
+    splits: Mapping[str, Sequence[LabelItem]]
+
+    @property
+    def n_items(self) -> int:
+        """The number of items that the source has, of which not all need to be in a split."""
+        return sum(self.counts.values())
+
+    @property
+    def difference(self) -> str | None:
+        """How the task differs from the publication's table; None if it does not, or is not in it."""
+        facts = published_tasks().get(self.source.name)
+        if facts is None:
+            return None
+        # Sizes change with the repository: task827 has 996 items in the publication and 997 in the table.
+        parts = [f"{self.n_items} items instead of {facts.n_instances}"] if self.n_items != facts.n_instances else []
+        if facts.n_labels not in (None, len(self.counts)):
+            parts.append(f"{len(self.counts)} labels instead of {facts.n_labels}")
+        return f"{self.source.name}: {', '.join(parts)}" if parts else None
+
+
+def read_tasks(
+    chosen: Chosen, *, seed: int, limit: int, report: Report
+) -> tuple[tuple[BuiltTask, ...], tuple[Reject, ...]]:
+    """Read each chosen task, and return the usable ones and what was dropped.
+
+    Raises:
+        DataError: the file of a task cannot be read, or no task can be used.
+        ConfigError: a task that was named cannot be used.
+    """
+    tasks: list[BuiltTask] = []
+    rejects = list(chosen.rejects)
+    for number, source in enumerate(chosen.tasks):
+        report("reading tasks", number, len(chosen.tasks))
+        content = source.read()
+        labels = labels_of(content)
+        refusal = content_refusal(content, labels, is_filter=chosen.mode == FILTER)
+        rejects += content.rejects
+        if refusal is None:
+            counts = Counter(instance.label for instance in content.instances)
+            tasks.append(
+                BuiltTask(
+                    source=source,
+                    category=content.category,
+                    counts={label: counts[label] for label in labels},
+                    licence=content.licence,
+                    sha256=content.sha256,
+                    splits=split_items(content, seed=seed, limit=limit),
+                )
+            )
+        elif chosen.mode == "named":
+            raise ConfigError(f"--tasks {source.name}: cannot be used, {refusal.reason}; leave it out")
+        else:
+            rejects.append(
+                Reject(candidate=source.name, source_row=None, rule=refusal.rule.name, reason=refusal.reason)
+            )
+    if not tasks:
+        names = listed([task.name for task in chosen.tasks], most=MOST_NAMES)
+        raise DataError(f"none of the {len(chosen.tasks)} tasks can be used ({names}); name others with --tasks")
+    return tuple(tasks), tuple(rejects)

@@ -12,11 +12,6 @@ import datasets
 import pytest
 import yaml
 
-from biasboard.ground.errors import DataError
-from biasboard.ground.progress import silent
-from builders.dataset.output import write_dataset
-from builders.superni import drafts
-from builders.superni.drafts import TaskOptions
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.label import LabelItem
 from schemas.validate import problems
@@ -252,17 +247,6 @@ def test_a_named_task_that_cannot_be_used_is_an_error_and_a_published_one_is_dro
     assert f"dropped 1 task: {PUBLISHED[0]} (the only label is 'Yes')" in from_folder(tmp_path)
     rejects = read_manifest(tmp_path / OF_TASKS).rejects
     assert {count.rule: count.n for count in rejects if count.n} == {"one_label": 1}
-
-
-def test_a_file_that_changes_during_the_build_is_noticed(tmp_path: Path) -> None:
-    write_task(tmp_path / "tasks", "task900_made", instances(150, ["yes", "no"]))
-    options = TaskOptions(("900",), None, 42, silent)
-    built = drafts.from_natural_instructions(tmp_path, options, revision=None, task_info=None)
-    # Splits are made when they are read, so that only one task is in memory at a time.
-    write_task(tmp_path / "tasks", "task900_made", instances(151, ["yes", "no"]))
-    with pytest.raises(DataError, match="task900_made: its file was changed during the build; build the dataset again"):
-        write_dataset(built.draft, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
