@@ -5,8 +5,8 @@ rule is a mask over columns, and only the few rows that break one become objects
 
     breaks_a_type      the annotations of single fields
     RECORD_CHECKS      rules that join several fields of a record ...
-    EXCHANGE_CHECKS    ... of one of its exchanges ...
-    SCORE_CHECKS       ... or of a text score: a mask, and the words for one row
+    EXCHANGE_CHECKS    ... or of one of its exchanges: a mask, and the words for one row
+    broken_scores      all rules of text scores
 
 A single row is checked as a table of one row, so that each rule exists only once.
 """
@@ -320,20 +320,13 @@ def _words_of_values(score: TextScore) -> str:
     return f"values: {values} is not {_EXPECTED[score.kind]}, as {score.kind} needs; score the texts again"
 
 
-SCORE_CHECKS: tuple[ColumnCheck[Mapping[str, Column], TextScore], ...] = (
-    ColumnCheck("values", _fits_no_kind, _words_of_values),
-)
-
-
 def score_problems(score: TextScore) -> Iterator[str]:
-    """Yield a line for each rule that joins several fields and that a score breaks."""
+    """Yield a line if the values of a score are none of its kind."""
     columns = columns_of(pa.Table.from_pylist([as_row(score)], schema=arrow_files.arrow_schema(TextScore)))
-    yield from (check.words(score) for check in SCORE_CHECKS if check.broken(columns).any())
+    if _fits_no_kind(columns).any():
+        yield _words_of_values(score)
 
 
 def broken_scores(columns: Mapping[str, Column]) -> BoolArray:
     """Return the mask of the scores that break a rule."""
-    broken = breaks_a_type(columns, TextScore)
-    for check in SCORE_CHECKS:
-        broken |= check.broken(columns)
-    return broken
+    return breaks_a_type(columns, TextScore) | _fits_no_kind(columns)

@@ -8,7 +8,7 @@ commands that only look for runs do not need it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -168,30 +168,23 @@ def run_problems(folder: Path) -> Iterator[str]:
 
 
 def _record_problems(folder: Path, result: Result) -> Iterator[str]:
-    path = yield from _checked_file(folder, result.records)
-    if path is not None:
-        check = RecordCheck(folder, result)
-        if (yield from record_file_problems(path, check.add)):
-            yield from check.at_end()
-
-
-def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterator[str]]) -> Check[bool]:
-    """Yield the problems of a file of records part by part, and return True if there are none.
-
-    ``together`` yields those of a whole part; it is called only as long as every single row is valid.
-    """
     from schemas.files import record_files
 
-    is_sound = True
+    path = yield from _checked_file(folder, result.records)
+    if path is None:
+        return
+    check, is_sound = RecordCheck(folder, result), True
     try:
         for records in record_files.read_parts_unchecked(path):
             is_sound &= yield from record_files.row_problems(path, records)
+            # The check of a whole part reads columns of valid rows.
             if is_sound:
-                yield from together(records)
+                yield from check.add(records)
     except DataError as error:
         yield str(error)
-        return False
-    return is_sound
+        return
+    if is_sound:
+        yield from check.at_end()
 
 
 def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterator[RecordColumns]:
@@ -372,17 +365,25 @@ class RecordCheck:
             result: The result of the run.
             recount: False to skip the check of the counts.
         """
-        from schemas.files.record_columns import RepeatedItems, Tally
+        from schemas.files.record_columns import Tally
 
         self._folder, self._result, self._recount = folder, result, recount
         self._path = folder / result.records.path
-        self._repeats = RepeatedItems(self._path)
+        self._first_rows: dict[str | None, int] = {}
+        """First row of the records of each config."""
         self._tally = Tally()
 
     def add(self, records: RecordColumns) -> Iterator[str]:
         """Yield a message for each problem of the next part, each of whose rows is valid."""
         self._tally.add(records)
-        yield from self._repeats.add(records)
+        for name in records.columns["config"].coded.texts:
+            first = self._first_rows.setdefault(name, records.first_row)
+            if first != records.first_row:
+                yield (
+                    f"{self._path}: row {records.first_row}: config '{name}' began in row {first} and was followed by "
+                    "others; keep the records of a config together"
+                )
+        yield from row_files.repeated_items(self._path, records.columns["item_id"].texts, records.first_row)
         signature = self._result.signature
         columns = records.columns
         in_config = columns["config"].coded.is_one_of(*signature.configs)
