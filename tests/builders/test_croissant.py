@@ -86,5 +86,5 @@ def test_a_changed_folder_no_longer_agrees(folder: Path, tmp_path: Path) -> None
     told: Any = strict_json.read(folder / "croissant.json")
     strict_json.write(tmp_path / "other" / "croissant.json", told | {"version": "1.9.0"})
     version, files = croissant_problems(tmp_path / "other", other)
-    assert "version '1.9.0' is not the '3.0.0' of the manifest; build the dataset again" in version
-    assert "distribution: is not the parquet files of the folder" in files
+    assert "croissant.json: version: is not that of the manifest and its files; build the dataset again" in version
+    assert "croissant.json: distribution: is not that of" in files
