@@ -15,9 +15,8 @@ from builders.dataset.output import Draft, DraftSplit, rng_for
 from builders.dataset.own_csv import OwnTable
 from builders.labelled_text import BUILDER
 from builders.labelled_text.rows import MOST_LABELS, RULES, Found, Texts
-from builders.superni.content import TaskContent
 from builders.superni.content_free import english_words_source
-from builders.superni.items import FLAG_RULES, N_BIAS, N_POOL, N_TEST, SPLITS, items_at
+from builders.superni.items import FLAG_RULES, N_BIAS, N_POOL, N_TEST, SPLITS, TaskContent, items_at
 from schemas.documents.item_shape import offered_fault
 from schemas.items.label import LabelItem
 

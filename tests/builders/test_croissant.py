@@ -10,7 +10,6 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
-from biasboard.ground.progress import silent
 from builders.dataset.croissant import croissant_problems
 from builders.dataset.output import write_dataset
 from builders.gifi import drafts as gifi
@@ -66,8 +65,7 @@ def test_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> No
 
 @pytest.mark.parametrize("benchmark", ["gifi", "superni"])
 def test_other_benchmarks_say_who_annotated_and_what_is_biased(benchmark: str, tmp_path: Path) -> None:
-    options = superni.TaskOptions(("course_topics",), 20, 42, silent)
-    draft = gifi.embedded(limit=400) if benchmark == "gifi" else superni.from_embedded(options).draft
+    draft = gifi.embedded(limit=400) if benchmark == "gifi" else superni.from_embedded(["course_topics"], limit=20)
     write_dataset(draft, tmp_path / "d")
     metadata = mlcroissant.Dataset(tmp_path / "d" / "croissant.json").metadata
     assert len(metadata.record_sets) == 4
