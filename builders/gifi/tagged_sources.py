@@ -13,7 +13,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, sha256_file
 from biasboard.ground.progress import Report
-from builders.dataset.inputs import check_no_revision, downloading, is_on_hub
+from builders.dataset.inputs import check_no_revision, hub_files, is_on_hub
 from builders.dataset.output import Rule
 from builders.gifi.tagging import UncertainError, tagged
 from builders.gifi.variants import FramesAndRejects, VariantFrame
@@ -110,12 +110,8 @@ def source_file(
         DataError: there is no such file, it cannot be downloaded, or a revision is given for a local file.
     """
     if is_on_hub(path_or_id, hub_id):
-        with downloading(hub_id, f"{hub_file} at {revision or 'main'}", [hub_file], revision=revision, kind="file"):
-            import huggingface_hub
-
-            path = Path(huggingface_hub.hf_hub_download(hub_id, hub_file, repo_type="dataset", revision=revision))
-        # The Hub cache stores each file below a folder snapshots/<commit>/.
-        return SourceFile(path, path.parts[path.parts.index("snapshots") + 1], sha256_file(path))
+        (path,), commit = hub_files(hub_id, [hub_file], revision)
+        return SourceFile(path, commit, sha256_file(path))
     if path_or_id.is_dir():
         inside = next((path_or_id / name for name in names if (path_or_id / name).is_file()), None)
         if inside is None:

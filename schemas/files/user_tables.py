@@ -191,7 +191,7 @@ def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRec
 
     schema = arrow_files.foreign_schema(path, raw)
     heads = [field.name for field in schema if not arrow_files.is_nested(field.type)]
-    names = _label_names(schema.metadata)
+    names = label_names(schema.metadata)
     of_columns = [names.get(head, ()) for head in heads]
     rows = arrow_files.foreign_rows(path, heads, raw)
     return heads, (
@@ -199,7 +199,7 @@ def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRec
     )
 
 
-def _label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
+def label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
     """Return the names of each column's labels, which the library datasets stores in a file's metadata."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]

@@ -377,10 +377,10 @@ class RecordCheck:
         """Yield a message for each problem of the next part, each of whose rows is valid."""
         self._tally.add(records)
         for name in records.columns["config"].coded.texts:
-            first = self._first_rows.setdefault(name, records.first_row)
-            if first != records.first_row:
+            began = self._first_rows.setdefault(name, records.first_row)
+            if began != records.first_row:
                 yield (
-                    f"{self._path}: row {records.first_row}: config '{name}' began in row {first} and was followed by "
+                    f"{self._path}: row {records.first_row}: config '{name}' began in row {began} and was followed by "
                     "others; keep the records of a config together"
                 )
         yield from row_files.repeated_items(self._path, records.columns["item_id"].texts, records.first_row)
