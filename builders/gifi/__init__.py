@@ -13,7 +13,7 @@ does not show that people are treated well.
 
 ::
 
-    source (embedded, markers, languages, published, tango, tagged_sources) ──> templates with slots for pronouns
+    source (embedded, languages, published, tango, tagged_sources) ──> templates with slots for pronouns
         |  tagging     the rule that turns a plain text into a template or rejects it, for all *tagged_sources*
         |  variants    eleven items of each template, one per pronoun family
         v
