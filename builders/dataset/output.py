@@ -333,16 +333,6 @@ def _counted(rules: tuple[Rule, ...], counts: Counter[str], kind: str) -> tuple[
     return tuple(RuleCount(rule=rule.name, n=counts[rule.name], description=rule.description) for rule in rules)
 
 
-def ensure_publishable(manifest: Manifest) -> None:
-    """Check that the dataset may be published; call it before anything is uploaded.
-
-    Raises:
-        DataError: its licence forbids publishing it; the message says why.
-    """
-    if not manifest.redistributable:
-        raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")
-
-
 def version_key(version: str) -> tuple[int, ...] | None:
     """Return the numbers of a version as a sort key; None if it does not have the form of a version.
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from builders.synthbias.checks.catalogue import REFUSED, SentencesRead, finding_of, sentences_to_build
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
-from schemas.files.csv_records import fault_of, records_of, wrong_bytes_of
+from schemas.files.user_tables import fault_of, records_of, wrong_bytes_of
 from schemas.lexicon import gender_of_pronoun
 
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")

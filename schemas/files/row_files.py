@@ -51,7 +51,7 @@ def n_rows(path: Path) -> int:
     """
     from schemas.files import arrow_files
 
-    return arrow_files.n_rows(path)
+    return int(arrow_files.metadata(path).num_rows)
 
 
 def read_rows(path: Path, row_type: type[D]) -> list[D]:

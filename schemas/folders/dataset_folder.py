@@ -95,7 +95,14 @@ def dataset_problems(folder: Path) -> Iterator[str]:
     for entry in manifest.splits:
         items = yield from _checked_split(folder, entry)
         yield from _item_problems(folder / entry.path, manifest, items or ())
-    yield from _reject_problems(folder, manifest)
+    rejects = yield from row_files.checked_rows(folder / REJECTS, Reject)
+    if rejects is not None:
+        counted = Counter(reject.rule for reject in rejects)
+        told = Counter({entry.rule: entry.n for entry in manifest.rejects})
+        for rule in sorted({*counted, *told}):
+            if counted[rule] != told[rule]:
+                says = f"{MANIFEST} says {told[rule]}; build the dataset again"
+                yield f"{folder / REJECTS}: {counted[rule]} rows of rule '{rule}', {says}"
     for file in manifest.files:
         path = folder / file.path
         if not path.is_file():
@@ -141,16 +148,3 @@ def _item_problems(path: Path, manifest: Manifest, items: Sequence[Item]) -> Ite
             if flag not in listed:
                 have = ", ".join(sorted(listed)) or "none"
                 yield f"{path}: row {number}: flags: '{flag}' is not in the flags of {MANIFEST}; have: {have}"
-
-
-def _reject_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    path = folder / REJECTS
-    rejects = yield from row_files.checked_rows(path, Reject)
-    if rejects is None:
-        return
-    counted = Counter(reject.rule for reject in rejects)
-    listed = Counter({entry.rule: entry.n for entry in manifest.rejects})
-    for rule in sorted({*counted, *listed}):
-        if counted[rule] != listed[rule]:
-            n, remedy = counted[rule], "build the dataset again"
-            yield f"{path}: {n} rows of rule '{rule}', {MANIFEST} says {listed[rule]}; {remedy}"

@@ -15,8 +15,8 @@ import yaml
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.card import render_benchmark
-from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
-from builders.publishable import read_dataset
+from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, check_target, write_dataset
+from builders.publishable import check_manifest, read_dataset
 from builders.synthbias import embedded
 from schemas import validate
 from schemas.documents.dataset import Reject
@@ -172,13 +172,13 @@ def test_flags_are_counted_and_one_that_nobody_describes_is_our_own_bug(draft: M
 def test_what_must_stay_here_is_no_benchmark_of_the_hub_and_is_refused_with_the_reason(
     draft: Made, tmp_path: Path
 ) -> None:
-    ensure_publishable(write_dataset(draft, tmp_path / "open"))
+    check_manifest(write_dataset(draft, tmp_path / "open"))
     write_dataset(replace(draft, publish_refusal="its licence forbids it"), tmp_path / "closed")
     manifest = dataset_folder.read_manifest(tmp_path / "closed")
     assert manifest.redistributable is False
     assert not (tmp_path / "closed" / "eval.yaml").exists()
     with pytest.raises(DataError, match=r"dataset synthbias@3\.0\.0 must not be published: its licence forbids it"):
-        ensure_publishable(manifest)
+        check_manifest(manifest)
 
 
 def test_further_files_come_along_and_a_described_one_is_listed_with_its_hash(draft: Made, tmp_path: Path) -> None:
