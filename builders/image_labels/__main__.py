@@ -103,7 +103,7 @@ def _summary(draft: Draft[ImageItem], manifest: Manifest, folder: Path) -> Itera
             f"warning: the pool has {least} images of some label, and calibrations that are fitted on fewer than "
             f"{_FEW} may not carry over to other images"
         )
-    yield from closing_lines(manifest, folder, n_items=sum(n_items.values()))
+    yield from closing_lines(manifest, folder)
 
 
 if __name__ == "__main__":

@@ -114,9 +114,7 @@ def build(
             print(f"warning: {split} has no text with the label {listed(missing, most=5)}; --{option} sets its size")
     if texts.unused:
         print(f"warning: no text has the label {listed(texts.unused, most=5)}, which is left out")
-    print(
-        *reject_lines(draft.rejects, folder), *closing_lines(manifest, folder, n_items=sum(n_items.values())), sep="\n"
-    )
+    print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), sep="\n")
     # A run asks 100 texts by default, and the accuracy of a rare class needs all of them.
     print(run_line(folder, "--limit 0"))
     return folder

@@ -32,7 +32,6 @@ BUILDER = Builder(
             name="embedded",
             dataset="superni",
             summary="small tasks of this project; needs no file (default)",
-            input=None,
             licence="Apache-2.0",
             redistributable=True,
         ),

@@ -77,14 +77,14 @@ def _names(entry: str) -> list[str]:
 
 
 def _summary(draft: Draft[LabelItem], manifest: Manifest, folder: Path) -> Iterator[str]:
-    parameters, n_items = manifest.parameters, {(entry.config, entry.split): entry.n_items for entry in manifest.splits}
+    parameters = manifest.parameters
     yield f"{manifest.name} {manifest.version} from source {parameters['source']}:"
     if parameters["missing_tasks"] is not None:
         missing, n_wanted = str(parameters["missing_tasks"]).split(", "), int(str(parameters["n_wanted_tasks"]))
         found = f"{n_wanted - len(missing)} of {n_wanted} tasks found"
         yield f"  {found}; missing: {listed(missing, most=MOST_NAMES)}"
     n_labels = [len(split.items[0].labels) for split in draft.splits if split.split == "content_free"]
-    n_test = sum(n for (_, split), n in n_items.items() if split == "test")
+    n_test = sum(entry.n_items for entry in manifest.splits if entry.split == "test")
     yield f"  {_tasks(len(n_labels))} with {min(n_labels)} to {max(n_labels)} labels; {n_test} items to evaluate"
     if parameters["other_counts"] is not None:
         differences = str(parameters["other_counts"]).split("; ")
@@ -92,7 +92,7 @@ def _summary(draft: Draft[LabelItem], manifest: Manifest, folder: Path) -> Itera
     dropped = [f"{reject.candidate} ({reject.reason})" for reject in draft.rejects if reject.candidate]
     if dropped:
         yield f"dropped {_tasks(len(dropped))}: {listed(dropped, most=3)}"
-    yield from closing_lines(manifest, folder, n_items=sum(n_items.values()))
+    yield from closing_lines(manifest, folder)
 
 
 def _tasks(n: int) -> str:

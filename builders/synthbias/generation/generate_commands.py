@@ -324,7 +324,7 @@ def generate(
         with steps() as report:
             made = draft(asking.runs, limits, limit=None, report=report)
             manifest = write_dataset(made, target, version=dataset_version, overwrite=overwrite, report=report)
-    for line in closing_lines(manifest, target, n_items=sum(len(split.items) for split in made.splits)):
+    for line in closing_lines(manifest, target):
         typer.echo(line)
     short = [cell for cell in cells if state.have.get(cell.key, 0) < per_cell]
     if short:
