@@ -118,19 +118,6 @@ def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_p
     assert "143 small_test_split" in told
 
 
-@pytest.mark.slow
-def test_no_task_moves_the_splits_of_another(tmp_path: Path) -> None:
-    for name in ("task901_one", "task902_two"):
-        write_task(tmp_path / "tasks", name, instances(150, ["yes", "no"], task=name))
-    from_folder(tmp_path, "--tasks", "902", "--out", "alone")
-    write_task(tmp_path / "tasks", "task901_one", instances(300, ["yes", "no", "maybe"], task="task901_one"))
-    from_folder(tmp_path, "--tasks", "901", "--tasks", "task902", "--out", "both")
-    alone, both = files_of(tmp_path / "alone"), files_of(tmp_path / "both")
-    own = [name for name in alone if name.startswith("data/task902_two/")]
-    assert len(own) == 4
-    assert {name: both[name] for name in own} == {name: alone[name] for name in own}
-
-
 OF_FOLDER = "--source natural-instructions --input"
 
 
