@@ -44,22 +44,14 @@ TableOfRun: TypeAlias = RecordsFile | ScoresFile | SumsFile
 FileOfRun: TypeAlias = TableOfRun | AdaptersFile | CorrectionsFile
 _MOST_KEPT = 32 << 20
 """Largest number of bytes of a suite's records that stay in memory; a suite of 10 tasks with 219 items takes 3.5 MB."""
-_FIELDS: Mapping[type[FileOfRun], str] = {
-    RecordsFile: "records",
-    ScoresFile: "scores",
-    SumsFile: "withheld.sums",
-    AdaptersFile: "adapters",
-    CorrectionsFile: "corrections",
+_OF_FILES: Mapping[type[FileOfRun], tuple[str, str]] = {
+    RecordsFile: ("records", "run or import the model again"),
+    ScoresFile: ("scores", RESCORE_TEXTS),
+    SumsFile: ("withheld.sums", SUBMIT_AGAIN),
+    AdaptersFile: ("adapters", "run the model again"),
+    CorrectionsFile: ("corrections", "rescore the run"),
 }
-"""Field of a result that names the file, for messages."""
-_REMEDIES: Mapping[type[FileOfRun], str] = {
-    RecordsFile: "run or import the model again",
-    ScoresFile: RESCORE_TEXTS,
-    SumsFile: SUBMIT_AGAIN,
-    AdaptersFile: "run the model again",
-    CorrectionsFile: "rescore the run",
-}
-"""How to replace a file that is not the one that the result was written with."""
+"""Field of a result that names the file, and how to replace one that the result was not written with."""
 
 
 class Run(NamedTuple):
@@ -329,7 +321,7 @@ def _checked_file(folder: Path, file: FileOfRun) -> Check[Path | None]:
         path = path_of(folder, file)
         yield from hash_problems(folder, file)
         if isinstance(file, TableOfRun) and (n_rows := row_files.n_rows(path)) != file.n_rows:
-            yield f"{path}: {n_rows} rows, {RESULT} says {file.n_rows}; {_REMEDIES[type(file)]}"
+            yield f"{path}: {n_rows} rows, {RESULT} says {file.n_rows}; {_OF_FILES[type(file)][1]}"
     except DataError as error:
         yield str(error)
         return None
@@ -342,7 +334,7 @@ def path_of(folder: Path, file: FileOfRun) -> Path:
     Raises:
         DataError: the file is at an https address, outside the folder of the run, or missing.
     """
-    path, field = folder / file.path, _FIELDS[type(file)]
+    path, (field, _) = folder / file.path, _OF_FILES[type(file)]
     # Names are compared instead of resolved paths, because a snapshot of the Hub holds links to files elsewhere.
     if Path(file.path).name != file.path:
         raise DataError(
@@ -449,7 +441,7 @@ def hash_problems(folder: Path, file: FileOfRun) -> Iterator[str]:
     if sha256 != file.sha256:
         yield (
             f"{path}: sha256 {sha256[:12]} is not the {file.sha256[:12]} of {RESULT}; the file was changed after the "
-            f"result was written: {_REMEDIES[type(file)]}"
+            f"result was written: {_OF_FILES[type(file)][1]}"
         )
 
 
