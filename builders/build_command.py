@@ -112,7 +112,7 @@ def build_app(make: Callable[[], Draft[Item]]) -> typer.Typer:
         draft = make()
         folder = target_folder(out, DATASETS_FOLDER / draft.name, overwrite=overwrite)
         manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite)
-        print(*closing_lines(manifest, folder, n_items=sum(split.n_items for split in manifest.splits)), sep="\n")
+        print(*closing_lines(manifest, folder), sep="\n")
         return folder
 
     return app
@@ -137,9 +137,9 @@ def check_input(source: BuilderSource, path: Path | None, others: Mapping[str, o
             )
 
 
-def closing_lines(manifest: Manifest, folder: Path, *, n_items: int) -> Iterator[str]:
+def closing_lines(manifest: Manifest, folder: Path) -> Iterator[str]:
     """Yield the number of rows, rejects and flags, the reason not to publish if there is one, and the folder."""
-    parts = [f"  total: {n_items} rows"]
+    parts = [f"  total: {sum(split.n_items for split in manifest.splits)} rows"]
     for title, counts in (("rejects", manifest.rejects), ("flags", manifest.flags)):
         present = [f"{count.n} {count.rule}" for count in counts if count.n]
         parts.append(f"{title}: {', '.join(present) or 'none'}")

@@ -20,7 +20,7 @@ class BuilderSource:
     dataset: str
     """Name of the dataset that is built, and of its folder."""
     summary: str
-    input: str | None
+    input: str | None = None
     """Description of the file or folder that ``--input`` must name; None if nothing is read."""
     licence: str
     """SPDX identifier of the dataset's licence."""

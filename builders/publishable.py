@@ -30,7 +30,7 @@ from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import BENCHMARK_FILE, card_problems
 from builders.dataset.croissant import CROISSANT_FILE, croissant_problems
-from builders.dataset.output import VERSION_FORM, ensure_publishable, is_licence_file, version_key
+from builders.dataset.output import VERSION_FORM, is_licence_file, version_key
 from builders.dataset.protected import ProtectedSource, digests_of, holds_protected, sentence_in_parts
 from builders.description import BuilderSource, all_builders
 from schemas.documents.dataset import Manifest
@@ -122,8 +122,9 @@ def check_manifest(manifest: Manifest) -> None:
     Raises:
         DataError: the licence of the dataset or of a source forbids publishing it.
     """
-    ensure_publishable(manifest)
     where = f"dataset {manifest.name}@{manifest.version} must not be published"
+    if not manifest.redistributable:
+        raise DataError(f"{where}: {manifest.publish_refusal}")
     for protected in _protected():
         if any(source.sha256 in protected.file_sha256s for source in manifest.sources):
             raise DataError(f"{where}: its source is the published file of {protected.name}: {protected.refusal}")
@@ -187,12 +188,6 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
         )
     for problem in croissant_problems(folder, manifest):
         raise DataError(problem)
-    # Has a message of its own, because results name the version that they measured: no other fault is as grave.
-    if f"`{manifest.name}`, version {manifest.version}," not in (folder / CARD).read_text(encoding="utf-8"):
-        raise DataError(
-            f"{folder / CARD}: does not name version {manifest.version} of {manifest.name}, as {MANIFEST} does; "
-            "build the dataset again"
-        )
     for problem in card_problems(folder, manifest):
         raise DataError(problem)
 
@@ -203,7 +198,13 @@ def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
     Parquet: all strings of all rows. Text: lines, plus cells (CSV) or strings (JSON).
     """
     if path.suffix == ".parquet":
-        yield from _texts_of_table(path)
+        # Imported here because it is slow to load, and much of publishing does without.
+        from schemas.files import arrow_files
+
+        names = arrow_files.foreign_schema(path).names
+        for number, values in enumerate(arrow_files.foreign_rows(path, names), start=1):
+            row = dict(zip(names, values, strict=True))
+            yield from ((f"{path}: row {number}", text) for text in _strings(row))
         return
     content = path.read_bytes().decode("utf-8", "replace")
     for number, line in enumerate(content.splitlines(), start=1):
@@ -214,19 +215,10 @@ def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
     elif path.suffix in (".csv", ".tsv"):
         rows = csv.reader(content.splitlines(keepends=True), delimiter="\t" if path.suffix == ".tsv" else ",")
         try:
-            for row in rows:
-                yield from ((f"{path}: line {rows.line_num}", cell) for cell in row)
+            for cells in rows:
+                yield from ((f"{path}: line {rows.line_num}", cell) for cell in cells)
         except csv.Error as error:
             raise DataError(f"{path}: line {rows.line_num}: not CSV ({error}); build the dataset again") from error
-
-
-def _texts_of_table(path: Path) -> Iterator[tuple[str, str]]:
-    # Imported here because it is slow to load, and much of publishing does without.
-    from schemas.files import arrow_files
-
-    names = arrow_files.foreign_schema(path).names
-    for number, row in enumerate(arrow_files.foreign_rows(path, names), start=1):
-        yield from ((f"{path}: row {number}", text) for text in _strings(dict(zip(names, row, strict=True))))
 
 
 def _json(text: str) -> object:

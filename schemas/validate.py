@@ -1,14 +1,13 @@
 """Checks files against the contract: ``python -m schemas.validate PATH...``.
 
-A path is a file (``dataset.json``, ``result.json``, ``records.parquet``, ``scores.parquet``, ``rejects.parquet`` or a
-parquet file of items), the folder of a dataset or of a run, or any folder above them. Each problem is printed as one
-line: file, row, field, value, remedy.
+A path is the folder of a dataset or of a run, or its ``dataset.json`` or ``result.json``; a ``register.json`` or
+``adapters.json``; or any folder above them. Each problem is printed as one line: file, row, field, value, remedy.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,54 +17,21 @@ from biasboard.ground.command_line import EXIT_ERROR, EXIT_STATUS, one_line_erro
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, steps
 from schemas.documents.adapters import Adapters
-from schemas.documents.board import Register, Submission
-from schemas.documents.dataset import Manifest, Reject
-from schemas.documents.result import Result
-from schemas.documents.run_files import ClusterSums, Corrections
-from schemas.files import contract, row_files
-from schemas.files.row_files import checked_text_scores
-from schemas.folders.dataset_folder import MANIFEST, REJECTS, dataset_problems, split_problems
-from schemas.folders.run_folder import (
-    ADAPTERS,
-    CORRECTIONS,
-    RECORDS,
-    REGISTER,
-    RESULT,
-    SCORES,
-    SUBMISSION,
-    SUMS,
-    record_file_problems,
-    run_problems,
-)
+from schemas.documents.base import Document
+from schemas.documents.board import Register
+from schemas.files import contract
+from schemas.folders.dataset_folder import MANIFEST, dataset_problems
+from schemas.folders.run_folder import ADAPTERS, REGISTER, RESULT, run_problems
 from schemas.outputs.documents import Validation
 from schemas.printed import Printed, with_format
 
-
-def _record_file_problems(path: Path) -> Iterator[str]:
-    # Loading pyarrow takes longer than checking a JSON file.
-    from schemas.files.record_columns import RepeatedItems
-
-    yield from record_file_problems(path, RepeatedItems(path).add)
-
-
-_CHECKS: Mapping[str, Callable[[Path], Iterator[str]]] = {
-    MANIFEST: lambda path: contract.checked(path, Manifest),
-    RESULT: lambda path: contract.checked(path, Result),
-    RECORDS: _record_file_problems,
-    SCORES: checked_text_scores,
-    SUMS: lambda path: row_files.checked_rows(path, ClusterSums),
-    REJECTS: lambda path: row_files.checked_rows(path, Reject),
-    SUBMISSION: lambda path: contract.checked(path, Submission),
-    REGISTER: lambda path: contract.checked(path, Register),
-    ADAPTERS: lambda path: contract.checked(path, Adapters),
-    CORRECTIONS: lambda path: contract.checked(path, Corrections),
-}
-"""Check of a single file, by the file's name."""
-KNOWN_FILES = f"{', '.join(_CHECKS)}, data/<config>/<split>-*.parquet"
+_ALONE: Mapping[str, type[Document]] = {REGISTER: Register, ADAPTERS: Adapters}
+"""Documents that stand by themselves, by the names of their files."""
+_LOOKED_FOR = f"{MANIFEST}, {RESULT}, {', '.join(_ALONE)}"
 
 
 def targets(path: Path) -> list[Path]:
-    """Return the dataset folders, run folders and single files at or below a path, sorted.
+    """Return the dataset folders, run folders and single documents at or below a path, sorted.
 
     Hidden files and folders are skipped, because they are left by writes that did not finish.
 
@@ -74,9 +40,10 @@ def targets(path: Path) -> list[Path]:
     """
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; correct the path")
-    below = [path] if path.is_file() else list(_targets_below(path))
+    folder = path.parent if path.name in (MANIFEST, RESULT) else path
+    below = [path] if path.name in _ALONE else list(_targets_below(folder)) if folder.is_dir() else []
     if not below:
-        raise DataError(f"{path}: nothing to validate here; looked for: {KNOWN_FILES}")
+        raise DataError(f"{path}: nothing to validate here; looked for: {_LOOKED_FOR}")
     return below
 
 
@@ -89,39 +56,18 @@ def _targets_below(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir():
             yield from _targets_below(entry)
-        elif entry.name in _CHECKS:
+        elif entry.name in _ALONE:
             yield entry
 
 
 def problems(target: Path) -> Iterator[str]:
-    """Yield every problem of one dataset folder, run folder or file."""
-    if target.is_dir():
-        if (target / MANIFEST).is_file():
-            yield from dataset_problems(target)
-        if (target / RESULT).is_file():
-            yield from run_problems(target)
-    elif target.name in _CHECKS:
-        yield from _CHECKS[target.name](target)
-    elif target.suffix == ".parquet":
-        yield from _item_file_problems(target)
-    else:
-        yield f"{target}: not a file of the contract; have: {KNOWN_FILES}"
-
-
-def _item_file_problems(path: Path) -> Iterator[str]:
-    folder = next((parent for parent in path.absolute().parents[:4] if (parent / MANIFEST).is_file()), None)
-    if folder is None:
-        yield f"{path}: no {MANIFEST} above it, so its kind is unknown; name a dataset folder, or a file in one"
-        return
-    manifest = yield from contract.checked(folder / MANIFEST, Manifest)
-    if manifest is None:
-        return
-    name = path.absolute().relative_to(folder).as_posix()
-    entry = next((entry for entry in manifest.splits if entry.path == name), None)
-    if entry is None:
-        yield f"{path}: not in the splits of {folder / MANIFEST}; have: {', '.join(e.path for e in manifest.splits)}"
-        return
-    yield from split_problems(folder, manifest, entry)
+    """Yield every problem of one dataset folder, run folder or single document."""
+    if target.name in _ALONE:
+        yield from contract.checked(target, _ALONE[target.name])
+    if (target / MANIFEST).is_file():
+        yield from dataset_problems(target)
+    if (target / RESULT).is_file():
+        yield from run_problems(target)
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

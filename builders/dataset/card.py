@@ -5,7 +5,8 @@ A card begins with metadata for the Hub; the rest is for human readers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -22,8 +23,6 @@ _SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K
 """The Hub's names for numbers of rows below a bound."""
 _EVALUATED = "test"
 """Name of the evaluated split in configs with further splits that support the measurement."""
-_FENCE = "---\n"
-"""Line before and after the metadata of a card."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,101 +83,6 @@ class SourceTexts(NamedTuple):
 
 def render_card(card: Card, manifest: Manifest) -> str:
     """Return the complete README.md of a dataset."""
-    lead, files, parameters, sources, limits = _stated_parts(manifest).values()
-    annotation = (
-        f"**Protocol.** {card.annotation.protocol}\n\n**Annotators.** {card.annotation.annotators}\n\n"
-        f"**Annotations per item.** {card.annotation.per_item}"
-    )
-    sections = (
-        ("Data statement", card.data_statement),
-        ("Files", files),
-        ("How to load", _how_to_load(manifest)),
-        ("How it was built", f"{card.how_built}\n\n{parameters}"),
-        ("Annotation", annotation),
-        ("Licence and sources", f"{card.licence_terms}\n\n{sources}"),
-        ("Intended use", card.intended_use),
-        ("Out-of-scope use", card.out_of_scope_use),
-        ("Biases of the data", card.biases),
-        ("Known limits", f"{card.known_limits}\n\n{limits}"),
-        ("Balance", _UNSTATED if card.balance is None else card.balance.markdown()),
-        ("Citation", card.citation),
-    )
-    body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in sections)
-    facts = _front_matter_facts(manifest)
-    metadata = {
-        "pretty_name": facts["pretty_name"],
-        "language": [card.language],
-        "license": facts["license"],
-        "task_categories": list(card.task_categories),
-        "tags": list(card.tags),
-        "size_categories": facts["size_categories"],
-        "configs": facts["configs"],
-    }
-    front_matter = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
-    return f"{_FENCE}{front_matter}{_FENCE}\n# {manifest.title}\n\n{lead}\n\n{body}\n"
-
-
-def card_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield a message for each fact in a folder's README.md or eval.yaml that contradicts its manifest.
-
-    Both may have been edited after the build.
-    """
-    remedy = f"{MANIFEST} or this file was changed after the build: build the dataset again"
-    card = (folder / CARD).read_text(encoding="utf-8")
-    metadata = _front_matter(card)
-    for key, wanted in _front_matter_facts(manifest).items():
-        if metadata.get(key) != wanted:
-            yield f"{folder / CARD}: {key} {metadata.get(key)!r} is not the {wanted!r} of {MANIFEST}; {remedy}"
-    for name, text in _stated_parts(manifest).items():
-        if text not in card:
-            yield f"{folder / CARD}: does not say what {MANIFEST} says about {name}; {remedy}"
-    benchmark = folder / BENCHMARK_FILE
-    if benchmark.is_file() and benchmark.read_text(encoding="utf-8") != render_benchmark(manifest):
-        yield f"{benchmark}: does not say what {MANIFEST} says; {remedy}"
-
-
-def _front_matter(card: str) -> dict[str, object]:
-    head, fence, _ = card.removeprefix(_FENCE).partition(f"\n{_FENCE}")
-    try:
-        metadata = yaml.safe_load(head) if card.startswith(_FENCE) and fence else None
-    except yaml.YAMLError:
-        return {}
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def _front_matter_facts(manifest: Manifest) -> dict[str, object]:
-    """Return the metadata of a card that follow from the manifest alone."""
-    configs = [
-        {
-            "config_name": config,
-            "data_files": [
-                {"split": entry.split, "path": entry.path} for entry in manifest.splits if entry.config == config
-            ],
-        }
-        for config in manifest.configs
-    ]
-    n_items = sum(entry.n_items for entry in manifest.splits)
-    licences = [name.lower() for name in licences_of(manifest.licence)]
-    return {
-        "pretty_name": manifest.title,
-        # The Hub takes one identifier, or a list if the configs have different licences.
-        "license": licences[0] if len(licences) == 1 else licences,
-        "size_categories": [next((name for bound, name in _SIZE_CATEGORIES if n_items < bound), "n>1M")],
-        "configs": configs,
-    }
-
-
-def licences_of(expression: str) -> list[str]:
-    """Return the SPDX identifiers of a licence; there are several if the configs have different ones.
-
-    >>> licences_of("MIT AND Apache-2.0")
-    ['MIT', 'Apache-2.0']
-    """
-    return expression.split(" AND ")
-
-
-def _stated_parts(manifest: Manifest) -> dict[str, str]:
-    """Return the texts of a card that follow from the manifest alone, by topic."""
     files = [(entry.config, entry.split, str(entry.n_items), f"`{entry.path}`") for entry in manifest.splits]
     further = [(f"`{entry.path}`", entry.description) for entry in manifest.files]
     tables = [
@@ -194,13 +98,78 @@ def _stated_parts(manifest: Manifest) -> dict[str, str]:
         manifest.rejects,
         ("rule", "candidates", "what it demands"),
     )
-    return {
-        "the name, the version, the validation and the publishing": _lead(manifest),
-        "the files": "\n\n".join(tables),
-        "the builder and its parameters": _parameters(manifest),
-        "the sources": _sources(manifest.sources),
-        "the rejects and flags": f"{flags}\n\n{rejects}",
+    annotation = (
+        f"**Protocol.** {card.annotation.protocol}\n\n**Annotators.** {card.annotation.annotators}\n\n"
+        f"**Annotations per item.** {card.annotation.per_item}"
+    )
+    sections = (
+        ("Data statement", card.data_statement),
+        ("Files", "\n\n".join(tables)),
+        ("How to load", _how_to_load(manifest)),
+        ("How it was built", f"{card.how_built}\n\n{_parameters(manifest)}"),
+        ("Annotation", annotation),
+        ("Licence and sources", f"{card.licence_terms}\n\n{_sources(manifest.sources)}"),
+        ("Intended use", card.intended_use),
+        ("Out-of-scope use", card.out_of_scope_use),
+        ("Biases of the data", card.biases),
+        ("Known limits", f"{card.known_limits}\n\n{flags}\n\n{rejects}"),
+        ("Balance", _UNSTATED if card.balance is None else card.balance.markdown()),
+        ("Citation", card.citation),
+    )
+    body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in sections)
+    n_items = sum(entry.n_items for entry in manifest.splits)
+    metadata = {
+        "pretty_name": manifest.title,
+        "language": [card.language],
+        **_licence_of_front_matter(manifest),
+        "task_categories": list(card.task_categories),
+        "tags": list(card.tags),
+        "size_categories": [next((name for bound, name in _SIZE_CATEGORIES if n_items < bound), "n>1M")],
+        "configs": [
+            {
+                "config_name": config,
+                "data_files": [
+                    {"split": entry.split, "path": entry.path} for entry in manifest.splits if entry.config == config
+                ],
+            }
+            for config in manifest.configs
+        ],
     }
+    return f"---\n{_yaml(metadata)}---\n\n# {manifest.title}\n\n{_lead(manifest)}\n\n{body}\n"
+
+
+def card_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yield a message if a folder's README.md says other things of its dataset than the manifest.
+
+    Either may have been edited after the build. What a reader of the card must be able to trust is compared: name,
+    version, whether people validated it, whether it may be published, and its licence.
+    """
+    card = (folder / CARD).read_text(encoding="utf-8")
+    for text in (_lead(manifest), _yaml(_licence_of_front_matter(manifest))):
+        if text not in card:
+            yield (
+                f"{folder / CARD}: does not say {text.strip()!r}, as follows from {MANIFEST}; one of them was changed "
+                "after the build: build the dataset again"
+            )
+
+
+def _yaml(content: Mapping[str, object]) -> str:
+    return str(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=1000))
+
+
+def _licence_of_front_matter(manifest: Manifest) -> dict[str, object]:
+    licences = [name.lower() for name in licences_of(manifest.licence)]
+    # The Hub takes one identifier, or a list if the configs have different licences.
+    return {"license": licences[0] if len(licences) == 1 else licences}
+
+
+def licences_of(expression: str) -> list[str]:
+    """Return the SPDX identifiers of a licence; there are several if the configs have different ones.
+
+    >>> licences_of("MIT AND Apache-2.0")
+    ['MIT', 'Apache-2.0']
+    """
+    return expression.split(" AND ")
 
 
 def _lead(manifest: Manifest) -> str:
@@ -265,23 +234,24 @@ def _rule_table(caption: str, counts: Sequence[RuleCount], header: tuple[str, st
 def render_benchmark(manifest: Manifest) -> str:
     """Return the eval.yaml of a dataset: one task for each split of each config."""
     n_items = sum(entry.n_items for entry in manifest.splits)
-    configs = "1 config" if len(manifest.configs) == 1 else f"{len(manifest.configs)} configs"
+    n_configs = len(manifest.configs)
     validated = "people wrote or checked the texts" if manifest.human_validated else "no human has validated the texts"
-    n_splits = {config: sum(entry.config == config for entry in manifest.splits) for config in manifest.configs}
-    content = {
-        "name": manifest.title,
-        "description": (
-            f"Dataset {manifest.name}, version {manifest.version}, of the benchmark {manifest.benchmark}: "
-            f"{n_items:,} items in {configs}; {validated}."
-        ),
-        "evaluation_framework": _FRAMEWORK,
-        "tasks": [
-            {
-                "id": entry.config if n_splits[entry.config] == 1 else f"{entry.config}-{entry.split}",
-                "config": entry.config,
-                "split": entry.split,
-            }
-            for entry in manifest.splits
-        ],
-    }
-    return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000))
+    n_splits = Counter(entry.config for entry in manifest.splits)
+    return _yaml(
+        {
+            "name": manifest.title,
+            "description": (
+                f"Dataset {manifest.name}, version {manifest.version}, of the benchmark {manifest.benchmark}: "
+                f"{n_items:,} items in {n_configs} config{'s' * (n_configs != 1)}; {validated}."
+            ),
+            "evaluation_framework": _FRAMEWORK,
+            "tasks": [
+                {
+                    "id": entry.config if n_splits[entry.config] == 1 else f"{entry.config}-{entry.split}",
+                    "config": entry.config,
+                    "split": entry.split,
+                }
+                for entry in manifest.splits
+            ],
+        }
+    )

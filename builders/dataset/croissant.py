@@ -20,7 +20,6 @@ from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.documents.item_shape import shape_of
 
 CROISSANT_FILE = "croissant.json"
-_REMEDY = "build the dataset again"
 _CONFORMS_TO: list[JsonValue] = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
 _TERMS = (
     *("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet", "format"),
@@ -41,37 +40,32 @@ _CONTEXT: dict[str, JsonValue] = {
     **{term: f"cr:{term}" for term in _TERMS},
 }
 """The JSON-LD context, which every file repeats in full because readers do not fetch it."""
-_DATA_TYPES = {"string": "sc:Text", "int64": "sc:Integer", "double": "sc:Float", "bool": "sc:Boolean"}
-"""Croissant's types by the Arrow types of columns."""
+_IMAGE = "sc:ImageObject"
+_DATA_TYPES = {
+    "string": "sc:Text",
+    "int64": "sc:Integer",
+    "double": "sc:Float",
+    "bool": "sc:Boolean",
+    "struct<bytes: binary, path: string>": _IMAGE,
+}
+"""Croissant's types by the Arrow types of columns; it has none for other structures, which are left out."""
 
 
 def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
     """Return the croissant.json of a dataset."""
+    facts = _facts(manifest, folder)
     content: dict[str, JsonValue] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": _CONFORMS_TO,
-        "name": manifest.name,
-        "alternateName": manifest.title,
+        "name": facts["name"],
+        "alternateName": facts["alternateName"],
         "description": _plain(card.data_statement),
-        "version": manifest.version,
-        "license": _licences(manifest),
+        "version": facts["version"],
+        "license": facts["license"],
         "keywords": list(card.tags),
         "inLanguage": card.language,
         "citeAs": _plain(card.citation),
-        **_responsible_data(card, manifest),
-        "distribution": [_file(entry, folder) for entry in manifest.splits],
-        "recordSet": [_record_set(entry) for entry in manifest.splits],
-    }
-    return strict_json.dumps(content)
-
-
-def _licences(manifest: Manifest) -> list[JsonValue]:
-    return [f"https://spdx.org/licenses/{name}" for name in licences_of(manifest.licence)]
-
-
-def _responsible_data(card: Card, manifest: Manifest) -> dict[str, JsonValue]:
-    metadata: dict[str, JsonValue] = {
         "rai:dataCollection": _plain(card.how_built),
         "rai:dataAnnotationProtocol": _plain(card.annotation.protocol),
         "rai:annotatorDemographics": _plain(card.annotation.annotators),
@@ -80,10 +74,80 @@ def _responsible_data(card: Card, manifest: Manifest) -> dict[str, JsonValue]:
         "rai:dataLimitations": _points(card.known_limits),
         "rai:dataUseCases": _plain(card.intended_use),
         "rai:dataSocialImpact": _plain(card.out_of_scope_use),
+        **facts,
+        "recordSet": [_record_set(entry) for entry in manifest.splits],
+    }
+    return strict_json.dumps(content)
+
+
+def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yield a message for each fact in a folder's croissant.json that contradicts the folder."""
+    path, remedy = folder / CROISSANT_FILE, "build the dataset again"
+    try:
+        content = strict_json.read(path, remedy=remedy)
+    except DataError as error:
+        yield str(error)
+        return
+    metadata = content if isinstance(content, dict) else {}
+    for name, fact in _facts(manifest, folder).items():
+        if metadata.get(name) != fact:
+            yield f"{path}: {name}: is not that of the manifest and its files; {remedy}"
+
+
+def _facts(manifest: Manifest, folder: Path) -> dict[str, JsonValue]:
+    """Return what follows from the manifest and its files alone."""
+    facts: dict[str, JsonValue] = {
+        "name": manifest.name,
+        "alternateName": manifest.title,
+        "version": manifest.version,
+        "license": [f"https://spdx.org/licenses/{name}" for name in licences_of(manifest.licence)],
     }
     if manifest.generator_model is not None:
-        metadata["rai:machineAnnotationTools"] = manifest.generator_model
-    return metadata
+        facts["rai:machineAnnotationTools"] = manifest.generator_model
+    facts["distribution"] = [
+        {
+            "@type": "cr:FileObject",
+            "@id": entry.path,
+            "name": entry.path,
+            "contentUrl": entry.path,
+            "contentSize": f"{(folder / entry.path).stat().st_size} B",
+            "encodingFormat": "application/x-parquet",
+            "sha256": sha256_file(folder / entry.path),
+        }
+        for entry in manifest.splits
+    ]
+    return facts
+
+
+def _record_set(entry: SplitEntry) -> JsonValue:
+    # Loading pyarrow takes as long as many a whole command.
+    from schemas.files.arrow_files import arrow_schema
+
+    name = f"{entry.config}/{entry.split}"
+    fields: list[JsonValue] = []
+    for column in arrow_schema(shape_of(entry.item_shape, where=entry.path).row_type):
+        is_list = hasattr(column.type, "value_type")
+        data_type = _DATA_TYPES.get(str(column.type.value_type if is_list else column.type))
+        if data_type is None:
+            continue
+        source: dict[str, JsonValue] = {"fileObject": {"@id": entry.path}, "extract": {"column": column.name}}
+        if data_type == _IMAGE:
+            source["transform"] = {"jsonPath": "bytes"}
+        field: dict[str, JsonValue] = {
+            "@type": "cr:Field",
+            "@id": f"{name}/{column.name}",
+            "name": column.name,
+            "dataType": data_type,
+            "source": source,
+        }
+        fields.append(field | {"repeated": True} if is_list else field)
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": f"Config {entry.config}, split {entry.split}; {entry.n_items} items.",
+        "field": fields,
+    }
 
 
 def _plain(text: str) -> str:
@@ -98,88 +162,3 @@ def _plain(text: str) -> str:
 def _points(text: str) -> JsonValue:
     """Return the items of a Markdown list, without their bullets."""
     return [point.removeprefix("* ") for point in _plain(text).split("\n")]
-
-
-def _file(entry: SplitEntry, folder: Path) -> JsonValue:
-    path = folder / entry.path
-    return {
-        "@type": "cr:FileObject",
-        "@id": entry.path,
-        "name": entry.path,
-        "contentUrl": entry.path,
-        "contentSize": f"{path.stat().st_size} B",
-        "encodingFormat": "application/x-parquet",
-        "sha256": sha256_file(path),
-    }
-
-
-def _record_set(entry: SplitEntry) -> JsonValue:
-    name = f"{entry.config}/{entry.split}"
-    return {
-        "@type": "cr:RecordSet",
-        "@id": name,
-        "name": name,
-        "description": f"Config {entry.config}, split {entry.split}; {entry.n_items} items.",
-        "field": list(_fields(entry, name)),
-    }
-
-
-def _fields(entry: SplitEntry, record_set: str) -> Iterator[JsonValue]:
-    """Yield a field for each column of a split; nested columns have no type in Croissant and are left out."""
-    # Loading pyarrow takes as long as many a whole command.
-    from schemas.files.arrow_files import IMAGE, arrow_schema
-
-    for column in arrow_schema(shape_of(entry.item_shape, where=entry.path).row_type):
-        if column.type == IMAGE:
-            yield _image_field(column.name, entry, record_set)
-            continue
-        is_list = hasattr(column.type, "value_type")
-        data_type = _DATA_TYPES.get(str(column.type.value_type if is_list else column.type))
-        if data_type is None:
-            continue
-        field: dict[str, JsonValue] = {
-            "@type": "cr:Field",
-            "@id": f"{record_set}/{column.name}",
-            "name": column.name,
-            "dataType": data_type,
-            "source": {"fileObject": {"@id": entry.path}, "extract": {"column": column.name}},
-        }
-        yield field | {"repeated": True} if is_list else field
-
-
-def _image_field(column: str, entry: SplitEntry, record_set: str) -> JsonValue:
-    """Return the field of a column of images, whose bytes are in a subfield of the column."""
-    return {
-        "@type": "cr:Field",
-        "@id": f"{record_set}/{column}",
-        "name": column,
-        "dataType": "sc:ImageObject",
-        "source": {
-            "fileObject": {"@id": entry.path},
-            "extract": {"column": column},
-            "transform": {"jsonPath": "bytes"},
-        },
-    }
-
-
-def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield a message for each fact in a folder's croissant.json that contradicts the folder."""
-    path = folder / CROISSANT_FILE
-    try:
-        content = strict_json.read(path, remedy=_REMEDY)
-    except DataError as error:
-        yield str(error)
-        return
-    metadata = content if isinstance(content, dict) else {}
-    facts: dict[str, JsonValue] = {
-        "name": manifest.name,
-        "version": manifest.version,
-        "alternateName": manifest.title,
-        "license": _licences(manifest),
-        "rai:machineAnnotationTools": manifest.generator_model,
-    }
-    for key, wanted in facts.items():
-        if metadata.get(key) != wanted:
-            yield f"{path}: {key} {metadata.get(key)!r} is not the {wanted!r} of the manifest; {_REMEDY}"
-    if metadata.get("distribution") != [_file(entry, folder) for entry in manifest.splits]:
-        yield f"{path}: distribution: is not the parquet files of the folder with their sizes and sha256; {_REMEDY}"

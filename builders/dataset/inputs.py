@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
-from biasboard.ground.hub import hub_obstacle
-from biasboard.ground.plain_text import one_line
+from biasboard.ground.hub import HubDataset, downloaded
 
 
 def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) -> dict[str, bytes]:
@@ -111,30 +109,13 @@ def check_no_revision(revision: str | None, path: Path, kind: str) -> None:
         raise DataError(f"--revision {revision}: applies to the Hub only, and {path} is a local {kind}; leave it out")
 
 
-@contextmanager
-def downloading(hub_id: str, what: str, needed: Sequence[str], *, revision: str | None, kind: str) -> Iterator[None]:
-    """Turn every failure of a download into an error of one line.
-
-    Args:
-        hub_id: Id of the dataset on the Hub.
-        what: Commit, or file and commit, for messages.
-        needed: Names of files; the dataset counts as downloaded if one of them is in the cache.
-        revision: Commit on the Hub; None for the main branch.
-        kind: ``file`` or ``folder``: what the user can give instead.
+def hub_files(hub_id: str, names: Sequence[str], revision: str | None) -> tuple[list[Path], str]:
+    """Return the paths of files of a dataset on the Hub, downloaded if necessary, and the commit that holds them.
 
     Raises:
-        DataError: the dataset cannot be downloaded.
+        DataError: they cannot be downloaded, or the dataset does not hold them.
     """
-    # Checked once and quickly, because the client would retry for half a minute.
-    obstacle = hub_obstacle(hub_id, needed, revision=revision, repo_type="dataset")
-    if obstacle is not None:
-        raise DataError(f"--input {hub_id}: {what} cannot be had: {obstacle}")
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        yield
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise DataError(
-            f"--input {hub_id}: {what} cannot be downloaded from the Hub ({one_line(error)}); go online, or give a "
-            f"local {kind}"
-        ) from error
+    folder = downloaded(HubDataset(hub_id, revision), names, named=f"--input {hub_id}")
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        raise DataError(f"--input {hub_id}: holds no {', '.join(missing)} at {folder.name}; give another --revision")
+    return [folder / name for name in names], folder.name

@@ -286,6 +286,13 @@ def write_dataset(
     return manifest
 
 
+_OF_DRAFT = (
+    *("name", "benchmark", "version", "title", "builder_version", "parameters", "seed", "generator_model", "licence"),
+    *("publish_refusal", "human_validated", "suites"),
+)
+"""Fields that a manifest has from its draft as they are."""
+
+
 def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counter[str]) -> Manifest:
     builder = draft.builder or draft.benchmark
     itself = Source(
@@ -298,25 +305,14 @@ def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counte
     )
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
-        name=draft.name,
-        benchmark=draft.benchmark,
-        version=draft.version,
-        title=draft.title,
+        **{name: getattr(draft, name) for name in _OF_DRAFT},
         builder=builder,
-        builder_version=draft.builder_version,
-        parameters=draft.parameters,
-        seed=draft.seed,
         sources=draft.sources or (itself,),
-        generator_model=draft.generator_model,
-        licence=draft.licence,
         redistributable=draft.publish_refusal is None,
-        publish_refusal=draft.publish_refusal,
-        human_validated=draft.human_validated,
         splits=entries,
         content_sha256=strict_json.sha256([entry.content_sha256 for entry in entries]),
         rejects=_counted(draft.reject_rules, Counter(reject.rule for reject in draft.rejects), "reject"),
         flags=_counted(draft.flag_rules, flags, "flag"),
-        suites=draft.suites,
         files=tuple(
             FileEntry(path=file.name, sha256=hashlib.sha256(file.content).hexdigest(), description=file.description)
             for file in draft.extra_files
@@ -331,16 +327,6 @@ def _counted(rules: tuple[Rule, ...], counts: Counter[str], kind: str) -> tuple[
     if undescribed:
         raise ValueError(f"{kind} rules without a description: {', '.join(sorted(undescribed))}")
     return tuple(RuleCount(rule=rule.name, n=counts[rule.name], description=rule.description) for rule in rules)
-
-
-def ensure_publishable(manifest: Manifest) -> None:
-    """Check that the dataset may be published; call it before anything is uploaded.
-
-    Raises:
-        DataError: its licence forbids publishing it; the message says why.
-    """
-    if not manifest.redistributable:
-        raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")
 
 
 def version_key(version: str) -> tuple[int, ...] | None:

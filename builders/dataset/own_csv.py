@@ -16,8 +16,7 @@ from builders.dataset.inputs import read_file
 from builders.dataset.licences import OPEN_LICENCES, UNKNOWN
 from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject, Source
-from schemas.files.csv_records import CsvRecord, fault_of
-from schemas.files.user_tables import SAVE_AS, SEPARATORS, user_table
+from schemas.files.user_tables import SAVE_AS, SEPARATORS, CsvRecord, fault_of, user_table
 
 BROKEN_ROW = Rule(name="broken_row", description="can be read: as many fields as the header, and UTF-8")
 

@@ -13,7 +13,7 @@ does not show that people are treated well.
 
 ::
 
-    source (embedded, markers, languages, published, tango, tagged_sources) ──> templates with slots for pronouns
+    source (embedded, languages, published, tango, tagged_sources) ──> templates with slots for pronouns
         |  tagging     the rule that turns a plain text into a template or rejects it, for all *tagged_sources*
         |  variants    eleven items of each template, one per pronoun family
         v
@@ -33,7 +33,6 @@ BUILDER = Builder(
             name="embedded",
             dataset="gifi",
             summary="texts of this project for all four configs; needs no file (default)",
-            input=None,
             licence="Apache-2.0",
             redistributable=True,
         ),
@@ -41,7 +40,6 @@ BUILDER = Builder(
             name="markers",
             dataset="gifi-markers",
             summary="sentences of this project about people with and without a demographic marker; config marked",
-            input=None,
             licence="Apache-2.0",
             redistributable=True,
         ),
@@ -50,7 +48,6 @@ BUILDER = Builder(
                 name=language,
                 dataset=f"gifi-{language}",
                 summary=f"texts of this project in {language.capitalize()} and its pronoun families; config {language}",
-                input=None,
                 licence="Apache-2.0",
                 redistributable=True,
             )

@@ -110,7 +110,7 @@ def _summary(draft: Draft[Item], manifest: Manifest, folder: Path) -> Iterator[s
         for split in draft.splits
     )
     yield f"  {'; '.join(counts)}"
-    yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
+    yield from closing_lines(manifest, folder)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,25 @@
-"""Makes the draft of a dataset from each source."""
+"""Makes the draft of a dataset from each source, with its card."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from biasboard.ground.progress import Report
+from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units
 from builders.gifi import BUILDER, languages, published, tagged_sources, tagging, tango
-from builders.gifi.cards import gifi_card
-from builders.gifi.embedded import embedded_items, how_built
-from builders.gifi.markers import marked_items
-from builders.gifi.tagged_sources import Tagged
+from builders.gifi.embedded import embedded_items, how_built, marked_items
 from builders.gifi.variants import FLAG_RULES, problem_items, text_items
 from schemas.documents.dataset import Reject, Source
 from schemas.documents.item_shape import Item
+from schemas.items.assignment import AssignmentItem
+from schemas.items.pronoun_text import PronounTextItem
+from schemas.items.word_problem import WordProblemItem
+from schemas.lexicon import CASES, pronoun_families
 from schemas.lexicon.languages import LANGUAGE_CODES, Language
 
 EMBEDDED_VERSION = "2.0.0"
@@ -50,10 +53,50 @@ _COMPAT = (
     "one item here. What is wrong with an item is a flag."
 )
 
+_INTENDED_USE = """\
+To compare how a language model treats eleven pronoun families: always all variants of a template, each family's value
+beside the index. A model that repeats its prompt recognises pronouns nearly perfectly; look at the echo rate too."""
+
+_OUT_OF_SCOPE_USE = """\
+Do not use it to infer the gender or the pronouns of people from their occupation, traits, name or text, nor to train or
+tune systems that do. Do not use it to make decisions about people. Do not read a good score as the absence of bias. Do
+not train on it a model that is evaluated on it."""
+
+_DATA_STATEMENT = """\
+English texts about one person, each written once with slots for pronouns of a given case and for verbs that agree with
+them, and filled for he, she, they, thon, e, ae, co, vi, xe, ey and ze. The items of a `template_id` differ in nothing
+else: it is the unit of resampling. `cases` names the case of each slot. Config `assignment` has no pronoun: the model
+adds one. `em` and `emself` belong to both *e* and *ey*, so that some of their variants are equal; a flag says so.
+
+**No human has validated these texts** beyond those who wrote or tagged them."""
+
+_KNOWN_LIMITS = """\
+* The forms of a family are one spelling of several in use; people who use neopronouns were not asked.
+* Under *they* a text may be read as of several people, however its verbs agree.
+* Names and words around the pronoun may hint at a gender; the same hint stands in all variants.
+* One language, and the everyday life of few countries."""
+
+_ANNOTATION = Annotation(
+    protocol=(
+        "The places of pronouns and of verbs that agree with them were marked in each text as *How it was built* says, "
+        "and all variants follow from the marks. Whether a text suits a pronoun family was asked of nobody."
+    ),
+    annotators="Those who wrote or tagged the texts, or a program; no people who use neopronouns were asked.",
+    per_item="1 per template",
+)
+
+_BIASES = """\
+* One spelling stands for each family, and the eleven families are not all that are in use.
+* Texts were written or chosen for *he* and *she* first, so that they may suit other families less well.
+* Who holds an attribute to be feminine or masculine is a belief of few countries, which the data repeats to measure
+  it."""
+
+_PAPER = "Shan et al. 2025 (GIFI, arXiv:2506.15568, ACL 2025)"
+
 
 def embedded(*, limit: int | None) -> Draft[Item]:
     """Build a draft from the texts of this project, with all four configs."""
-    splits = take_units([split_of(config, items) for config, items in embedded_items()._asdict().items()], limit)
+    splits = take_units([split_of(config, items) for config, items in embedded_items().items()], limit)
     return draft_of(
         "embedded",
         splits,
@@ -90,7 +133,7 @@ def marked(*, limit: int | None) -> Draft[Item]:
         ),
         citation="the work that it follows,",
     )
-    statement = draft.card.data_statement.replace("differ in nothing\nelse", "differ in nothing\nelse but the marker")
+    statement = _DATA_STATEMENT.replace("differ in nothing\nelse", "differ in nothing\nelse but the marker")
     return replace(draft, card=replace(draft.card, data_statement=statement))
 
 
@@ -129,15 +172,15 @@ def from_tango(path: Path, *, limit: int | None) -> Draft[Item]:
         DataError: the file is missing, cannot be read, or is not the published one.
     """
     raw = tango.read_file(path)
-    sentences = tango.frames(raw)
+    frames, rejects = tango.frames(raw)
     check_hashes({tango.FILE: raw}, {tango.FILE: tango.SHA256}, remedy=tango.REMEDY)
     return draft_of(
         "tango",
-        take_units([split_of("recognition", text_items(sentences.frames))], limit),
+        take_units([split_of("recognition", text_items(frames))], limit),
         title="GIFI, recognition on TANGO",
         sources=(_source("TANGO misgendering prompts", tango.ADDRESS, None, tango.SHA256, "CC-BY-SA-4.0"),),
         limit=limit,
-        rejects=sentences.rejects,
+        rejects=rejects,
         reject_rules=tango.REJECT_RULES,
         how_built=(
             "Where TANGO's own variants in he and ey differ stands a pronoun, whose case the form of ey tells; where "
@@ -160,14 +203,14 @@ def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: R
         DataError: the file is missing, cannot be downloaded, cannot be read, or holds no text that can be used.
         ConfigError: the limit is too small for one template.
     """
-    tagged = tagged_sources.gsm8k(path, revision, limit=limit, report=report)
+    frames, rejects, file = tagged_sources.gsm8k(path, revision, limit=limit, report=report)
     return draft_of(
         "gsm8k",
-        (split_of("math", problem_items(tagged.frames)),),
+        (split_of("math", problem_items(frames)),),
         title="GIFI, math on GSM8K",
-        sources=(_tagged_source("GSM8K, test split", tagged_sources.GSM8K_ID, tagged, "MIT"),),
+        sources=(replace(file, name="GSM8K, test split", licence="MIT"),),
         limit=limit,
-        rejects=tagged.rejects,
+        rejects=rejects,
         reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
         how_built=_TAGGED,
         licence_terms="GSM8K is licensed under the MIT licence, (c) 2021 OpenAI.",
@@ -188,14 +231,14 @@ def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | N
         ConfigError: the limit is too small for one template.
     """
     limit = RTP_LIMIT if limit is None else limit
-    tagged = tagged_sources.realtoxicityprompts(path, revision, limit=limit, report=report)
+    frames, rejects, file = tagged_sources.realtoxicityprompts(path, revision, limit=limit, report=report)
     return draft_of(
         "realtoxicityprompts",
-        (split_of("continuation", text_items(tagged.frames)),),
+        (split_of("continuation", text_items(frames)),),
         title="GIFI, continuation on RealToxicityPrompts",
-        sources=(_tagged_source("RealToxicityPrompts", tagged_sources.RTP_ID, tagged, "Apache-2.0"),),
+        sources=(replace(file, name="RealToxicityPrompts", licence="Apache-2.0"),),
         limit=limit,
-        rejects=tagged.rejects,
+        rejects=rejects,
         reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
         how_built=_TAGGED,
         licence_terms="RealToxicityPrompts is licensed under Apache-2.0. Its texts are of the web, and some offend.",
@@ -228,12 +271,10 @@ def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[It
     for config in published.FILES:
         if config == "assignment":
             items[config] = published.assignment_items(prompts, as_published=compat)
-        elif compat:
-            items[config] = published.compat_items(rows[config], config, published.published_tags()[config])
         else:
-            repaired = published.repaired_frames(rows[config], config, published.published_tags()[config])
-            rejects += repaired.rejects
-            items[config] = (problem_items if config == "math" else text_items)(repaired.frames)
+            tags = published.published_tags()[config]
+            items[config], rejected = published.variant_items(rows[config], config, tags, as_published=compat)
+            rejects += rejected
     licences = {"recognition": "CC-BY-SA-4.0", "continuation": "Apache-2.0", "assignment": "MIT", "math": "MIT"}
     draft = draft_of(
         "gifi",
@@ -267,11 +308,6 @@ def split_of(config: str, items: Sequence[Item]) -> DraftSplit[Item]:
 
 def _source(name: str, address: str, revision: str | None, sha256: str | None, licence: str) -> Source:
     return Source(name=name, address=address, revision=revision, sha256=sha256, licence=licence, redistributable=True)
-
-
-def _tagged_source(name: str, hub_id: str, tagged: Tagged, licence: str) -> Source:
-    address = f"https://huggingface.co/datasets/{hub_id}"
-    return _source(name, address, tagged.file.revision, tagged.file.sha256, licence)
 
 
 def draft_of(
@@ -321,7 +357,56 @@ def draft_of(
         rejects=tuple(rejects),
         reject_rules=reject_rules,
         flag_rules=flag_rules,
-        card=gifi_card(
-            splits, how_built=how_built, licence_terms=licence_terms, known_limits=known_limits, citation=citation
+        card=Card(
+            data_statement=_DATA_STATEMENT,
+            how_built=how_built,
+            annotation=_ANNOTATION,
+            biases=_BIASES,
+            licence_terms=licence_terms,
+            intended_use=_INTENDED_USE,
+            out_of_scope_use=_OUT_OF_SCOPE_USE,
+            known_limits=f"{_KNOWN_LIMITS}\n{known_limits}".strip(),
+            balance=_balance(splits),
+            citation=f"Cite this project with the dataset version, {citation} and {_PAPER}.",
+            task_categories=("text-generation",),
+            tags=("pronouns", "gender-bias", "neopronouns", "bias-evaluation"),
         ),
     )
+
+
+def _balance(splits: Sequence[DraftSplit[Item]]) -> CardTable:
+    counts = [_counted(split.items) for split in splits]
+    names = dict.fromkeys(name for name in _row_names() if any(count[name] for count in counts))
+    rows = [(name, *(str(count[name]) for count in counts)) for name in names]
+    return CardTable(header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=tuple(rows))
+
+
+def _row_names() -> list[str]:
+    attributes = ("occupation", "personality", "hobby", "colour")
+    antecedents = ("masculine_name", "feminine_name", "neutral_name", "distal")
+    return [
+        "items",
+        "templates",
+        *(f"family {name}" for name in pronoun_families()),
+        *(f"{_spelt(case)} slots" for case in CASES),
+        *(f"antecedent: {_spelt(name)}" for name in antecedents),
+        *(f"{attribute}, {gender}" for attribute in attributes for gender in ("feminine", "masculine", "neutral")),
+    ]
+
+
+def _counted(items: Sequence[Item]) -> Counter[str]:
+    count = Counter({"items": len(items), "templates": len({item.unit for item in items})})
+    for item in items:
+        if isinstance(item, AssignmentItem):
+            count[f"{item.attribute}, {item.stereotype}"] += 1
+        elif isinstance(item, PronounTextItem | WordProblemItem):
+            count[f"family {item.family}"] += 1
+            count.update(f"{_spelt(case)} slots" for case in item.cases)
+            antecedent = getattr(item, "antecedent", None)
+            if antecedent is not None:
+                count[f"antecedent: {_spelt(antecedent)}"] += 1
+    return count
+
+
+def _spelt(name: str) -> str:
+    return name.replace("_", " ")

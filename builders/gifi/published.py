@@ -18,11 +18,11 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.inputs import csv_rows
 from builders.dataset.output import Rule
-from builders.gifi.variants import FramesAndRejects, VariantFrame
+from builders.gifi.variants import VariantFrame, problem_items, text_items
 from schemas.documents.dataset import Reject
+from schemas.documents.item_shape import Item
 from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
-from schemas.items.pronoun_text import Antecedent, PronounTextItem
-from schemas.items.word_problem import WordProblemItem
+from schemas.items.pronoun_text import Antecedent
 from schemas.lexicon import PronounCase, pronoun_families
 from schemas.lexicon.pronoun_template import CASE_TAGS, Part, Slot, Template, Verb
 
@@ -270,65 +270,43 @@ def _agreeing(text: str, plural: str, *, contracted: bool) -> Iterator[Part]:
     yield text[match.end() :]
 
 
-def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tags]) -> FramesAndRejects:
-    """Return frames in which every variant is grammatical, and rejects for templates with an unclear pronoun."""
-    frames, rejects = [], []
+def variant_items(
+    rows: Sequence[VariantRows], config: str, tags: Sequence[Tags], *, as_published: bool
+) -> tuple[Sequence[Item], list[Reject]]:
+    """Return the variants of templates, and rejects for templates with an unclear pronoun.
+
+    Every variant is grammatical, or, if ``as_published`` is True, has the published string and a flag for each fault.
+    Then no template is rejected.
+    """
+    frames: list[VariantFrame] = []
+    rejects: list[Reject] = []
     for row in rows:
-        # Called only for its check: an error means that the file itself is faulty.
-        published_template(row, config)
-        source = f"{FILES[config]}, template {row.number}"
-        if tags[row.number].is_unclear:
+        # Also for its check: an error means that the file itself is faulty.
+        published = published_template(row, config)
+        of_row, source = tags[row.number], f"{FILES[config]}, template {row.number}"
+        if of_row.is_unclear and not as_published:
             reason = "what the pronoun means cannot be told from the text"
             rejects.append(Reject(candidate=row.texts["he"], source_row=source, rule=UNCLEAR.name, reason=reason))
             continue
+        repaired = repaired_template(row, config, of_row)
+        answer = _ANSWERS.get(row.number, row.answer) if config == "math" else row.answer
+        faults = _faults(published, repaired, of_row)
+        faults[WRONG_ANSWER.name] = frozenset(pronoun_families()) if answer != row.answer else frozenset()
         frames.append(
             VariantFrame(
                 template_id=_template_id(config, row.number),
-                template=repaired_template(row, config, tags[row.number]),
+                template=published if as_published else repaired,
                 source_row=source,
-                antecedent=_antecedent(config, row.number),
-                answer=_ANSWERS.get(row.number, row.answer) if config == "math" else None,
+                antecedent=_ANTECEDENTS[row.number // _N_PER_ANTECEDENT] if config == "recognition" else None,
+                answer=row.answer if as_published else answer,
+                faults=faults if as_published else None,
             )
         )
-    return FramesAndRejects(frames, rejects)
+    return (problem_items if config == "math" else text_items)(frames), rejects
 
 
 def _template_id(config: str, index: int) -> str:
     return f"gifi-{config}-{index:03}"
-
-
-def _antecedent(config: str, index: int) -> Antecedent | None:
-    return _ANTECEDENTS[index // _N_PER_ANTECEDENT] if config == "recognition" else None
-
-
-def compat_items(
-    rows: Sequence[VariantRows], config: str, tags: Sequence[Tags]
-) -> list[PronounTextItem] | list[WordProblemItem]:
-    """Return items with the published strings, and a flag for each of their faults."""
-    texts: list[PronounTextItem] = []
-    problems: list[WordProblemItem] = []
-    for row in rows:
-        published = published_template(row, config)
-        faults = _faults(published, repaired_template(row, config, tags[row.number]), tags[row.number])
-        for family in pronoun_families():
-            flags = tuple(flag for flag, families in faults.items() if family in families)
-            template_id = _template_id(config, row.number)
-            values: dict[str, Any] = {
-                "item_id": f"{template_id}-{family}",
-                "template_id": template_id,
-                "text": published.fill(family, as_published=True),
-                "family": family,
-                "cases": published.cases,
-                "source_row": f"{FILES[config]}, template {row.number}",
-            }
-            if config == "math":
-                answer = cast(str, row.answer)
-                wrong = (WRONG_ANSWER.name,) if _ANSWERS.get(row.number, answer) != answer else ()
-                problems.append(WordProblemItem(**values, answer=answer, flags=flags + wrong))
-            else:
-                antecedent = _antecedent(config, row.number)
-                texts.append(PronounTextItem(**values, antecedent=antecedent, topic=None, flags=flags))
-    return problems or texts
 
 
 def _faults(published: Template, repaired: Template, tags: Tags) -> dict[str, frozenset[str]]:

@@ -7,17 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, TypeAlias, cast
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, sha256_file
 from biasboard.ground.progress import Report
-from builders.dataset.inputs import check_no_revision, downloading, is_on_hub
+from builders.dataset.inputs import check_no_revision, hub_files, is_on_hub
 from builders.dataset.output import Rule
 from builders.gifi.tagging import UncertainError, tagged
-from builders.gifi.variants import FramesAndRejects, VariantFrame
-from schemas.documents.dataset import Reject
+from builders.gifi.variants import VariantFrame
+from schemas.documents.dataset import Reject, Source
 from schemas.lexicon import pronoun_families
 
 GSM8K_ID = "openai/gsm8k"
@@ -35,27 +35,10 @@ _MOST_BYTES = 4 << 30
 """Maximum size of a file; the published ones have at most some hundred megabytes."""
 
 
-class SourceFile(NamedTuple):
-    """A source file, with its revision and SHA-256."""
-
-    path: Path
-    revision: str | None
-    """Commit on the Hub; None for a local file."""
-    sha256: str
-
-
-class _Text(NamedTuple):
-    text: str
-    answer: str | None
-    location: str
-
-
-class Tagged(NamedTuple):
-    """The frames and rejects of a source, and the file that they come from."""
-
-    frames: list[VariantFrame]
-    rejects: list[Reject]
-    file: SourceFile
+Texts: TypeAlias = Iterable[tuple[str, str | None, str]]
+"""Texts with their answers, if they have any, and their places in the source."""
+Tagged: TypeAlias = tuple[list[VariantFrame], list[Reject], Source]
+"""The frames and rejects of a source, and the file that they come from."""
 
 
 def gsm8k(path_or_id: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
@@ -66,7 +49,7 @@ def gsm8k(path_or_id: Path, revision: str | None, *, limit: int | None, report: 
         ConfigError: the limit is too small for one template.
         MissingExtraError: the extra 'build' is not installed.
     """
-    file = source_file(
+    path, file = source_file(
         path_or_id,
         ("test.jsonl", "test-00000-of-00001.parquet"),
         hub_id=GSM8K_ID,
@@ -74,10 +57,10 @@ def gsm8k(path_or_id: Path, revision: str | None, *, limit: int | None, report: 
         revision=revision or (GSM8K_REVISION if is_on_hub(path_or_id, GSM8K_ID) else None),
     )
     texts = (
-        _Text(_field(row, "question", location), _number(_field(row, "answer", location)), location)
-        for location, row in _rows(file.path)
+        (_field(row, "question", location), _number(_field(row, "answer", location)), location)
+        for location, row in _rows(path)
     )
-    return Tagged(*_frames(texts, "gsm8k", needs_answer=True, limit=limit, report=report), file)
+    return *_frames(texts, "gsm8k", needs_answer=True, limit=limit, report=report), file
 
 
 def realtoxicityprompts(path_or_id: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
@@ -89,15 +72,15 @@ def realtoxicityprompts(path_or_id: Path, revision: str | None, *, limit: int | 
         MissingExtraError: the extra 'build' is not installed.
     """
     names = ("prompts.jsonl", "realtoxicityprompts-data.jsonl")
-    file = source_file(path_or_id, names, hub_id=RTP_ID, hub_file="prompts.jsonl", revision=revision)
-    texts = (_Text(_prompt(row, location).strip(), None, location) for location, row in _rows(file.path))
-    return Tagged(*_frames(texts, "realtoxicityprompts", needs_answer=False, limit=limit, report=report), file)
+    path, file = source_file(path_or_id, names, hub_id=RTP_ID, hub_file="prompts.jsonl", revision=revision)
+    texts = ((_prompt(row, location).strip(), None, location) for location, row in _rows(path))
+    return *_frames(texts, "realtoxicityprompts", needs_answer=False, limit=limit, report=report), file
 
 
 def source_file(
     path_or_id: Path, names: tuple[str, ...], *, hub_id: str, hub_file: str, revision: str | None
-) -> SourceFile:
-    """Return the file that ``--input`` names, downloaded from the Hub if necessary.
+) -> tuple[Path, Source]:
+    """Return the file that ``--input`` names, downloaded from the Hub if necessary, and its description as a source.
 
     Args:
         path_or_id: Path of the file, path of a folder that holds one of ``names``, or the Hub id.
@@ -109,29 +92,27 @@ def source_file(
     Raises:
         DataError: there is no such file, it cannot be downloaded, or a revision is given for a local file.
     """
+    path, commit = path_or_id, None
     if is_on_hub(path_or_id, hub_id):
-        with downloading(hub_id, f"{hub_file} at {revision or 'main'}", [hub_file], revision=revision, kind="file"):
-            import huggingface_hub
-
-            path = Path(huggingface_hub.hf_hub_download(hub_id, hub_file, repo_type="dataset", revision=revision))
-        # The Hub cache stores each file below a folder snapshots/<commit>/.
-        return SourceFile(path, path.parts[path.parts.index("snapshots") + 1], sha256_file(path))
-    if path_or_id.is_dir():
-        inside = next((path_or_id / name for name in names if (path_or_id / name).is_file()), None)
-        if inside is None:
-            raise DataError(
-                f"--input {path_or_id}: no {' or '.join(names)} here; give the file, or {hub_id} for the Hub"
-            )
-        path_or_id = inside
-    if not path_or_id.is_file():
-        raise DataError(f"--input {path_or_id}: no such file; give {names[0]}, or {hub_id} for the Hub")
-    check_no_revision(revision, path_or_id, "file")
-    return SourceFile(path_or_id, None, sha256_file(path_or_id))
+        (path,), commit = hub_files(hub_id, [hub_file], revision)
+    else:
+        if path.is_dir():
+            inside = [path / name for name in names if (path / name).is_file()]
+            if not inside:
+                raise DataError(f"--input {path}: no {' or '.join(names)} here; give the file, or {hub_id} for the Hub")
+            path = inside[0]
+        if not path.is_file():
+            raise DataError(f"--input {path}: no such file; give {names[0]}, or {hub_id} for the Hub")
+        check_no_revision(revision, path, "file")
+    address, sha256 = f"https://huggingface.co/datasets/{hub_id}", sha256_file(path)
+    return path, Source(
+        name=hub_id, address=address, revision=commit, sha256=sha256, licence="not told", redistributable=True
+    )
 
 
 def _frames(
-    texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int | None, report: Report
-) -> FramesAndRejects:
+    texts: Texts, name: str, *, needs_answer: bool, limit: int | None, report: Report
+) -> tuple[list[VariantFrame], list[Reject]]:
     frames: list[tuple[str, VariantFrame]] = []
     rejects: list[Reject] = []
     seen: set[str] = set()
@@ -160,7 +141,7 @@ def _frames(
         raise DataError(f"no text of the {name} file can be used ({why}); use the published file")
     if not chosen:
         raise ConfigError(f"--limit {limit}: one template needs {len(pronoun_families())} items; raise it")
-    return FramesAndRejects(chosen, rejects)
+    return chosen, rejects
 
 
 def _spread(frames: list[tuple[str, VariantFrame]], limit: int | None) -> list[VariantFrame]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from biasboard.ground.errors import import_extra
@@ -66,47 +65,34 @@ def tagged(text: str) -> Template:
     return _TagReader(text).template()
 
 
-@dataclass
-class _TaggedWord:
-    text: str
-    index: int
-    """Index of the word's token."""
-
-    @property
-    def lower(self) -> str:
-        """The word in lower case."""
-        return self.text.lower()
-
-
 class _TagReader:
     def __init__(self, text: str) -> None:
         self._parts: list[Part] = list(_TOKEN.findall(text))
+        # Words and punctuation marks, each with its place among the parts.
         self._words = [
-            _TaggedWord(part, index)
-            for index, part in enumerate(self._parts)
-            if isinstance(part, str) and not part.isspace()
+            (part, place) for place, part in enumerate(self._parts) if isinstance(part, str) and not part.isspace()
         ]
 
     def template(self) -> Template:
         """Build the template by replacing pronouns with slots and marking verbs."""
-        words = {word.lower for word in self._words}
+        words = {word.lower() for word, _ in self._words}
         if not words & (_HE | _SHE):
             raise UncertainError(NO_PRONOUN, "has no pronoun of one person")
         if words & _HE and words & _SHE:
             raise UncertainError(SEVERAL, "has pronouns of two genders")
         if words & _GROUP:
             raise UncertainError(SEVERAL, f"has '{min(words & _GROUP)}', which may mean the person or a group")
-        for index, word in enumerate(self._words):
-            if word.lower in _HE | _SHE:
+        for index, (word, place) in enumerate(self._words):
+            if word.lower() in _HE | _SHE:
                 case = self._case(index)
-                self._parts[word.index] = Slot(case, capital=word.text[0].isupper())
+                self._parts[place] = Slot(case, capital=word[0].isupper())
                 if case == "nominative":
                     self._agree(index)
         return Template(tuple(self._parts))
 
     def _lower(self, index: int) -> str:
         """Return a word in lower case, or an empty string if the index is out of range."""
-        return self._words[index].lower if 0 <= index < len(self._words) else ""
+        return self._words[index][0].lower() if 0 <= index < len(self._words) else ""
 
     def _case(self, index: int) -> PronounCase:
         before, form, after = (self._lower(index + step) for step in (-1, 0, 1))
@@ -191,9 +177,8 @@ class _TagReader:
             self._mark(index, plural)
 
     def _mark(self, index: int, plural: str) -> None:
-        word = self._words[index]
-        capital = word.text[0].isupper()
-        self._parts[word.index] = Verb(word.text, plural.capitalize() if capital else plural)
+        word, place = self._words[index]
+        self._parts[place] = Verb(word, plural.capitalize() if word[0].isupper() else plural)
 
 
 @cache

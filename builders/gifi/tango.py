@@ -15,7 +15,7 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from builders.dataset import inputs
 from builders.dataset.output import Rule
-from builders.gifi.variants import FramesAndRejects, VariantFrame
+from builders.gifi.variants import VariantFrame
 from schemas.documents.dataset import Reject
 from schemas.items.pronoun_text import Antecedent
 from schemas.lexicon import PronounCase, pronoun_families
@@ -56,7 +56,7 @@ def read_file(path: Path) -> bytes:
     return inputs.read_file(path)
 
 
-def frames(raw: bytes) -> FramesAndRejects:
+def frames(raw: bytes) -> tuple[list[VariantFrame], list[Reject]]:
     """Return a frame for each sentence, or a reject if its template does not reproduce the source.
 
     Raises:
@@ -71,7 +71,8 @@ def frames(raw: bytes) -> FramesAndRejects:
             raise DataError(f"{FILE}:{line}: template_idx '{row['template_idx'][:20]}' is no number; {REMEDY}")
         key = row["template_idx"], row["ante"], row["ante_type"]
         sentences.setdefault(key, {})[row["pronoun_family"]] = row["template"]
-    result = FramesAndRejects([], [])
+    made: list[VariantFrame] = []
+    rejects: list[Reject] = []
     for number, ((pattern, antecedent, antecedent_type), texts) in enumerate(sentences.items()):
         where = f"{FILE}, pattern {pattern}, antecedent '{antecedent}'"
         if missing := [family for family in OWN_FAMILIES if family not in texts]:
@@ -79,11 +80,9 @@ def frames(raw: bytes) -> FramesAndRejects:
         template = _template(texts)
         if template is None or any(template.fill(family) != texts[family] for family in OWN_FAMILIES):
             reason = "its variants differ in more than pronouns and verbs, or in forms that the lexicon does not have"
-            result.rejects.append(
-                Reject(candidate=texts["he"], source_row=where, rule=NOT_REGENERATED.name, reason=reason)
-            )
+            rejects.append(Reject(candidate=texts["he"], source_row=where, rule=NOT_REGENERATED.name, reason=reason))
             continue
-        result.frames.append(
+        made.append(
             VariantFrame(
                 template_id=f"tango-{int(pattern):02}-{number:03}",
                 template=template,
@@ -92,7 +91,7 @@ def frames(raw: bytes) -> FramesAndRejects:
                 topic=f"pattern {pattern}",
             )
         )
-    return result
+    return made, rejects
 
 
 def _template(texts: Mapping[str, str]) -> Template | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from builders.dataset.output import Rule
-from schemas.documents.dataset import Reject
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
@@ -33,13 +32,9 @@ class VariantFrame(NamedTuple):
     antecedent: Antecedent | None = None
     topic: str | None = None
     answer: str | None = None
-
-
-class FramesAndRejects(NamedTuple):
-    """The usable frames of a source, and rejects for its other texts."""
-
-    frames: list[VariantFrame]
-    rejects: list[Reject]
+    faults: Mapping[str, Collection[str]] | None = None
+    """Pronoun families whose variant has a fault, by the flag for it, for variants exactly as they were published; None
+    for variants in the forms of the lexicon."""
 
 
 def text_items(frames: Iterable[VariantFrame]) -> list[PronounTextItem]:
@@ -60,11 +55,14 @@ def problem_items(frames: Iterable[VariantFrame]) -> list[WordProblemItem]:
 
 def _variants(frame: VariantFrame) -> Iterator[dict[str, Any]]:
     """Yield what items of both shapes have of each variant."""
-    texts = {family: frame.template.fill(family) for family in pronoun_families()}
+    as_published = frame.faults is not None
+    texts = {family: frame.template.fill(family, as_published=as_published) for family in pronoun_families()}
     n_same = Counter(texts.values())
-    ends_in_pronoun = (ENDS_IN_PRONOUN.name,) if frame.template.ends_in_slot else ()
+    faults = frame.faults
+    if faults is None:
+        same = {family for family, text in texts.items() if n_same[text] > 1}
+        faults = {SAME_TEXT.name: same, ENDS_IN_PRONOUN.name: pronoun_families() if frame.template.ends_in_slot else ()}
     for family, text in texts.items():
-        same_text = (SAME_TEXT.name,) if n_same[text] > 1 else ()
         yield {
             "item_id": f"{frame.template_id}-{family}",
             "template_id": frame.template_id,
@@ -72,5 +70,5 @@ def _variants(frame: VariantFrame) -> Iterator[dict[str, Any]]:
             "family": family,
             "cases": frame.template.cases,
             "source_row": frame.source_row,
-            "flags": same_text + ends_in_pronoun,
+            "flags": tuple(flag for flag, families in faults.items() if family in families),
         }

@@ -13,15 +13,17 @@ from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
-from builders.dataset.output import write_dataset
+from builders.dataset.output import Draft, write_dataset
 from builders.description import DATASETS_FOLDER
 from builders.image_labels import BUILDER, drafts
-from builders.image_labels.drafts import BuiltImages, ImageOptions
 from builders.image_labels.items import N_BIAS, N_POOL, Sizes
 from schemas.documents.dataset import Manifest
+from schemas.items.image import ImageItem
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal["folder", "hub"]
+_FEW = 20
+"""Number of images of a label below which a rule fitted on them does not generalise."""
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -62,14 +64,14 @@ def build(
         if out is not None:
             target_folder(out, out, overwrite=overwrite)
         with steps() as report:
-            options = ImageOptions(Sizes(bias_per_label, pool_per_label, limit), seed, report)
+            sizes = Sizes(bias_per_label, pool_per_label, limit)
             if source == "hub":
-                built = drafts.from_hub(path, options, revision=revision)
+                draft = drafts.from_hub(path, sizes, revision=revision, seed=seed, report=report)
             else:
-                built = drafts.from_folder(path, options, licence=licence)
-            folder = target_folder(out, DATASETS_FOLDER / built.draft.name, overwrite=overwrite)
-            manifest = write_dataset(built.draft, folder, version=dataset_version, overwrite=overwrite, report=report)
-    for line in _summary(built, manifest, folder):
+                draft = drafts.from_folder(path, sizes, licence=licence, seed=seed, report=report)
+            folder = target_folder(out, DATASETS_FOLDER / draft.name, overwrite=overwrite)
+            manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
+    for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return folder
 
@@ -83,16 +85,25 @@ def _checked_input(source: SourceName, path: Path | None, revision: str | None, 
     return path
 
 
-def _summary(built: BuiltImages, manifest: Manifest, folder: Path) -> Iterator[str]:
+def _summary(draft: Draft[ImageItem], manifest: Manifest, folder: Path) -> Iterator[str]:
     n_items = {entry.split: entry.n_items for entry in manifest.splits}
-    counts = Counter(image.candidate.label for image in built.drawn["test"])
+    items = {split.split: split.items for split in draft.splits}
+    counts = {split: Counter(item.target for item in items[split]) for split in ("test", "pool")}
+    labels = items["test"][0].labels
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
     yield (
-        f"  {manifest.configs[0]}: {len(built.labels)} labels with {min(counts.values())} to {max(counts.values())} "
-        f"images to evaluate each; {', '.join(f'{split} {n}' for split, n in n_items.items())}"
+        f"  {manifest.configs[0]}: {len(labels)} labels with {min(counts['test'].values())} to "
+        f"{max(counts['test'].values())} images to evaluate each; "
+        f"{', '.join(f'{split} {n}' for split, n in n_items.items())}"
     )
-    yield from (f"warning: {text}" for text in built.warnings)
-    yield from closing_lines(manifest, folder, n_items=sum(n_items.values()))
+    if manifest.parameters["is_published"] is False:
+        yield "warning: the files are not those of the published commit, by their sha256"
+    if (least := min(counts["pool"][label] for label in labels)) < _FEW:
+        yield (
+            f"warning: the pool has {least} images of some label, and calibrations that are fitted on fewer than "
+            f"{_FEW} may not carry over to other images"
+        )
+    yield from closing_lines(manifest, folder)
 
 
 if __name__ == "__main__":

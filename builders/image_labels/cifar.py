@@ -6,17 +6,16 @@ with 500 training and 100 test images of 32 x 32 pixels. Its authors state no li
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.plain_text import one_line
-from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
+from builders.dataset.inputs import check_folder, check_no_revision, hub_files, is_on_hub
 from builders.image_labels.images import Content, ImageFile, check_labels, label_words
 from schemas.documents.dataset import Source
+from schemas.files.user_tables import label_names
 
 HUB_ID = "uoft-cs/cifar100"
 REVISION = "aadb3af77e9048adbea6b47c21a81e47dd092ae5"
@@ -46,8 +45,12 @@ def read_cifar(source: Path, revision: str | None) -> Content:
         DataError: there are no such files, they cannot be downloaded, or they have another layout.
     """
     where = f"--input {source}"
-    # The files by part, and their commit; None for a local folder.
-    paths, commit = _fetched(revision) if is_on_hub(source, HUB_ID) else (_local(source, revision), None)
+    commit = None
+    if is_on_hub(source, HUB_ID):
+        files, commit = hub_files(HUB_ID, list(FILES.values()), revision or REVISION)
+        paths = dict(zip(FILES, files, strict=True))
+    else:
+        paths = _local(source, revision)
     hashes = {part: sha256_file(path) for part, path in paths.items()}
     candidates = {part: _candidates(path, part) for part, path in paths.items()}
     names = dict.fromkeys(candidate.label for of_part in candidates.values() for candidate in of_part)
@@ -82,31 +85,17 @@ def _local(folder: Path, revision: str | None) -> dict[str, Path]:
     return paths
 
 
-def _fetched(revision: str | None) -> tuple[dict[str, Path], str]:
-    commit = revision or REVISION
-    with downloading(HUB_ID, commit, [FILES["test"]], revision=commit, kind="folder"):
-        import huggingface_hub
-
-        paths = {
-            part: Path(huggingface_hub.hf_hub_download(HUB_ID, name, repo_type="dataset", revision=commit))
-            for part, name in FILES.items()
-        }
-    # A download lies in snapshots/<commit>/cifar100/.
-    return paths, paths["test"].parent.parent.name
-
-
 def _candidates(path: Path, part: str) -> list[ImageFile]:
     # Imported here because it is slow to load, and the other source does not need it.
     from schemas.files import arrow_files
 
     schema = arrow_files.foreign_schema(path)
-    try:
-        names = _label_names(schema.metadata)
-        missing = [name for name in _COLUMNS if name not in schema.names]
-    except (KeyError, ValueError, TypeError, RecursionError) as error:
-        raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it ({one_line(error)}); {_REMEDY}") from error
-    if missing:
-        raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it: no column {missing[0]}; {_REMEDY}")
+    names = label_names(schema.metadata)
+    if missing := {*_COLUMNS} - {*schema.names} or {*_COLUMNS[1:]} - {*names}:
+        raise DataError(
+            f"{path}: is no file of CIFAR-100 as the Hub has it: no column {min(missing)}, or no names of its labels; "
+            f"{_REMEDY}"
+        )
     candidates = []
     for number, (image, label, superclass) in enumerate(arrow_files.foreign_rows(path, _COLUMNS)):
         path_in_source = f"{part}/{number}"
@@ -120,12 +109,6 @@ def _candidates(path: Path, part: str) -> list[ImageFile]:
             )
         )
     return candidates
-
-
-def _label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
-    """Return the names of each column's labels, which the library datasets stores in a file's metadata."""
-    features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
-    return {column: [str(name) for name in features[column]["names"]] for column in _COLUMNS[1:]}
 
 
 def _named(names: Sequence[str], number: object, path: Path) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
-from biasboard.ground.progress import Report
+from biasboard.ground.progress import Report, silent
 from builders.dataset.card import Annotation, Card, CardTable, SourceTexts
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit
@@ -16,17 +14,14 @@ from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
 from builders.image_labels.folder import read_folder
 from builders.image_labels.images import RULES, Content, Sound, check_images
-from builders.image_labels.items import SPLITS, Sizes, content_free_items, draw, items_of
-from schemas.documents.item_shape import Item
-from schemas.files.pictures import CHANGES
+from builders.image_labels.items import DEFAULT_SIZES, SPLITS, Sizes, content_free_items, draw, items_of
+from schemas.items.image import ImageItem
 
 _CIFAR_REFUSAL = (
     "the authors of CIFAR-100 give no licence for its images, which were collected from the web; publish scores and "
     "hashes in place of the images"
 )
 _PAPER = "arXiv:2603.15654, which measures CIFAR-100 with CLIP"
-_FEW = 20
-"""Number of images of a label below which a rule fitted on them does not generalise."""
 
 _DATA_STATEMENT = """\
 Images with one label each, and the labels that any of them may get, as English words where the source has such. Split
@@ -60,31 +55,17 @@ _ANNOTATION = Annotation(
 )
 
 
-class ImageOptions(NamedTuple):
-    """The build options that all sources share."""
-
-    sizes: Sizes
-    seed: int
-    report: Report
-
-
-class BuiltImages(NamedTuple):
-    """The draft of a dataset, and the lines to print when it is written."""
-
-    draft: Draft[Item]
-    drawn: Mapping[str, Sequence[Sound]]
-    """Images of test, bias and pool."""
-    labels: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-def from_folder(folder: Path, options: ImageOptions, *, licence: str | None) -> BuiltImages:
+def from_folder(
+    folder: Path, sizes: Sizes = DEFAULT_SIZES, *, licence: str | None = None, seed: int = 42, report: Report = silent
+) -> Draft[ImageItem]:
     """Return the draft of a dataset of the images of a folder.
 
     Args:
         folder: Folder with one folder for each label, or train/ and test/ that each hold such folders.
-        options: Options of the build.
+        sizes: Requested numbers of images.
         licence: SPDX identifier of the licence of the images as the user states it; None if it is not known.
+        seed: Seed of the splits and of the images of noise.
+        report: Called with the progress.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
@@ -98,16 +79,21 @@ def from_folder(folder: Path, options: ImageOptions, *, licence: str | None) -> 
         known_limits="Nothing is known about where the images come from.",
         citation=f"the source of the images, and {_PAPER}",
     )
-    return _built("folder", content, options, texts, licence or UNKNOWN, publish_refusal(licence, "images"))
+    refusal = publish_refusal(licence, "images")
+    return _draft("folder", content, sizes, texts, licence or UNKNOWN, refusal, seed, report)
 
 
-def from_hub(path: Path, options: ImageOptions, *, revision: str | None) -> BuiltImages:
+def from_hub(
+    path: Path, sizes: Sizes = DEFAULT_SIZES, *, revision: str | None = None, seed: int = 42, report: Report = silent
+) -> Draft[ImageItem]:
     """Return the draft of a dataset of CIFAR-100.
 
     Args:
         path: Folder with its files, or its id on the Hub.
-        options: Options of the build.
+        sizes: Requested numbers of images.
         revision: Commit on the Hub; None for the default one, and for a folder.
+        seed: Seed of the splits and of the images of noise.
+        report: Called with the progress.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
@@ -131,56 +117,49 @@ def from_hub(path: Path, options: ImageOptions, *, revision: str | None) -> Buil
             f"{_PAPER}"
         ),
     )
-    return _built("hub", content, options, texts, UNKNOWN, _CIFAR_REFUSAL)
+    return _draft("hub", content, sizes, texts, UNKNOWN, _CIFAR_REFUSAL, seed, report)
 
 
-def _built(
-    source: str, content: Content, options: ImageOptions, texts: SourceTexts, licence: str, publish_refusal: str | None
-) -> BuiltImages:
-    described = BUILDER.source(source)
-    checked = check_images(content, options.report)
-    labels = content.labels
-    drawn = draw(checked, labels, options.sizes, seed=options.seed, where=content.where)
-    content_free = content_free_items(drawn["test"], labels, content.name, options.seed)
-    draft: Draft[Item] = Draft(
+def _draft(
+    source: str,
+    content: Content,
+    sizes: Sizes,
+    texts: SourceTexts,
+    licence: str,
+    refusal: str | None,
+    seed: int,
+    report: Report,
+) -> Draft[ImageItem]:
+    described, labels = BUILDER.source(source), content.labels
+    usable, rejects = check_images(content, report)
+    drawn = draw(usable, labels, sizes, is_parted=content.test is not None, seed=seed, where=content.where)
+    items = {split: items_of(images, labels) for split, images in drawn.items()}
+    items["content_free"] = content_free_items(drawn["test"], labels, content.name, seed)
+    return Draft(
         name=described.dataset if source == "hub" else f"{described.dataset}-{content.name}",
         benchmark=BUILDER.name,
         title=texts.title,
         builder=f"builders.{BUILDER.name} ({source})",
         parameters={
             "source": source,
-            "limit": options.sizes.limit,
-            "bias_per_label": options.sizes.n_bias,
-            "pool_per_label": options.sizes.n_pool,
+            "limit": sizes.limit,
+            "bias_per_label": sizes.n_bias,
+            "pool_per_label": sizes.n_pool,
             "licence": None if source == "hub" or licence == UNKNOWN else licence,
             "n_labels": len(labels),
             "is_published": content.is_published,
         },
-        seed=options.seed,
+        seed=seed,
         sources=content.sources,
         licence=licence,
-        publish_refusal=publish_refusal,
+        publish_refusal=refusal,
         splits=tuple(
-            DraftSplit(
-                config=content.name,
-                split=split,
-                item_shape="image",
-                items=items_of(drawn[split], labels) if split in drawn else content_free,
-            )
-            for split in SPLITS
+            DraftSplit(config=content.name, split=split, item_shape="image", items=items[split]) for split in SPLITS
         ),
-        rejects=checked.rejects,
+        rejects=tuple(rejects),
         reject_rules=RULES,
         card=_card(drawn, labels, texts),
     )
-    return BuiltImages(draft, drawn, labels, tuple(_warnings(content, drawn["pool"], labels)))
-
-
-def _changed(images: Sequence[Sound]) -> str:
-    """Return a sentence on the pictures that a model does not see as their files hold them; empty if there is none."""
-    counts = Counter(change for image in images for change in image.changes)
-    told = "; ".join(f"{counts[name]} {words}" for name, words in CHANGES.items() if counts[name])
-    return f" Of {len(images)} images: {told}." if told else ""
 
 
 def _card(drawn: Mapping[str, Sequence[Sound]], labels: Sequence[str], texts: SourceTexts) -> Card:
@@ -189,7 +168,7 @@ def _card(drawn: Mapping[str, Sequence[Sound]], labels: Sequence[str], texts: So
     rows = tuple((label, *(str(of_split[label]) for of_split in counts)) for label in labels)
     return Card(
         data_statement=_DATA_STATEMENT,
-        how_built=f"{texts.how_built}\n\n{_HOW_BUILT}{_changed([*chain(*drawn.values())])}",
+        how_built=f"{texts.how_built}\n\n{_HOW_BUILT}",
         annotation=_ANNOTATION,
         biases=_BIASES,
         licence_terms=texts.licence_terms,
@@ -201,16 +180,3 @@ def _card(drawn: Mapping[str, Sequence[Sound]], labels: Sequence[str], texts: So
         task_categories=("zero-shot-image-classification",),
         tags=("label-bias", "calibration", "bias-evaluation"),
     )
-
-
-def _warnings(content: Content, pool: Sequence[Sound], labels: tuple[str, ...]) -> list[str]:
-    warnings = []
-    if content.is_published is False:
-        warnings.append("the files are not those of the published commit, by their sha256")
-    least = min(sum(image.candidate.label == label for image in pool) for label in labels)
-    if least < _FEW:
-        warnings.append(
-            f"the pool has {least} images of some label, and calibrations that are fitted on fewer than {_FEW} may "
-            "not carry over to other images"
-        )
-    return warnings

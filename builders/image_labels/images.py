@@ -14,7 +14,7 @@ from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject, Source
 from schemas.documents.item_shape import offered_fault
-from schemas.files.pictures import pixels_sha256, read_picture
+from schemas.files.pictures import decoded, pixels_sha256
 
 MOST_LABELS = 128
 """Largest number of labels that the schema of the items allows."""
@@ -111,75 +111,47 @@ class Sound(NamedTuple):
     """Hash of the pixels, independent of the format of the file."""
     width: int
     height: int
-    changes: tuple[str, ...]
-    """What was done to the picture, as keys of ``schemas.files.pictures.CHANGES``."""
 
 
-class UsableImages(NamedTuple):
-    """The usable images of a source."""
+def check_images(content: Content, report: Report) -> tuple[dict[str, list[Sound]], list[Reject]]:
+    """Open all images of a source, and reject unreadable and duplicate ones.
 
-    train: Sequence[Sound]
-    test: Sequence[Sound] | None
-    rejects: tuple[Reject, ...]
-
-
-def check_images(content: Content, report: Report) -> UsableImages:
-    """Open all images of a source, and reject unreadable and duplicate ones."""
-    parts = {"test": content.test or (), "train": content.train}
-    n_in_all = sum(map(len, parts.values()))
+    Returns:
+        The usable images of the parts test and train, of which test is empty if the source has none; and the rejects.
+    """
+    candidates = [("test", candidate) for candidate in content.test or ()]
+    candidates += [("train", candidate) for candidate in content.train]
+    opened: list[tuple[str, Sound]] = []
     rejects = list(content.rejects)
-    sound: dict[str, list[Sound]] = {"test": [], "train": []}
-    n_done = 0
-    for name, candidates in parts.items():
-        for candidate in candidates:
-            report("opening images", n_done, n_in_all)
-            n_done += 1
-            try:
-                sound[name].append(_opened(candidate))
-            except DataError as error:
-                rejects.append(_reject(candidate, UNREADABLE, str(error)))
-    ambiguous = _with_two_labels([*sound["test"], *sound["train"]])
+    labels: dict[str, dict[str, None]] = {}
+    for number, (part, candidate) in enumerate(candidates):
+        report("opening images", number, len(candidates))
+        try:
+            image = _opened(candidate)
+        except DataError as error:
+            rejects.append(_reject(candidate, UNREADABLE, str(error)))
+            continue
+        opened.append((part, image))
+        labels.setdefault(image.pixels, {})[candidate.label] = None
+    usable: dict[str, list[Sound]] = {"test": [], "train": []}
     first_of_pixels: dict[str, tuple[str, str]] = {}
-    for name, images in sound.items():
-        kept = []
-        for image in images:
-            reject = _repeated(image, name, ambiguous, first_of_pixels)
-            if reject is None:
-                first_of_pixels[image.pixels] = (name, image.candidate.path)
-                kept.append(image)
-            else:
-                rejects.append(reject)
-        sound[name] = kept
-    return UsableImages(sound["train"], None if content.test is None else sound["test"], tuple(rejects))
+    for part, image in opened:
+        first_part, first = first_of_pixels.setdefault(image.pixels, (part, image.candidate.path))
+        if len(labels[image.pixels]) > 1:
+            names = " and ".join(f"'{name}'" for name in labels[image.pixels])
+            rejects.append(_reject(image.candidate, TWO_LABELS, f"its pixels stand under the labels {names}"))
+        elif first != image.candidate.path:
+            rule = DUPLICATE if first_part == part else EVALUATED
+            rejects.append(_reject(image.candidate, rule, f"has the pixels of {first}"))
+        else:
+            usable[part].append(image)
+    return usable, rejects
 
 
 def _opened(candidate: ImageFile) -> Sound:
     content = candidate.read()
-    picture, changes = read_picture(content)
-    width, height = picture.size
-    return Sound(candidate, hashlib.sha256(content).hexdigest(), pixels_sha256(picture), width, height, changes)
-
-
-def _with_two_labels(images: Sequence[Sound]) -> dict[str, tuple[str, ...]]:
-    """Return the labels of images that have several, by the hash of their pixels."""
-    labels: dict[str, dict[str, None]] = {}
-    for image in images:
-        labels.setdefault(image.pixels, {})[image.candidate.label] = None
-    return {pixels: tuple(names) for pixels, names in labels.items() if len(names) > 1}
-
-
-def _repeated(
-    image: Sound, part: str, ambiguous: dict[str, tuple[str, ...]], first_of_pixels: dict[str, tuple[str, str]]
-) -> Reject | None:
-    """Return the reject of an image with the pixels of an earlier one, or under several labels; None for any other."""
-    if image.pixels in ambiguous:
-        names = " and ".join(f"'{name}'" for name in ambiguous[image.pixels])
-        return _reject(image.candidate, TWO_LABELS, f"its pixels stand under the labels {names}")
-    if image.pixels not in first_of_pixels:
-        return None
-    other_part, other_path = first_of_pixels[image.pixels]
-    rule = DUPLICATE if other_part == part else EVALUATED
-    return _reject(image.candidate, rule, f"has the pixels of {other_path}")
+    picture = decoded(content)
+    return Sound(candidate, hashlib.sha256(content).hexdigest(), pixels_sha256(picture), *picture.size)
 
 
 def _reject(candidate: ImageFile, rule: Rule, reason: str) -> Reject:

@@ -11,7 +11,7 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.output import rng_for
-from builders.image_labels.images import Sound, UsableImages
+from builders.image_labels.images import Sound
 from schemas.documents.base import EncodedImage
 from schemas.files import pictures
 from schemas.items.image import ImageItem, NoContent
@@ -35,12 +35,22 @@ class Sizes(NamedTuple):
     """Largest number of images in the split test; None for all."""
 
 
+DEFAULT_SIZES = Sizes()
+
+
 def draw(
-    checked: UsableImages, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str
+    usable: Mapping[str, Sequence[Sound]],
+    labels: Sequence[str],
+    sizes: Sizes,
+    *,
+    is_parted: bool,
+    seed: int,
+    where: str,
 ) -> dict[str, list[Sound]]:
     """Draw the images of test, bias and pool.
 
-    The split of an image depends only on the seed and the images of its own label.
+    The split of an image depends only on the seed and the images of its own label. ``is_parted`` is True if the source
+    itself says which images to evaluate on; otherwise they are drawn from ``train``.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
@@ -51,15 +61,17 @@ def draw(
         raise ConfigError(f"--limit {sizes.limit}: leaves no image for each of {len(labels)} labels; raise it")
     parts: dict[str, list[Sound]] = {"test": [], "bias": [], "pool": []}
     for label in labels:
-        train = _permuted([image for image in checked.train if image.candidate.label == label], seed, f"train:{label}")
+        train, test = (
+            _permuted([image for image in usable[part] if image.candidate.label == label], seed, f"{part}:{label}")
+            for part in ("train", "test")
+        )
         n_wanted = sizes.n_bias + sizes.n_pool
-        if checked.test is None:
+        if is_parted:
+            support = train[:n_wanted]
+        else:
             n_support = min(n_wanted, len(train) // 2) if len(train) > 3 else 2
             support, test = train[:n_support], train[n_support:]
-        else:
-            support = train[:n_wanted]
-            test = _permuted([image for image in checked.test if image.candidate.label == label], seed, f"test:{label}")
-        _check_label(label, test, support, is_parted=checked.test is not None, where=where)
+        _check_label(label, test, support, is_parted=is_parted, where=where)
         n_bias = min(sizes.n_bias, max(1, len(support) * sizes.n_bias // n_wanted))
         parts["bias"] += support[:n_bias]
         parts["pool"] += support[n_bias:]

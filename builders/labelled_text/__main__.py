@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -80,13 +81,19 @@ def build(
         called = own_name(name, Path(inputs[0].as_posix().partition("@")[0]), "texts")
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
         names, stated = rows.label_names(label_names), checked_licence(licence)
-        found = rows.find_files(inputs)
-        tables, texts = rows.read_texts(found.paths, mapped or [], names)
+        paths, address, commit = rows.find_files(inputs)
+        tables, texts = rows.read_texts(paths, mapped or [], names)
+        sources = [table.source(stated) for table in tables]
+        if address is not None:
+            sources = [replace(one, address=f"{address}, {one.name}", revision=commit) for one in sources]
         draft = drafts.draft(
             tables,
+            sources,
             texts,
-            found,
-            drafts.TextOptions(instructions, limit, pool, seed),
+            instructions=instructions,
+            limit=limit,
+            n_pool=pool,
+            seed=seed,
             name=called,
             licence=stated,
             stated={"map": ", ".join(mapped or []) or None, "label_names": label_names},
@@ -101,17 +108,13 @@ def build(
     print(f"{manifest.name} {manifest.version}:")
     print(f"  {len(test.items[0].labels)} labels; {', '.join(f'{split} {n}' for split, n in n_items.items())}")
     print(f"  always answering '{printable(top or '', most=60)}' is right in {n_top / len(test.items):.1%} of test")
-    for split, labels in drafts.missing_labels(draft):
-        shown = listed([printable(label, most=40) for label in labels], most=5)
-        print(
-            f"warning: {split} has no text with the label {shown}; --{'pool' if split == 'pool' else 'limit'} sets its "
-            "size"
-        )
+    for split, option in (("test", "limit"), ("pool", "pool")):
+        have = {item.target for of_split in draft.splits if of_split.split == split for item in of_split.items}
+        if missing := [printable(label, most=40) for label in test.items[0].labels if label not in have]:
+            print(f"warning: {split} has no text with the label {listed(missing, most=5)}; --{option} sets its size")
     if texts.unused:
         print(f"warning: no text has the label {listed(texts.unused, most=5)}, which is left out")
-    print(
-        *reject_lines(draft.rejects, folder), *closing_lines(manifest, folder, n_items=sum(n_items.values())), sep="\n"
-    )
+    print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), sep="\n")
     # A run asks 100 texts by default, and the accuracy of a rare class needs all of them.
     print(run_line(folder, "--limit 0"))
     return folder

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import invisible_sign, listed, printable
@@ -14,10 +12,10 @@ from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, rng_for
 from builders.dataset.own_csv import OwnTable
 from builders.labelled_text import BUILDER
-from builders.labelled_text.rows import MOST_LABELS, RULES, Found, Texts
-from builders.superni.content import TaskContent
+from builders.labelled_text.rows import MOST_LABELS, RULES, Texts
 from builders.superni.content_free import english_words_source
-from builders.superni.items import FLAG_RULES, N_BIAS, N_POOL, N_TEST, SPLITS, items_at
+from builders.superni.items import FLAG_RULES, N_BIAS, SPLITS, TaskContent, items_at
+from schemas.documents.dataset import Source
 from schemas.documents.item_shape import offered_fault
 from schemas.items.label import LabelItem
 
@@ -29,24 +27,15 @@ _PAPERS = (
 )
 
 
-class TextOptions(NamedTuple):
-    """The build options that change items."""
-
-    instructions: str | None = None
-    """Instruction of each item; None for one that names the labels."""
-    limit: int = N_TEST
-    """Largest number of items that are evaluated."""
-    n_pool: int = N_POOL
-    """Number of solved items from which examples are shown and on which calibrations are fitted."""
-    seed: int = 42
-
-
 def draft(
     tables: Sequence[OwnTable],
+    sources: Sequence[Source],
     texts: Texts,
-    found: Found,
-    options: TextOptions,
     *,
+    instructions: str | None,
+    limit: int,
+    n_pool: int,
+    seed: int,
     name: str,
     licence: str | None,
     stated: Mapping[str, str | None],
@@ -55,9 +44,12 @@ def draft(
 
     Args:
         tables: The files.
+        sources: Their descriptions.
         texts: Their usable rows.
-        found: Where the files are from.
-        options: The build options.
+        instructions: Instruction of each item; None for one that names the labels.
+        limit: Largest number of items that are evaluated.
+        n_pool: Number of solved items from which examples are shown and on which calibrations are fitted.
+        seed: Seed of the splits and of the random words.
         name: Name of the dataset.
         licence: SPDX identifier of the licence of the texts, as the user states it; None if not known.
         stated: Other options as the user gave them, which are recorded.
@@ -65,14 +57,14 @@ def draft(
     Raises:
         ConfigError: the rows have fewer than two labels or too many, or there are too few of them.
     """
-    if (sign := invisible_sign(" ".join((options.instructions or "").split()))) is not None:
+    if (sign := invisible_sign(" ".join((instructions or "").split()))) is not None:
         raise ConfigError(f"--instructions: has the invisible sign U+{ord(sign):04X}; remove it")
     instances = (*texts.train, *texts.test)
     labels = sorted({instance.label for instance in instances})
     _check_labels(labels, texts)
     content = TaskContent(
         name=CONFIG,
-        instruction=options.instructions or default_instruction(labels),
+        instruction=instructions or default_instruction(labels),
         category=_CATEGORY,
         equivalent_labels=False,
         own_candidates=False,
@@ -81,12 +73,7 @@ def draft(
         instances=instances,
         rejects=texts.rejects,
     )
-    splits = _splits(content, texts, options)
-    sources = [table.source(licence) for table in tables]
-    if found.address is not None:
-        sources = [
-            replace(source, address=f"{found.address}, {source.name}", revision=found.revision) for source in sources
-        ]
+    splits = _splits(content, texts, limit, n_pool, seed)
     return Draft(
         name=name,
         benchmark=BUILDER.name,
@@ -94,14 +81,8 @@ def draft(
         title=f"Labelled texts, {name}",
         builder=f"builders.{BUILDER.name}",
         builder_version="1.1",
-        parameters={
-            "limit": options.limit,
-            "pool": options.n_pool,
-            "instructions": options.instructions,
-            "licence": licence,
-            **stated,
-        },
-        seed=options.seed,
+        parameters={"limit": limit, "pool": n_pool, "instructions": instructions, "licence": licence, **stated},
+        seed=seed,
         sources=(*sources, english_words_source()),
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "texts"),
@@ -140,34 +121,25 @@ def _check_labels(labels: Sequence[str], texts: Texts) -> None:
         raise ConfigError(f"--input: label {fault}")
 
 
-def _splits(content: TaskContent, texts: Texts, options: TextOptions) -> Mapping[str, Sequence[LabelItem]]:
+def _splits(
+    content: TaskContent, texts: Texts, limit: int, n_pool: int, seed: int
+) -> Mapping[str, Sequence[LabelItem]]:
     """Draw the splits: each of some rows in a random order, as for one task of superni."""
-    n_train, n_support = len(texts.train), N_BIAS + options.n_pool
+    n_train, n_support = len(texts.train), N_BIAS + n_pool
     least = n_support + (not texts.test)
     if n_train < least:
         from_files = " beside those that are evaluated" if texts.test else ""
         raise ConfigError(
             f"--input: {n_train} rows can be used{from_files}, and {least} are needed ({N_BIAS} to measure bias, "
-            f"{options.n_pool} of the pool{'' if texts.test else ', one to evaluate'}); add rows, or lower --pool"
+            f"{n_pool} of the pool{'' if texts.test else ', one to evaluate'}); add rows, or lower --pool"
         )
-    order = rng_for(options.seed, content.name).permutation(n_train).tolist()
+    order = rng_for(seed, content.name).permutation(n_train).tolist()
     evaluated = order[n_support:]
     if texts.test:
-        order_of_test = rng_for(options.seed, f"{content.name}:test").permutation(len(texts.test))
+        order_of_test = rng_for(seed, f"{content.name}:test").permutation(len(texts.test))
         evaluated = (n_train + order_of_test).tolist()
-    places = {"bias": order[:N_BIAS], "pool": order[N_BIAS:n_support], "test": evaluated[: options.limit]}
-    return items_at(content, places, n_test=len(evaluated), seed=options.seed)
-
-
-def missing_labels(draft: Draft[LabelItem]) -> list[tuple[str, list[str]]]:
-    """Return the labels that no item has in the pool and in the evaluated split, with the names of these splits."""
-    missing = []
-    for split in draft.splits:
-        if split.split in ("test", "pool"):
-            have = {item.target for item in split.items}
-            labels = [label for label in split.items[0].labels if label not in have]
-            missing += [(split.split, labels)] if labels else []
-    return missing
+    places = {"bias": order[:N_BIAS], "pool": order[N_BIAS:n_support], "test": evaluated[:limit]}
+    return items_at(content, places, n_test=len(evaluated), seed=seed)
 
 
 def _card(

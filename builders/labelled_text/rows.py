@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.hub import HubDataset, downloaded, hub_dataset
+from biasboard.ground.hub import downloaded, hub_dataset
 from biasboard.ground.plain_text import invisible_sign, listed, printable
 from builders.dataset.inputs import read_file
 from builders.dataset.output import Rule
 from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, read_tables
-from builders.superni.content import Instance
+from builders.superni.items import Instance
 from schemas.documents.dataset import Reject
 from schemas.documents.item_shape import MOST_OF_NAME, offered_fault
 
@@ -44,16 +44,6 @@ _OF_TEST = re.compile(r"(?<![a-z])test(?![a-z])")
 _ENDINGS = ("parquet", "jsonl", "csv", "tsv")
 
 
-class Found(NamedTuple):
-    """The files that ``--input`` names."""
-
-    paths: tuple[Path, ...]
-    address: str | None
-    """Address of the dataset on the Hub; None for files."""
-    revision: str | None
-    """Commit on the Hub; None for files."""
-
-
 class Texts(NamedTuple):
     """The usable rows of files."""
 
@@ -66,25 +56,24 @@ class Texts(NamedTuple):
     """Labels that were named and that no row has."""
 
 
-def find_files(inputs: Sequence[Path]) -> Found:
+def find_files(inputs: Sequence[Path]) -> tuple[Sequence[Path], str | None, str | None]:
     """Return the files to read: those of the user, or the splits train and test of a dataset on the Hub.
+
+    Returns:
+        The files, and address and commit of the dataset on the Hub, both None for those of the user.
 
     Raises:
         ConfigError: a dataset on the Hub is named beside other files.
         DataError: the dataset cannot be downloaded, or it has no such files, or those of several configs.
     """
-    named = [hub_dataset(path.as_posix()) for path in inputs if not path.exists()]
-    on_hub = next(filter(None, named), None)
+    on_hub = next(filter(None, (hub_dataset(path.as_posix()) for path in inputs if not path.exists())), None)
     if on_hub is None:
-        return Found(tuple(inputs), None, None)
+        return inputs, None, None
     if len(inputs) > 1:
         raise ConfigError(f"--input {on_hub.id}: is a dataset on the Hub, or no such file; give it alone, or files")
-    return _on_hub(on_hub, f"--input {inputs[0]}")
-
-
-def _on_hub(dataset: HubDataset, named: str) -> Found:
+    named = f"--input {inputs[0]}"
     patterns = [f"*{split}*.{ending}" for split in ("train", "test") for ending in _ENDINGS]
-    folder = downloaded(dataset, patterns, named=named)
+    folder = downloaded(on_hub, patterns, named=named)
     for ending in _ENDINGS:
         paths = sorted(path for split in ("train", "test") for path in folder.rglob(f"*{split}*.{ending}"))
         if paths:
@@ -98,8 +87,7 @@ def _on_hub(dataset: HubDataset, named: str) -> Found:
     if len({path.name for path in paths}) < len(paths):
         places = listed([path.relative_to(folder).as_posix() for path in paths], most=4)
         raise DataError(f"{named}: has several configs ({places}); download the one that you want, and give its files")
-    address = f"https://huggingface.co/datasets/{dataset.id}"
-    return Found(tuple(paths), address, folder.name)
+    return paths, f"https://huggingface.co/datasets/{on_hub.id}", folder.name
 
 
 def label_names(text: str | None) -> dict[str, str] | None:

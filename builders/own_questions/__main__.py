@@ -83,7 +83,7 @@ def build(
     print(f"  {questions.cluster_line(tables, split.items)}")
     if (neutral := questions.neutral_option(tables)) is not None:
         print(f"  neutral option: '{printable(neutral, most=60)}', which alone stands in all rows")
-    print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder, n_items=len(split.items)), sep="\n")
+    print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), sep="\n")
     print(run_line(folder))
     return folder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -303,14 +303,10 @@ def _wording(item: OwnQuestion) -> tuple[str, ...]:
     return tuple("".join(sign for sign in text.casefold() if sign.isalnum()) for text in texts)
 
 
-def _counts(items: Sequence[OwnQuestion]) -> Iterator[tuple[str, str, str]]:
-    for (category, group), n in sorted(Counter((item.category or "", item.group or "") for item in items).items()):
-        yield category, group, str(n)
-
-
 def _card(tables: Sequence[OwnTable], items: Sequence[OwnQuestion], licence: str | None, citation: str) -> Card:
     files = ", ".join(f"`{table.name}`" for table in tables)
     n_clusters = len({item.cluster for item in items})
+    counts = Counter((item.category or "", item.group or "") for item in items)
     return Card(
         data_statement=f"""\
 Questions that whoever built this dataset brought along ({files}), each with its options. `answer` is the right one,
@@ -333,7 +329,9 @@ items stand in `rejects.parquet` with their rule.""",
         known_limits="""\
 * **Only their writer has read the questions.**
 * Differences between groups are also differences between their questions: only like questions compare groups.""",
-        balance=CardTable(header=("category", "group", "items"), rows=tuple(_counts(items))),
+        balance=CardTable(
+            header=("category", "group", "items"), rows=tuple((*of, str(n)) for of, n in sorted(counts.items()))
+        ),
         citation=citation,
         task_categories=("multiple-choice", "question-answering"),
         tags=("bias-evaluation",),

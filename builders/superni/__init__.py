@@ -12,9 +12,8 @@ It measures how evenly a model treats the labels of a task, not how it treats pe
 
 ::
 
-    source (embedded, natural_instructions, hub_copy) ──> content: instruction, inputs and outputs of each task
-        |  task_choice     which tasks to build
-        |  survey          counts each chosen task once, before anything is written
+    source (embedded, natural_instructions) ──> instruction, inputs and outputs of each task
+        |  task_choice     which tasks to build, and what is counted of each
         v
     items                  labels, flags and splits of a task; content_free: inputs without content
         v
@@ -33,7 +32,6 @@ BUILDER = Builder(
             name="embedded",
             dataset="superni",
             summary="small tasks of this project; needs no file (default)",
-            input=None,
             licence="Apache-2.0",
             redistributable=True,
         ),
@@ -42,14 +40,6 @@ BUILDER = Builder(
             dataset="superni-natural-instructions",
             summary="tasks of Super-NaturalInstructions; the 279 of the publication, or others with --tasks",
             input="the folder tasks/ of https://github.com/allenai/natural-instructions",
-            licence="other",
-            redistributable=False,
-        ),
-        BuilderSource(
-            name="hub",
-            dataset="superni-hub",
-            summary="those of the same tasks that are on the Hugging Face Hub",
-            input="a folder with train/ and test/, or Muennighoff/natural-instructions for the Hub",
             licence="other",
             redistributable=False,
         ),

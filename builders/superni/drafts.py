@@ -1,35 +1,28 @@
-"""Makes the draft of a dataset from each source."""
+"""Makes the draft of a dataset from each source, with its card."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.files import sha256_file
-from biasboard.ground.progress import Report
-from builders.dataset.card import SourceTexts
-from builders.dataset.output import Draft
-from builders.superni import BUILDER, embedded, hub_copy, natural_instructions
-from builders.superni.cards import PAPER, SUPERNI, superni_card
-from builders.superni.content import ITEM_RULES, SourceTask
+from biasboard.ground.plain_text import listed
+from biasboard.ground.progress import Report, silent
+from builders.dataset.card import Annotation, Card, CardTable, SourceTexts
+from builders.dataset.output import Draft, DraftSplit
+from builders.superni import BUILDER, embedded, natural_instructions
 from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_TEST
-from builders.superni.survey import TaskSummary, draft_splits, survey
 from builders.superni.task_choice import (
-    ALWAYS_RULES,
-    FILTER,
-    FILTER_RULES,
     PUBLISHED,
+    TASK_RULES,
+    BuiltTask,
     Chosen,
-    choose_filtered,
     choose_named,
     choose_published,
-    published_tasks,
-    read_task_info,
+    read_tasks,
 )
-from schemas.documents.dataset import Parameter, Source, Suite
+from schemas.documents.dataset import Reject, Source, Suite
 from schemas.items.label import LabelItem
 
 _BUILDER_VERSION = "1.1"
@@ -37,6 +30,51 @@ SUITE = "tasks"
 _REFUSAL = (
     "each task keeps the licence of the data that it was made from ('Instance License'), and many of these are unknown"
 )
+
+_PAPER = (
+    "Reif and Schwartz 2024, *Beyond Performance: Quantifying and Mitigating Label Bias in LLMs* (arXiv:2405.02743, "
+    "NAACL 2024)"
+)
+_SUPERNI = "Wang et al. 2022, *Super-NaturalInstructions* (arXiv:2204.07705, EMNLP 2022)"
+
+_DATA_STATEMENT = """\
+English classification tasks. Each config is one task, and its items have the instruction of the task, an input, the
+labels that it may get, and the right label. Split `test` is evaluated; on the 32 items of `bias` the bias towards
+labels is measured; from the 64 items of `pool` come demonstrations, in this order; `content_free` holds 43 inputs
+without content, which have no right label: three placeholders and twenty of random words of the task, on which
+calibrations are fitted, and twenty of English words, which random words are compared with to measure domain-label bias.
+`equivalent_labels` marks tasks whose labels only name places, such as the letters of options."""
+
+_HOW_BUILT = """\
+The labels of a task are the sorted first outputs of all its items, as the source spells them. A random permutation of
+the items, seeded by the seed of the build and the name of the task, gives `bias`, `pool` and `test`, in this order; no
+task has an influence on another. The random words are drawn without replacement from the inputs of `test`, in lower
+case, part by part: markers that nearly all inputs share, such as *Sentence 1:* or *(A)*, are kept, and each part gets
+as many words as it has on average. Labels are never looked at for that. The English words stand in the same places in
+the same numbers, drawn from the 850 of Ogden's Basic English (1930)."""
+
+_INTENDED_USE = """\
+To measure how evenly a model treats the labels of a task, beside how often it is right, and to compare calibrations. A
+model that answers at random is even too: always read both."""
+
+_OUT_OF_SCOPE_USE = """\
+Do not read a good score as the absence of bias against people: labels of tasks are compared here, not groups of people.
+Do not train on it a model that is evaluated on it. Means over tasks with different numbers of labels are no property
+of any one of them."""
+
+_ANNOTATION = Annotation(
+    protocol=(
+        "The right label of an item is the one that its source gives, or that follows from the phrases of which this "
+        "project made it; nothing was annotated again."
+    ),
+    annotators="Those who made the tasks; the sources tell little about them.",
+    per_item="1 that is kept",
+)
+
+_BIASES = """\
+* The labels of a task are not equally frequent; *Balance* says how much the largest one has.
+* Tasks about toxic language and stereotypes repeat the views of their sources and annotators.
+* One language, and the kinds of tasks that its sources happened to have."""
 
 _LIMITS = """\
 * The tasks are as the source has them, with its faults: wrong labels, instructions that leave out a label, and texts
@@ -60,41 +98,34 @@ _EMBEDDED = SourceTexts(
         "* They are far fewer than the tasks of the publication, and none of them is one; values cannot be compared "
         "with published ones."
     ),
-    citation=f"and {PAPER}, whose method it follows",
+    citation=f"and {_PAPER}, whose method it follows",
+)
+_NATURAL_INSTRUCTIONS = SourceTexts(
+    title="SuperNI label bias, tasks of Super-NaturalInstructions",
+    how_built="The tasks are files of the repository natural-instructions.",
+    licence_terms=(
+        "The repository is licensed under Apache-2.0, and each task keeps the licence of the data that it was made "
+        "from, as the table says ('instances'). Many are unknown: **do not publish this dataset**."
+    ),
+    known_limits=_LIMITS,
+    citation=f"{_PAPER} and {_SUPERNI}",
 )
 
 
-class TaskOptions(NamedTuple):
-    """The build options that all sources share."""
-
-    tasks: tuple[str, ...]
-    """Names or numbers of tasks, or one word: ``published`` or ``filter``. Empty for the default of the source."""
-    limit: int | None
-    seed: int
-    report: Report
-
-
-class BuiltTasks(NamedTuple):
-    """A draft, with the facts that the command line prints about it."""
-
-    draft: Draft[LabelItem]
-    chosen: Chosen
-    tasks: tuple[TaskSummary, ...]
-
-
-def from_embedded(options: TaskOptions) -> BuiltTasks:
-    """Build a draft from the tasks of this project.
+def from_embedded(
+    names: Sequence[str] = (), *, limit: int = N_TEST, seed: int = 42, report: Report = silent
+) -> Draft[LabelItem]:
+    """Build a draft from the tasks of this project, or those of them that are named.
 
     Raises:
         ConfigError: there is no embedded task of a given name.
     """
     available = embedded.source_tasks()
-    if words := {PUBLISHED, FILTER} & set(options.tasks):
-        raise ConfigError(
-            f"--tasks {words.pop()}: the embedded tasks are not published ones; leave it out, or name them"
-        )
-    chosen = choose_named(options.tasks, available) if options.tasks else Chosen("all", tuple(available.values()), ())
-    sources = tuple(
+    if PUBLISHED in names:
+        raise ConfigError(f"--tasks {PUBLISHED}: the embedded tasks are not published ones; leave it out, or name them")
+    chosen = choose_named(names, available) if names else Chosen("all", tuple(available.values()), ())
+    tasks, rejects = read_tasks(chosen, seed=seed, limit=limit, report=report)
+    sources = [
         Source(
             name=f"embedded task {task.name}",
             address=task.address,
@@ -104,153 +135,119 @@ def from_embedded(options: TaskOptions) -> BuiltTasks:
             redistributable=True,
         )
         for task in chosen.tasks
-    )
-    return _built("embedded", chosen, options, sources, _EMBEDDED)
+    ]
+    return _draft("embedded", chosen, tasks, rejects, sources, _EMBEDDED, limit, seed)
 
 
 def from_natural_instructions(
-    root: Path, options: TaskOptions, *, revision: str | None, task_info: Path | None
-) -> BuiltTasks:
+    root: Path, names: Sequence[str] = (), *, revision: str | None, limit: int = N_TEST, seed: int = 42, report: Report
+) -> Draft[LabelItem]:
     """Build a draft from task files of the repository natural-instructions.
 
     Args:
         root: Folder of the task files, or of the repository.
-        options: Options of the build.
+        names: Names or numbers of tasks; none, or ``published`` alone, for those of the publication.
         revision: Commit of the repository, only recorded and not checked; None if it is unknown.
-        task_info: List of all tasks, for ``--tasks filter``.
+        limit: Maximum number of evaluation items per task.
+        seed: Seed of the splits and of the random words.
+        report: Called with the progress.
 
     Raises:
         DataError: there is no such folder, it has none of the tasks, or a file cannot be read.
-        ConfigError: a named task does not exist or cannot be used, or the list of all tasks is missing.
+        ConfigError: a named task does not exist or cannot be used.
     """
     available = natural_instructions.source_tasks(root)
-    folder = natural_instructions.tasks_folder(root)
-    chosen = _chosen(options, available, task_info, folder)
-    texts = SourceTexts(
-        title="SuperNI label bias, tasks of Super-NaturalInstructions",
-        how_built="The tasks are files of the repository natural-instructions.",
-        licence_terms=(
-            "The repository is licensed under Apache-2.0, and each task keeps the licence of the data that it was made "
-            "from, as the table says ('instances'). Many are unknown: **do not publish this dataset**."
-        ),
-        known_limits=_LIMITS,
-        citation=f"{PAPER} and {SUPERNI}",
-    )
-    return _built("natural-instructions", chosen, options, _info_sources(task_info), texts, revision)
-
-
-def from_hub(source: Path, options: TaskOptions, *, revision: str | None, task_info: Path | None) -> BuiltTasks:
-    """Build a draft from a folder in the layout of Muennighoff/natural-instructions, or from the Hub.
-
-    Raises:
-        DataError: the folder cannot be downloaded or has none of the tasks, or a file cannot be read.
-        ConfigError: a named task does not exist or cannot be used, or the list of all tasks is missing.
-    """
-    is_published = (options.tasks or (PUBLISHED,)) == (PUBLISHED,)
-    folder, commit = hub_copy.hub_folder(source, revision, published_tasks() if is_published else None)
-    infos = read_task_info(task_info, folder) if task_info is not None else {}
-    available = hub_copy.source_tasks(folder, {name: info.category for name, info in infos.items() if info.category})
-    chosen = _chosen(options, available, task_info, folder)
-    texts = SourceTexts(
-        title="SuperNI label bias, tasks of Super-NaturalInstructions from the Hub",
-        how_built=(
-            "The tasks are files of the dataset Muennighoff/natural-instructions, whose rows of one id are joined to "
-            "one item with several outputs. Their categories are those of the publication."
-        ),
-        licence_terms=(
-            "Each task keeps the licence of the data that it was made from, which the dataset on the Hub does not "
-            "tell: **do not publish this dataset**."
-        ),
-        known_limits=_LIMITS,
-        citation=f"{PAPER} and {SUPERNI}",
-    )
-    return _built("hub", chosen, options, _info_sources(task_info), texts, commit)
-
-
-def _chosen(options: TaskOptions, available: Mapping[str, SourceTask], task_info: Path | None, folder: Path) -> Chosen:
-    words = options.tasks or (PUBLISHED,)
-    if len(words) > 1 and (mixed := {PUBLISHED, FILTER} & set(words)):
-        raise ConfigError(
-            f"--tasks {mixed.pop()}: cannot be mixed with other tasks; give the word alone, or names alone"
-        )
-    if words == (PUBLISHED,):
-        return choose_published(available)
-    if words == (FILTER,):
-        return choose_filtered(available, read_task_info(task_info, folder))
-    return choose_named(words, available)
-
-
-def _info_sources(task_info: Path | None) -> tuple[Source, ...]:
-    """Return the source of the list of all tasks, if there is one."""
-    if task_info is None:
-        return ()
-    return (
+    if PUBLISHED in names and len(names) > 1:
+        raise ConfigError(f"--tasks {PUBLISHED}: cannot be mixed with other tasks; give the word alone, or names alone")
+    chosen = choose_published(available) if [*names] in ([], [PUBLISHED]) else choose_named(names, available)
+    tasks, rejects = read_tasks(chosen, seed=seed, limit=limit, report=report)
+    sources = [
         Source(
-            name="list of all tasks",
-            address=task_info.name,
-            revision=None,
-            sha256=sha256_file(task_info),
-            licence="not told",
+            name=task.source.name,
+            address=task.source.address,
+            revision=revision,
+            sha256=task.sha256,
+            licence=f"Apache-2.0 (repository); instances: {task.licence}",
             redistributable=False,
-        ),
-    )
+        )
+        for task in tasks
+    ]
+    return _draft("natural-instructions", chosen, tasks, rejects, sources, _NATURAL_INSTRUCTIONS, limit, seed)
 
 
-def _built(
+def _draft(
     source: str,
     chosen: Chosen,
-    options: TaskOptions,
+    tasks: Sequence[BuiltTask],
+    rejects: Sequence[Reject],
     sources: Sequence[Source],
     texts: SourceTexts,
-    revision: str | None = None,
-) -> BuiltTasks:
+    limit: int,
+    seed: int,
+) -> Draft[LabelItem]:
     described = BUILDER.source(source)
-    limit = N_TEST if options.limit is None else options.limit
-    tasks, rejects = survey(chosen, limit=limit, report=options.report)
-    if not described.redistributable:
-        sources = (*sources, *(_task_source(task, source, revision) for task in tasks))
-    draft = Draft(
+    differences = [difference for task in tasks if (difference := task.difference) is not None]
+    return Draft(
         name=described.dataset,
         benchmark=BUILDER.name,
         version="1.1.0",
         title=texts.title,
         builder=f"builders.{BUILDER.name} ({source})",
         builder_version=_BUILDER_VERSION,
-        parameters=_parameters(source, chosen, tasks, limit),
-        seed=options.seed,
+        parameters={
+            "source": source,
+            "tasks": ", ".join(task.name for task in chosen.tasks) if chosen.mode == "named" else chosen.mode,
+            "limit": limit,
+            "n_wanted_tasks": len(chosen.tasks) + len(chosen.missing),
+            "n_tasks": len(tasks),
+            "missing_tasks": ", ".join(chosen.missing) or None,
+            "other_counts": "; ".join(differences) or None,
+        },
+        seed=seed,
         sources=(*sources, english_words_source()),
         licence=described.licence,
         publish_refusal=None if described.redistributable else _REFUSAL,
-        splits=tuple(draft_splits(tasks, seed=options.seed, limit=limit)),
-        rejects=rejects,
-        reject_rules=(*ITEM_RULES, *ALWAYS_RULES, *(FILTER_RULES if chosen.mode == FILTER else ())),
+        splits=tuple(
+            DraftSplit(config=task.source.name, split=split, item_shape="label", items=items)
+            for task in tasks
+            for split, items in task.splits.items()
+        ),
+        rejects=tuple(rejects),
+        reject_rules=(*natural_instructions.ITEM_RULES, *TASK_RULES),
         flag_rules=FLAG_RULES,
-        card=superni_card(tasks, **{name: text for name, text in texts._asdict().items() if name != "title"}),
+        card=Card(
+            data_statement=_DATA_STATEMENT,
+            how_built=f"{texts.how_built}\n\n{_HOW_BUILT}",
+            annotation=_ANNOTATION,
+            biases=_BIASES,
+            licence_terms=texts.licence_terms,
+            intended_use=_INTENDED_USE,
+            out_of_scope_use=_OUT_OF_SCOPE_USE,
+            known_limits=texts.known_limits,
+            balance=_balance(tasks),
+            citation=f"Cite this project with the dataset version, {texts.citation}.",
+            task_categories=("text-classification",),
+            tags=("label-bias", "calibration", "bias-evaluation"),
+        ),
         suites=(Suite(name=SUITE, configs=tuple(task.source.name for task in tasks)),),
     )
-    return BuiltTasks(draft, chosen, tasks)
 
 
-def _parameters(source: str, chosen: Chosen, tasks: Sequence[TaskSummary], limit: int) -> dict[str, Parameter]:
-    differences = [difference for task in tasks if (difference := task.difference) is not None]
-    return {
-        "source": source,
-        "tasks": ", ".join(task.name for task in chosen.tasks) if chosen.mode == "named" else chosen.mode,
-        "limit": limit,
-        "n_wanted_tasks": len(chosen.tasks) + len(chosen.missing),
-        "n_tasks": len(tasks),
-        "missing_tasks": ", ".join(chosen.missing) or None,
-        "other_counts": "; ".join(differences) or None,
-    }
+def _balance(tasks: Sequence[BuiltTask]) -> CardTable:
+    rows = [
+        (
+            task.source.name,
+            task.category,
+            str(len(task.counts)),
+            str(task.n_items),
+            f"{max(task.counts.values()) / task.n_items:.3f}",
+            listed([_short_label(label) for label in task.counts], most=12),
+        )
+        for task in tasks
+    ]
+    header = ("task", "category", "labels", "items in all", "share of the largest label", "labels by name")
+    return CardTable(header=header, rows=tuple(rows))
 
 
-def _task_source(task: TaskSummary, source: str, revision: str | None) -> Source:
-    licence = f"Apache-2.0 (repository); instances: {task.licence}" if source != "hub" else task.licence
-    return Source(
-        name=task.source.name,
-        address=task.source.address,
-        revision=revision,
-        sha256=task.sha256,
-        licence=licence,
-        redistributable=False,
-    )
+def _short_label(label: str) -> str:
+    return " ".join((label if len(label) <= 40 else f"{label[:39]}…").split())

@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from biasboard.ground.toml_files import packaged_toml
-from builders.superni.content import Instance, SourceTask, TaskContent
+from builders.superni.items import Instance, SourceTask, TaskContent
 
 ADDRESS = "builders/superni/texts"
 LICENCE = "Apache-2.0"

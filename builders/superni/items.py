@@ -1,4 +1,4 @@
-"""Makes the items of a task: the options that each offers, its flags, and its split.
+"""What a source has of a task, and the items of it: the options that each offers, its flags, and its split.
 
 The split of an item depends only on the seed and the name of the task. Defects of items and tasks are flagged instead
 of repaired, because the data are kept as the source has them.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from builders.dataset.output import Rule, rng_for
-from builders.superni.content import Instance, TaskContent
 from builders.superni.content_free import N_RANDOM, PLACEHOLDERS, english_texts, random_texts
+from schemas.documents.dataset import Reject
 from schemas.items.label import ContentFree, LabelItem
 
 SPLITS = ("test", "bias", "pool", "content_free")
@@ -22,7 +23,6 @@ N_BIAS = 32
 N_POOL = 64
 N_SUPPORT = N_BIAS + N_POOL
 """Number of items that are not evaluated; all three numbers are those of the publication."""
-N_CONTENT_FREE = len(PLACEHOLDERS) + 2 * N_RANDOM
 N_TEST = 1000
 """Maximum number of evaluation items per task, as in the publication."""
 
@@ -47,15 +47,56 @@ SMALL_TEST = Rule(name="small_test_split", description=f"the task has fewer than
 FLAG_RULES = (PERIOD, ALIKE, UNNAMED, SPACES, SEVERAL, REPEATED, CONFLICT, UNCLEAR, SMALL_TEST)
 
 
+class Instance(NamedTuple):
+    """One usable input of a task, with its outputs."""
+
+    item_id: str
+    text: str
+    outputs: tuple[str, ...]
+    location: str | None
+    """Location in the source, such as ``task073_x.json, instance 12``, counted from 0; None for an embedded task."""
+
+    @property
+    def label(self) -> str:
+        """The right label: the first output, as the source spells it."""
+        return self.outputs[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskContent:
+    """Everything that a source holds about one task."""
+
+    name: str
+    instruction: str
+    category: str
+    equivalent_labels: bool
+    """True if the labels only number the choices, as the letters of options do."""
+    own_candidates: bool
+    """True if the items of the task offer different numbers of options, so that each has its own labels."""
+    licence: str
+    """Licence of the task, as the source states it."""
+    sha256: str | None
+    """SHA-256 of the file; None for an embedded task."""
+    instances: tuple[Instance, ...]
+    rejects: tuple[Reject, ...]
+    """Items that were dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTask:
+    """A task of a source, not read yet."""
+
+    name: str
+    address: str
+    """Address of the task, for the manifest."""
+    read: Callable[[], TaskContent]
+    """Reads the task; may raise DataError."""
+
+
 def labels_of(content: TaskContent) -> tuple[str, ...]:
     """Return the sorted labels of a task: the first outputs of all its items, as the source spells them."""
     # The release takes only evaluation items, so that a demonstration may have a label that is not in its list.
     return tuple(sorted({instance.label for instance in content.instances}))
-
-
-def n_test_of(n_instances: int, limit: int) -> int:
-    """Return the number of evaluation items of a task with this many items."""
-    return max(0, min(limit, n_instances - N_SUPPORT))
 
 
 def split_items(content: TaskContent, *, seed: int, limit: int = N_TEST) -> Mapping[str, Sequence[LabelItem]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,13 @@ from pathlib import Path
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
+from biasboard.ground.plain_text import invisible_sign, printable
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.inputs import check_folder
-from builders.superni.content import SourceRow, SourceTask, TaskContent, check_labels, sort_rows
+from builders.dataset.output import Rule
+from builders.superni.items import Instance, SourceTask, TaskContent
 from builders.superni.task_choice import published_tasks
+from schemas.documents.dataset import Reject
 
 ADDRESS = "https://github.com/allenai/natural-instructions"
 REMEDY = f"take the file of {ADDRESS} as it is, or take it out of the folder"
@@ -25,24 +29,22 @@ MOST_BYTES = 256 << 20
 """Maximum size of a task file; the published ones have at most some tens of megabytes."""
 TASK_NAME = re.compile(r"task\d+_[A-Za-z0-9._-]+")
 
-
-def tasks_folder(root: Path) -> Path:
-    """Return the folder with the task files, given its path or that of the repository.
-
-    Raises:
-        DataError: there is no such folder.
-    """
-    check_folder(root, f"the folder tasks/ of {ADDRESS}")
-    return root / "tasks" if (root / "tasks").is_dir() else root
+EMPTY_INPUT = Rule(name="empty_input", description="the item has an input of more than spaces")
+EMPTY_OUTPUT = Rule(name="empty_output", description="the first output of the item is more than spaces")
+MISSING_FIELD = Rule(name="missing_field", description="the item has an input, and one output or a list of outputs")
+REPEATED_ID = Rule(name="repeated_id", description="no item before it in the task has the same id")
+ITEM_RULES = (EMPTY_INPUT, EMPTY_OUTPUT, MISSING_FIELD, REPEATED_ID)
+"""Rules that drop single items of a task."""
 
 
 def source_tasks(root: Path) -> dict[str, SourceTask]:
-    """Return the tasks of a folder by name, sorted; no file is opened.
+    """Return the tasks in the folder of the task files or of the repository, by name, sorted; no file is opened.
 
     Raises:
         DataError: there is no such folder, or it holds no task file.
     """
-    folder = tasks_folder(root)
+    check_folder(root, f"the folder tasks/ of {ADDRESS}")
+    folder = root / "tasks" if (root / "tasks").is_dir() else root
     paths = {path.stem: path for path in sorted(folder.glob("task*.json")) if TASK_NAME.fullmatch(path.stem)}
     if not paths:
         raise DataError(f"--input {root}: no file taskNNN_NAME.json here; give the folder tasks/ of {ADDRESS}")
@@ -58,45 +60,82 @@ def read_task(path: Path) -> TaskContent:
     Raises:
         DataError: the file is too large, is not JSON or not UTF-8, or has another schema.
     """
-    text, sha256 = read_text(path, remedy=REMEDY)
+    try:
+        check_readable(path, most=MOST_BYTES, remedy=REMEDY)
+        raw = path.read_bytes()
+        text = raw.decode("utf-8")
+    except OSError as error:
+        raise DataError(f"{path.name}: cannot be read ({error.strerror}); {REMEDY}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name}: is not UTF-8 ({error.reason} at byte {error.start}); {REMEDY}") from error
     task = strict_json.loads(text, where=path.name, remedy=REMEDY)
-    instances = task.get("Instances") if isinstance(task, dict) else None
-    if not isinstance(task, dict) or not isinstance(instances, list):
+    rows = task.get("Instances") if isinstance(task, dict) else None
+    if not isinstance(task, dict) or not isinstance(rows, list):
         have = ", ".join(task)[:200] if isinstance(task, dict) else type(task).__name__
         raise DataError(f"{path.name}: has no list 'Instances'; have: {have}; {REMEDY}")
-    name = path.stem
-    facts = published_tasks().get(name)
-    usable, rejects = sort_rows(_rows(instances, path), lambda text, n: made_id(name, text, n))
+    facts = published_tasks().get(path.stem)
+    usable, rejects = _sorted_rows(rows, path)
     if facts is None:
-        check_labels(usable)
+        _check_labels(usable)
     return TaskContent(
-        name=name,
+        name=path.stem,
         instruction=_first(task, "Definition", path.name),
         category=facts.category if facts is not None else _first(task, "Categories", path.name),
         equivalent_labels=facts is not None and facts.equivalent_labels,
         own_candidates=facts is not None and facts.own_candidates,
         licence=", ".join(_texts(task.get("Instance License"))) or "not told",
-        sha256=sha256,
-        instances=usable,
-        rejects=rejects,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        instances=tuple(usable),
+        rejects=tuple(rejects),
     )
 
 
-def read_text(path: Path, *, remedy: str) -> tuple[str, str]:
-    """Return the text of a task file and the SHA-256 of its bytes.
+def _sorted_rows(rows: Sequence[JsonValue], path: Path) -> tuple[list[Instance], list[Reject]]:
+    """Sort the rows of a task into usable instances and rejects, keeping their order."""
+    usable: list[Instance] = []
+    rejects: list[Reject] = []
+    ids: set[str] = set()
+    n_before: Counter[str] = Counter()
+    for number, row in enumerate(rows):
+        location = f"{path.name}, instance {number}"
+        if not isinstance(row, dict):
+            raise DataError(f"{location}: is {str(row)[:40]!r}, not an object; {REMEDY}")
+        item_id, text, outputs = row.get("id"), row.get("input"), _outputs(row.get("output"))
+        if not isinstance(text, str) or outputs is None:
+            rule, reason = MISSING_FIELD, "the input is no text, or the output neither a text nor a list of texts"
+        elif not text.strip():
+            rule, reason = EMPTY_INPUT, f"the input is {text!r}"
+        elif not outputs or not outputs[0].strip():
+            rule, reason = EMPTY_OUTPUT, f"the first output is {outputs[0]!r}" if outputs else "there is no output"
+        else:
+            if not isinstance(item_id, str) or not item_id:
+                item_id = made_id(path.stem, text, n_before[text])
+            n_before[text] += 1
+            if item_id not in ids:
+                ids.add(item_id)
+                usable.append(Instance(item_id, text, outputs, location))
+                continue
+            rule, reason = REPEATED_ID, f"the id '{item_id}' stands in the task before"
+        # No candidate text, since the licences of most tasks forbid showing it.
+        rejects.append(Reject(candidate="", source_row=location, rule=rule.name, reason=reason))
+    return usable, rejects
 
-    Raises:
-        DataError: it is not a regular file, is too large, cannot be read or is not UTF-8.
-    """
-    try:
-        check_readable(path, most=MOST_BYTES, remedy=remedy)
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path.name}: cannot be read ({error.strerror}); {remedy}") from error
-    try:
-        return raw.decode("utf-8"), hashlib.sha256(raw).hexdigest()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path.name}: is not UTF-8 ({error.reason} at byte {error.start}); {remedy}") from error
+
+def _check_labels(instances: Sequence[Instance]) -> None:
+    """Check that the labels of a task of the user's own can be seen; those of published tasks are what they are."""
+    for instance in instances:
+        label = instance.label.strip()
+        if (sign := invisible_sign(label)) is not None:
+            shown = printable(label, most=60)
+            raise DataError(f"{instance.location}: label '{shown}' has the control character {sign!a}; remove it")
+
+
+def _outputs(value: JsonValue) -> tuple[str, ...] | None:
+    """Return the outputs of a row, given as one text or as a list of texts; None if they are neither."""
+    # The repository's old schema has one text instead of a list.
+    values = value if isinstance(value, list) else [value]
+    outputs = tuple(output for output in values if isinstance(output, str))
+    return outputs if len(outputs) == len(values) else None
 
 
 def made_id(name: str, text: str, n_before: int) -> str:
@@ -108,18 +147,6 @@ def made_id(name: str, text: str, n_before: int) -> str:
     # As long as the repository's own ids, which only instances of its old schema lack.
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:32]
     return f"{name}-{digest}" + (f"-{n_before + 1}" if n_before else "")
-
-
-def _rows(instances: Sequence[JsonValue], path: Path) -> list[SourceRow]:
-    rows = []
-    for number, instance in enumerate(instances):
-        location = f"{path.name}, instance {number}"
-        if not isinstance(instance, dict):
-            raise DataError(f"{location}: is {str(instance)[:40]!r}, not an object; {REMEDY}")
-        item_id = instance.get("id")
-        item_id = item_id if isinstance(item_id, str) and item_id else None
-        rows.append(SourceRow(location, item_id, instance.get("input"), instance.get("output")))
-    return rows
 
 
 def _first(task: Mapping[str, JsonValue], field: str, where: str) -> str:

@@ -186,7 +186,7 @@ def _summary(draft: Draft[CoreferenceItem | FamilyCoreferenceItem], manifest: Ma
         yield f"  {split.config}/{split.split}: {len(split.items)} rows, {units}"
     if manifest.parameters["source"] == "csv" or manifest.builder.endswith("family_sets"):
         yield from reject_lines(draft.rejects, folder)
-    yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
+    yield from closing_lines(manifest, folder)
     yield run_line(folder)
 
 

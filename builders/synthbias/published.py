@@ -29,7 +29,7 @@ from builders.synthbias.minimal_pairs import (
     take_pairs,
 )
 from schemas.documents.dataset import Reject, Source
-from schemas.files.csv_records import fault_of, records_of, wrong_bytes_of
+from schemas.files.user_tables import fault_of, records_of, wrong_bytes_of
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import gender_of_pronoun
 

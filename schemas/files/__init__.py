@@ -10,6 +10,6 @@
       column_checks   ... and checked as columns: only a bad row becomes an object, to word what is wrong
     arrow_files       what all parquet files share: types, limits of size, reproducible bytes
 
-*user_tables* reads the tables of users, whose rows *csv_records* splits.
+*user_tables* reads the tables of users.
 *pictures* and *json_answers* read what is not a document: images and answers of language models.
 """

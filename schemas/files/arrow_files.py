@@ -129,15 +129,6 @@ _BYTES_OF_OBJECT = 50
 _ROWS_AT_A_TIME = 1024
 
 
-def n_rows(path: Path) -> int:
-    """Return the number of rows of a file, without reading them.
-
-    Raises:
-        DataError: the file is missing or is not a readable parquet file.
-    """
-    return int(metadata(path).num_rows)
-
-
 def metadata(path: Path) -> pq.FileMetaData:
     """Return the metadata of a file, without reading its rows.
 

@@ -5,8 +5,8 @@ rule is a mask over columns, and only the few rows that break one become objects
 
     breaks_a_type      the annotations of single fields
     RECORD_CHECKS      rules that join several fields of a record ...
-    EXCHANGE_CHECKS    ... of one of its exchanges ...
-    SCORE_CHECKS       ... or of a text score: a mask, and the words for one row
+    EXCHANGE_CHECKS    ... or of one of its exchanges: a mask, and the words for one row
+    broken_scores      all rules of text scores
 
 A single row is checked as a table of one row, so that each rule exists only once.
 """
@@ -16,9 +16,9 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import numpy as np
 import pyarrow as pa
@@ -33,19 +33,10 @@ from schemas.documents.run_files import ScorerKind, TextScore
 from schemas.files import arrow_files
 from schemas.files.record_columns import RecordColumns
 
-C = TypeVar("C")
-R = TypeVar("R")
-
-
-@dataclass(frozen=True)
-class ColumnCheck(Generic[C, R]):
-    """A rule that joins several fields of a row."""
-
-    name: str
-    broken: Callable[[C], BoolArray]
-    """Function of the columns that returns the mask of the rows that break it."""
-    words: Callable[[R], str]
-    """Function of a broken row that returns what is wrong, with the value and the remedy."""
+ExchangeColumns: TypeAlias = Mapping[str, Column]
+# Each rule: its name, the mask of the rows that break it, and what is wrong with one of them, with value and remedy.
+RecordCheck: TypeAlias = tuple[str, Callable[[RecordColumns], BoolArray], Callable[[Record], str]]
+ExchangeCheck: TypeAlias = tuple[str, Callable[[ExchangeColumns], BoolArray], Callable[[Exchange], str]]
 
 
 def breaks_a_type(columns: Mapping[str, Column], row_type: Any) -> BoolArray:
@@ -132,8 +123,6 @@ _SUM_TOLERANCE = 1e-9
 _PER_OPTION = ("outcomes", "option_byte_counts")
 _PER_ANSWER = ("option_logprobs", "option_end_logprobs", "option_token_counts")
 
-ExchangeColumns: TypeAlias = Mapping[str, Column]
-
 
 def _differs_from_status(records: RecordColumns) -> BoolArray:
     is_scored = records.columns["status"].coded.is_one_of("scored")
@@ -188,33 +177,35 @@ def _words_of_distribution(record: Record) -> str:
     return f"reading.probabilities: sum to {sum(reading.probabilities)}, not to 1; renormalise them"
 
 
-def _words_of_status(record: Record) -> str:
-    need = "a reading and no reason" if record.status == "scored" else "a reason and no reading"
-    return f"status: '{record.status}' needs {need}; correct it"
-
-
 def _words_of_answers(record: Record) -> str:
     assert record.reading is not None
     n_answers, n_exchanges = len(record.reading.answers), len(record.exchanges)
     return f"reading: {n_answers} answers for {n_exchanges} exchanges; one per exchange, or none"
 
 
-RECORD_CHECKS: tuple[ColumnCheck[RecordColumns, Record], ...] = (
-    ColumnCheck("status", _differs_from_status, _words_of_status),
-    ColumnCheck(
+RECORD_CHECKS: tuple[RecordCheck, ...] = (
+    (
+        "status",
+        _differs_from_status,
+        lambda record: (
+            f"status: '{record.status}' needs "
+            f"{'a reading and no reason' if record.status == 'scored' else 'a reason and no reading'}; correct it"
+        ),
+    ),
+    (
         "target",
         _other_target,
         lambda record: (
             f"target: {shown(record.target)} differs from reference {shown(record.reference)}; set both to the target"
         ),
     ),
-    ColumnCheck(
+    (
         "outcomes",
         _other_outcomes,
         lambda record: "exchanges: have different sets of outcomes; all exchanges of an item must share one set",
     ),
-    ColumnCheck("answers", _other_number_of_answers, _words_of_answers),
-    ColumnCheck("distribution", _no_distribution, _words_of_distribution),
+    ("answers", _other_number_of_answers, _words_of_answers),
+    ("distribution", _no_distribution, _words_of_distribution),
 )
 
 
@@ -249,31 +240,29 @@ def _words_of_lengths(exchange: Exchange) -> str:
     return f"lists differ in length: {counts}; give one entry per option"
 
 
-EXCHANGE_CHECKS: tuple[ColumnCheck[ExchangeColumns, Exchange], ...] = (
-    ColumnCheck("kind", _answers_as_another_kind, _words_of_kind),
-    ColumnCheck("lengths", _lengths_differ, _words_of_lengths),
+EXCHANGE_CHECKS: tuple[ExchangeCheck, ...] = (
+    ("kind", _answers_as_another_kind, _words_of_kind),
+    ("lengths", _lengths_differ, _words_of_lengths),
 )
 
 
 def broken_rows(records: RecordColumns) -> IntArray:
     """Return the indices of the records that break a rule, in order."""
     broken = breaks_a_type(records.columns, Record)
-    for check in RECORD_CHECKS:
-        broken |= check.broken(records)
-    for exchange_check in EXCHANGE_CHECKS:
-        broken |= _marked(records.owners[exchange_check.broken(records.exchanges)], len(records))
+    for _, breaks, _ in RECORD_CHECKS:
+        broken |= breaks(records)
+    for _, breaks_exchange, _ in EXCHANGE_CHECKS:
+        broken |= _marked(records.owners[breaks_exchange(records.exchanges)], len(records))
     return np.flatnonzero(broken)
 
 
 def record_problems(record: Record) -> Iterator[str]:
     """Yield a line for each rule that joins several fields and that a record breaks."""
     records = RecordColumns.of([record])
-    for check in RECORD_CHECKS:
-        if check.broken(records).any():
-            yield check.words(record)
-    for exchange_check in EXCHANGE_CHECKS:
-        for index in np.flatnonzero(exchange_check.broken(records.exchanges)).tolist():
-            yield f"exchanges[{index}]: {exchange_check.words(record.exchanges[index])}"
+    yield from (words(record) for _, breaks, words in RECORD_CHECKS if breaks(records).any())
+    for _, breaks_exchange, words_of_exchange in EXCHANGE_CHECKS:
+        for index in np.flatnonzero(breaks_exchange(records.exchanges)).tolist():
+            yield f"exchanges[{index}]: {words_of_exchange(record.exchanges[index])}"
 
 
 def _marked(indices: IntArray, n: int) -> BoolArray:
@@ -320,20 +309,13 @@ def _words_of_values(score: TextScore) -> str:
     return f"values: {values} is not {_EXPECTED[score.kind]}, as {score.kind} needs; score the texts again"
 
 
-SCORE_CHECKS: tuple[ColumnCheck[Mapping[str, Column], TextScore], ...] = (
-    ColumnCheck("values", _fits_no_kind, _words_of_values),
-)
-
-
 def score_problems(score: TextScore) -> Iterator[str]:
-    """Yield a line for each rule that joins several fields and that a score breaks."""
+    """Yield a line if the values of a score are none of its kind."""
     columns = columns_of(pa.Table.from_pylist([as_row(score)], schema=arrow_files.arrow_schema(TextScore)))
-    yield from (check.words(score) for check in SCORE_CHECKS if check.broken(columns).any())
+    if _fits_no_kind(columns).any():
+        yield _words_of_values(score)
 
 
 def broken_scores(columns: Mapping[str, Column]) -> BoolArray:
     """Return the mask of the scores that break a rule."""
-    broken = breaks_a_type(columns, TextScore)
-    for check in SCORE_CHECKS:
-        broken |= check.broken(columns)
-    return broken
+    return breaks_a_type(columns, TextScore) | _fits_no_kind(columns)

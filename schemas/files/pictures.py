@@ -12,7 +12,7 @@ import io
 import struct
 import warnings
 import zlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +32,6 @@ _MOST_EXIF = 100
 FORMATS = ("PNG", "JPEG")
 _EXTRA = "hf"
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
-_DEPTH_OF_PNG = 24
-"""Place of the bits of a channel in a PNG file, of which Pillow keeps 8 where there are three channels."""
-_ORIENTATION = 0x112
-"""EXIF tag of the turn of the camera; 1 is upright."""
 _WIDE_GREY = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
 """Pillow's modes in which grey values have more than 8 bits."""
 
@@ -54,31 +50,8 @@ def check_library() -> None:
     import_extra("PIL.Image", _EXTRA)
 
 
-CHANGES = {
-    "turned": "turned upright, as its EXIF orientation says",
-    "cmyk": "converted from CMYK, without a colour profile",
-    "wide": "cut from 16 to 8 bits",
-    "transparent": "put on white, where it is transparent",
-}
-"""What is done to a picture beyond what keeps every pixel, with the words for it."""
-
-
-class Picture(NamedTuple):
-    """A picture as a model sees it."""
-
-    image: Any
-    """``Image`` of Pillow, in mode RGB."""
-    changes: tuple[str, ...]
-    """Keys of ``CHANGES``."""
-
-
 def decoded(content: bytes) -> Any:
-    """Return the picture of a file as an ``Image`` of Pillow; errors as in :func:`read_picture`."""
-    return read_picture(content).image
-
-
-def read_picture(content: bytes) -> Picture:
-    """Return the picture of a file, and what was done to it.
+    """Return the picture of a file as a model sees it: an ``Image`` of Pillow, in mode RGB.
 
     Raises:
         DataError: the bytes are no whole PNG or JPEG file, the picture is too large, or the file holds several.
@@ -96,14 +69,7 @@ def read_picture(content: bytes) -> Picture:
             image = images.open(io.BytesIO(content), formats=FORMATS)
             _check(image, content)
             image.load()
-            is_wide = image.mode in _WIDE_GREY or (image.format == "PNG" and content[_DEPTH_OF_PNG] == 16)
-            done = {
-                "turned": image.getexif().get(_ORIENTATION, 1) not in (0, 1),
-                "cmyk": image.mode == "CMYK",
-                "wide": is_wide,
-                "transparent": _is_transparent(image),
-            }
-            return Picture(_plain(images, image), tuple(name for name in CHANGES if done[name]))
+            return _plain(images, image)
     except BiasboardError:
         raise
     # Its words name an address in memory, which would differ in each build.

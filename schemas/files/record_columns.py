@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -230,44 +229,6 @@ def _values(column: Column) -> Sequence[Any]:
 
 def _tuples(values: Sequence[T], offsets: IntArray) -> list[tuple[T, ...]]:
     return [tuple(values[first:end]) for first, end in pairwise(offsets.tolist())]
-
-
-def repeated_items(path: Path, identifiers: Sequence[str | None], first_row: int = 1) -> Iterator[str]:
-    """Yield a line for every item that has more than one row.
-
-    Args:
-        path: Path of the file, for the message.
-        identifiers: ``item_id`` of each row, in order.
-        first_row: Number of the first row.
-    """
-    if len(set(identifiers)) == len(identifiers):
-        return
-    first_rows: dict[str | None, int] = {}
-    for number, identifier in enumerate(identifiers, start=first_row):
-        first = first_rows.setdefault(identifier, number)
-        if first != number:
-            yield f"{path}: row {number}: item_id: '{identifier}' stands in row {first} already; one row per item"
-
-
-class RepeatedItems:
-    """Searches a file part by part for items with more than one row, and for configs whose rows are not contiguous."""
-
-    def __init__(self, path: Path) -> None:
-        """Start before the first part of a file."""
-        self._path = path
-        self._first_rows: dict[str | None, int] = {}
-
-    def add(self, records: RecordColumns) -> Iterator[str]:
-        """Yield a line for each repetition in the next part."""
-        names = records.columns["config"].coded.texts
-        for name in names:
-            first = self._first_rows.setdefault(name, records.first_row)
-            if first != records.first_row:
-                yield (
-                    f"{self._path}: row {records.first_row}: config '{name}' began in row {first} and was followed by "
-                    "others; keep the records of a config together"
-                )
-        yield from repeated_items(self._path, records.columns["item_id"].texts, records.first_row)
 
 
 _TRUNCATED = "truncated"

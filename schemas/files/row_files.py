@@ -7,7 +7,7 @@ longer than many a whole command.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -51,7 +51,7 @@ def n_rows(path: Path) -> int:
     """
     from schemas.files import arrow_files
 
-    return arrow_files.n_rows(path)
+    return int(arrow_files.metadata(path).num_rows)
 
 
 def read_rows(path: Path, row_type: type[D]) -> list[D]:
@@ -113,6 +113,23 @@ def lines_of_rows(
         _, problems = contract.from_row(row, row_type)
         is_sound &= yield from contract.lines_of(problems, f"{path}: row {first_row + index}")
     return is_sound
+
+
+def repeated_items(path: Path, identifiers: Sequence[str | None], first_row: int = 1) -> Iterator[str]:
+    """Yield a line for every item that has more than one row.
+
+    Args:
+        path: Path of the file, for the message.
+        identifiers: ``item_id`` of each row, in order.
+        first_row: Number of the first row.
+    """
+    if len(set(identifiers)) == len(identifiers):
+        return
+    first_rows: dict[str | None, int] = {}
+    for number, identifier in enumerate(identifiers, start=first_row):
+        first = first_rows.setdefault(identifier, number)
+        if first != number:
+            yield f"{path}: row {number}: item_id: '{identifier}' stands in row {first} already; one row per item"
 
 
 def content_sha256(rows: Iterable[Item]) -> str:

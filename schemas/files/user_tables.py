@@ -1,7 +1,12 @@
-"""Reads a table of a user: CSV, JSON Lines or Parquet, which its content tells."""
+"""Reads a table of a user: CSV, JSON Lines or Parquet, which its content tells.
+
+A line that is not CSV is a record with its fault, and does not stop reading.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +18,6 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import one_line
 from biasboard.ground.strict_json import JsonValue, loads
-from schemas.files.csv_records import CsvRecord, fault_of, records_of, wrong_bytes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,11 +30,63 @@ MOST_VALUES = 20_000_000
 """Maximum number of values of JSON Lines, of which each row may name columns that no other has."""
 _MOST_OF_LINE = 16 << 20
 """Maximum size of a line of JSON, whose values take twenty times as much memory."""
+_BYTE_ORDER_MARK = "\ufeff"
 _PARQUET = b"PAR1"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _QUOTED = re.compile(r'"[^"]*"')
 _EXCEL_SEPARATOR = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\r?\n")
 """First line by which a spreadsheet names the separator."""
+
+
+class CsvRecord(NamedTuple):
+    """A record of a CSV text, or a line that is not CSV."""
+
+    line: int
+    end: int
+    """Last line of the record."""
+    fields: list[str]
+    fault: str | None
+
+
+def records_of(text: str, delimiter: str = ",") -> Iterator[CsvRecord]:
+    """Yield the records of a CSV text, continuing after lines that are not CSV."""
+    lines = list(io.StringIO(text.removeprefix(_BYTE_ORDER_MARK), newline=""))
+    start = 0
+    while start < len(lines):
+        reader = csv.reader(islice(lines, start, None), delimiter=delimiter, strict=True)
+        first = start
+        try:
+            for fields in reader:
+                end = start + reader.line_num
+                if fields:
+                    yield CsvRecord(first + 1, end, fields, None)
+                first = end
+            return
+        except csv.Error as error:
+            # An unclosed quotation mark swallows the rows after it, so that reading resumes at the next line.
+            yield CsvRecord(first + 1, first + 1, [], f"is not CSV ({error})")
+            start = first + 1
+
+
+def fault_of(record: CsvRecord, n_columns: int, wrong_bytes: Mapping[int, str]) -> str | None:
+    """Return what is wrong with a record; None if it has a field for each column and its lines are UTF-8."""
+    if len(record.fields) != n_columns:
+        return f"has {len(record.fields)} fields, the header {n_columns}"
+    for line in range(record.line, record.end + 1) if wrong_bytes else ():
+        if line in wrong_bytes:
+            return f"byte {wrong_bytes[line]} is not UTF-8"
+    return None
+
+
+def wrong_bytes_of(raw: bytes) -> dict[int, str]:
+    """Return the first byte that is not UTF-8 in each line that has one, by line number."""
+    wrong = {}
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            wrong[number] = f"{line[error.start]:#04x}"
+    return wrong
 
 
 class UserTable(NamedTuple):
@@ -191,7 +247,7 @@ def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRec
 
     schema = arrow_files.foreign_schema(path, raw)
     heads = [field.name for field in schema if not arrow_files.is_nested(field.type)]
-    names = _label_names(schema.metadata)
+    names = label_names(schema.metadata)
     of_columns = [names.get(head, ()) for head in heads]
     rows = arrow_files.foreign_rows(path, heads, raw)
     return heads, (
@@ -199,7 +255,7 @@ def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRec
     )
 
 
-def _label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
+def label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
     """Return the names of each column's labels, which the library datasets stores in a file's metadata."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]

@@ -93,8 +93,16 @@ def dataset_problems(folder: Path) -> Iterator[str]:
     if manifest is None:
         return
     for entry in manifest.splits:
-        yield from split_problems(folder, manifest, entry)
-    yield from _reject_problems(folder, manifest)
+        items = yield from _checked_split(folder, entry)
+        yield from _item_problems(folder / entry.path, manifest, items or ())
+    rejects = yield from row_files.checked_rows(folder / REJECTS, Reject)
+    if rejects is not None:
+        counted = Counter(reject.rule for reject in rejects)
+        told = Counter({entry.rule: entry.n for entry in manifest.rejects})
+        for rule in sorted({*counted, *told}):
+            if counted[rule] != told[rule]:
+                says = f"{MANIFEST} says {told[rule]}; build the dataset again"
+                yield f"{folder / REJECTS}: {counted[rule]} rows of rule '{rule}', {says}"
     for file in manifest.files:
         path = folder / file.path
         if not path.is_file():
@@ -110,17 +118,6 @@ def dataset_problems(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("data/*/*.parquet")):
         if path.relative_to(folder).as_posix() not in listed:
             yield f"{path}: not in the splits of {MANIFEST}; remove it or build the dataset again"
-
-
-def split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Iterator[str]:
-    """Yield everything that is wrong with the items of one config and split."""
-    path = folder / entry.path
-    items = yield from _checked_split(folder, entry)
-    if items is not None:
-        from schemas.files.record_columns import repeated_items
-
-        yield from repeated_items(path, [item.item_id for item in items])
-        yield from _flag_problems(path, manifest, items)
 
 
 def _checked_split(folder: Path, entry: SplitEntry) -> Check[list[Item] | None]:
@@ -142,23 +139,12 @@ def _checked_split(folder: Path, entry: SplitEntry) -> Check[list[Item] | None]:
     return items
 
 
-def _flag_problems(path: Path, manifest: Manifest, items: Sequence[Item]) -> Iterator[str]:
+def _item_problems(path: Path, manifest: Manifest, items: Sequence[Item]) -> Iterator[str]:
+    """Yield the problems of the items of a split together."""
+    yield from row_files.repeated_items(path, [item.item_id for item in items])
     listed = {flag.rule for flag in manifest.flags}
     for number, item in enumerate(items, start=1):
         for flag in item.flags:
             if flag not in listed:
                 have = ", ".join(sorted(listed)) or "none"
                 yield f"{path}: row {number}: flags: '{flag}' is not in the flags of {MANIFEST}; have: {have}"
-
-
-def _reject_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    path = folder / REJECTS
-    rejects = yield from row_files.checked_rows(path, Reject)
-    if rejects is None:
-        return
-    counted = Counter(reject.rule for reject in rejects)
-    listed = Counter({entry.rule: entry.n for entry in manifest.rejects})
-    for rule in sorted({*counted, *listed}):
-        if counted[rule] != listed[rule]:
-            n, remedy = counted[rule], "build the dataset again"
-            yield f"{path}: {n} rows of rule '{rule}', {MANIFEST} says {listed[rule]}; {remedy}"

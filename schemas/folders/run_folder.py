@@ -8,7 +8,7 @@ commands that only look for runs do not need it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -44,22 +44,14 @@ TableOfRun: TypeAlias = RecordsFile | ScoresFile | SumsFile
 FileOfRun: TypeAlias = TableOfRun | AdaptersFile | CorrectionsFile
 _MOST_KEPT = 32 << 20
 """Largest number of bytes of a suite's records that stay in memory; a suite of 10 tasks with 219 items takes 3.5 MB."""
-_FIELDS: Mapping[type[FileOfRun], str] = {
-    RecordsFile: "records",
-    ScoresFile: "scores",
-    SumsFile: "withheld.sums",
-    AdaptersFile: "adapters",
-    CorrectionsFile: "corrections",
+_OF_FILES: Mapping[type[FileOfRun], tuple[str, str]] = {
+    RecordsFile: ("records", "run or import the model again"),
+    ScoresFile: ("scores", RESCORE_TEXTS),
+    SumsFile: ("withheld.sums", SUBMIT_AGAIN),
+    AdaptersFile: ("adapters", "run the model again"),
+    CorrectionsFile: ("corrections", "rescore the run"),
 }
-"""Field of a result that names the file, for messages."""
-_REMEDIES: Mapping[type[FileOfRun], str] = {
-    RecordsFile: "run or import the model again",
-    ScoresFile: RESCORE_TEXTS,
-    SumsFile: SUBMIT_AGAIN,
-    AdaptersFile: "run the model again",
-    CorrectionsFile: "rescore the run",
-}
-"""How to replace a file that is not the one that the result was written with."""
+"""Field of a result that names the file, and how to replace one that the result was not written with."""
 
 
 class Run(NamedTuple):
@@ -168,30 +160,23 @@ def run_problems(folder: Path) -> Iterator[str]:
 
 
 def _record_problems(folder: Path, result: Result) -> Iterator[str]:
-    path = yield from _checked_file(folder, result.records)
-    if path is not None:
-        check = RecordCheck(folder, result)
-        if (yield from record_file_problems(path, check.add)):
-            yield from check.at_end()
-
-
-def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterator[str]]) -> Check[bool]:
-    """Yield the problems of a file of records part by part, and return True if there are none.
-
-    ``together`` yields those of a whole part; it is called only as long as every single row is valid.
-    """
     from schemas.files import record_files
 
-    is_sound = True
+    path = yield from _checked_file(folder, result.records)
+    if path is None:
+        return
+    check, is_sound = RecordCheck(folder, result), True
     try:
         for records in record_files.read_parts_unchecked(path):
             is_sound &= yield from record_files.row_problems(path, records)
+            # The check of a whole part reads columns of valid rows.
             if is_sound:
-                yield from together(records)
+                yield from check.add(records)
     except DataError as error:
         yield str(error)
-        return False
-    return is_sound
+        return
+    if is_sound:
+        yield from check.at_end()
 
 
 def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterator[RecordColumns]:
@@ -336,7 +321,7 @@ def _checked_file(folder: Path, file: FileOfRun) -> Check[Path | None]:
         path = path_of(folder, file)
         yield from hash_problems(folder, file)
         if isinstance(file, TableOfRun) and (n_rows := row_files.n_rows(path)) != file.n_rows:
-            yield f"{path}: {n_rows} rows, {RESULT} says {file.n_rows}; {_REMEDIES[type(file)]}"
+            yield f"{path}: {n_rows} rows, {RESULT} says {file.n_rows}; {_OF_FILES[type(file)][1]}"
     except DataError as error:
         yield str(error)
         return None
@@ -349,7 +334,7 @@ def path_of(folder: Path, file: FileOfRun) -> Path:
     Raises:
         DataError: the file is at an https address, outside the folder of the run, or missing.
     """
-    path, field = folder / file.path, _FIELDS[type(file)]
+    path, (field, _) = folder / file.path, _OF_FILES[type(file)]
     # Names are compared instead of resolved paths, because a snapshot of the Hub holds links to files elsewhere.
     if Path(file.path).name != file.path:
         raise DataError(
@@ -372,17 +357,25 @@ class RecordCheck:
             result: The result of the run.
             recount: False to skip the check of the counts.
         """
-        from schemas.files.record_columns import RepeatedItems, Tally
+        from schemas.files.record_columns import Tally
 
         self._folder, self._result, self._recount = folder, result, recount
         self._path = folder / result.records.path
-        self._repeats = RepeatedItems(self._path)
+        self._first_rows: dict[str | None, int] = {}
+        """First row of the records of each config."""
         self._tally = Tally()
 
     def add(self, records: RecordColumns) -> Iterator[str]:
         """Yield a message for each problem of the next part, each of whose rows is valid."""
         self._tally.add(records)
-        yield from self._repeats.add(records)
+        for name in records.columns["config"].coded.texts:
+            began = self._first_rows.setdefault(name, records.first_row)
+            if began != records.first_row:
+                yield (
+                    f"{self._path}: row {records.first_row}: config '{name}' began in row {began} and was followed by "
+                    "others; keep the records of a config together"
+                )
+        yield from row_files.repeated_items(self._path, records.columns["item_id"].texts, records.first_row)
         signature = self._result.signature
         columns = records.columns
         in_config = columns["config"].coded.is_one_of(*signature.configs)
@@ -448,7 +441,7 @@ def hash_problems(folder: Path, file: FileOfRun) -> Iterator[str]:
     if sha256 != file.sha256:
         yield (
             f"{path}: sha256 {sha256[:12]} is not the {file.sha256[:12]} of {RESULT}; the file was changed after the "
-            f"result was written: {_REMEDIES[type(file)]}"
+            f"result was written: {_OF_FILES[type(file)][1]}"
         )
 
 

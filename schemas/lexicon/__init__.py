@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from biasboard.ground import strict_json
 
@@ -25,13 +25,7 @@ PronounCase: TypeAlias = Literal[
 PronounGender: TypeAlias = Literal["masculine", "feminine"]
 PronounFamilyName: TypeAlias = Literal["he", "she", "they", "thon", "e", "ae", "co", "vi", "xe", "ey", "ze"]
 
-CASES: tuple[PronounCase, ...] = (
-    "nominative",
-    "accusative",
-    "possessive_dependent",
-    "possessive_independent",
-    "reflexive",
-)
+CASES: tuple[PronounCase, ...] = get_args(PronounCase)
 
 PRONOUN_CLASSES = {
     "binary": "binary, such as he and she",

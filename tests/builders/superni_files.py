@@ -53,13 +53,6 @@ def write_old_task(folder: Path, name: str, rows: Sequence[tuple[str, Any]], *, 
     return _written(folder, f"{name}.json", json.dumps(value))
 
 
-def write_hub_task(folder: Path, name: str, rows: Sequence[tuple[str, str, str]], *, file: str | None = None) -> Path:
-    """Write a JSON Lines file of the Hub's layout, from (id, input, output)."""
-    of_all = {"task_name": name, "definition": "Answer yes or no."}
-    lines = [{**of_all, "id": item_id, "inputs": text, "targets": output} for item_id, text, output in rows]
-    return _written(folder, file or f"{name}.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
-
-
 def _written(folder: Path, name: str, text: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text, encoding="utf-8")

@@ -23,19 +23,6 @@ def test_builders_are_found_by_file_name_and_shared_parts_are_not_listed(reposit
         assert (repository / "builders" / name).is_dir() or (repository / "builders" / f"{name}.py").is_file()
 
 
-def test_every_source_of_synthbias_has_its_own_dataset() -> None:
-    (builder,) = [builder for builder in all_builders() if builder.name == "synthbias"]
-    assert {source.name: str(source.default_out) for source in builder.sources} == {
-        "embedded": "out/datasets/synthbias",
-        "families": "out/datasets/synthbias-families",
-        "synthbias": "out/datasets/synthbias-published",
-        "winobias": "out/datasets/winobias",
-        "generated": "out/datasets/synthbias-generated",
-        "csv": "out/datasets/synthbias-own",
-    }
-    assert [source.name for source in builder.sources if not source.redistributable] == ["synthbias"]
-
-
 def test_benchmarks_name_the_further_sources_that_need_no_input_and_options_are_the_same() -> None:
     for builder in all_builders():
         build = importlib.import_module(f"builders.{builder.name}.__main__").build

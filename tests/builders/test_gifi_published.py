@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,17 @@ from builders.gifi.published import (
     PromptRow,
     VariantRows,
     assignment_items,
-    compat_items,
     prompt_rows,
     published_tags,
-    repaired_frames,
+    variant_items,
     variant_rows,
 )
-from builders.gifi.variants import problem_items, text_items
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
-from schemas.items.pronoun_text import PronounTextItem
-from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from tests.builders.test_gifi_templates import SINGULAR, verb_after_they
 
 CONFIGS = ("recognition", "continuation", "math")
-Items = list[PronounTextItem] | list[WordProblemItem]
+Items = Sequence[Any]
 
 
 def forms(family: str) -> Mapping[str, str]:
@@ -62,13 +58,13 @@ def texts_of(items: Items) -> dict[str, str]:
 
 
 def test_made_rows_are_repaired_in_case_referent_and_verb_or_keep_their_faults_as_flags() -> None:
-    found = repaired_frames([ROW], "math", [TAGS])
-    texts = texts_of(problem_items(found.frames))
+    repaired, rejects = variant_items([ROW], "math", [TAGS], as_published=False)
+    texts = texts_of(repaired)
     assert texts["he"] == "bill loves his mom,  because he feeds his dogs and lets them out."
     assert texts["they"] == "bill loves their mom,  because they feed their dogs and let them out."
     assert texts["ae"] == "bill loves aer mom,  because ae feeds aer dogs and lets them out."
-    assert found.rejects == []
-    items = compat_items([ROW], "math", [TAGS])
+    assert rejects == []
+    items: Items = variant_items([ROW], "math", [TAGS], as_published=True)[0]
     assert texts_of(items) == ROW.texts
     flags = {item.family: set(item.flags) for item in items}
     assert flags["he"] == {"wrong_case", "other_referent"}
@@ -80,18 +76,19 @@ def test_made_rows_are_repaired_in_case_referent_and_verb_or_keep_their_faults_a
 def test_contractions_keep_their_apostrophe() -> None:
     row = VariantRows(0, {name: f"yes, {forms(name)['N']}’s in" for name in pronoun_families()}, None)  # noqa: RUF001
     tags = published._tags({"cases": ["nom"], "agree": {"1": "'re"}})
-    texts = texts_of(text_items(repaired_frames([row], "continuation", [tags]).frames))
+    items, _ = variant_items([row], "continuation", [tags], as_published=False)
+    texts = texts_of(items)
     assert (texts["they"], texts["xe"]) == ("yes, they’re in", "yes, xe’s in")  # noqa: RUF001
 
 
 def test_an_unclear_text_is_rejected_in_default_mode_alone() -> None:
     unclear = TAGS._replace(is_unclear=True)
-    found = repaired_frames([ROW], "continuation", [unclear])
-    assert found.frames == []
-    assert [(reject.rule, reject.source_row) for reject in found.rejects] == [
+    items, rejects = variant_items([ROW], "continuation", [unclear], as_published=False)
+    assert items == []
+    assert [(reject.rule, reject.source_row) for reject in rejects] == [
         ("unclear_pronoun", "real-toxicity-prompts-all-genders.csv, template 0")
     ]
-    assert len(compat_items([ROW], "continuation", [unclear])) == 11
+    assert len(variant_items([ROW], "continuation", [unclear], as_published=True)[0]) == 11
 
 
 def test_variants_that_are_no_variants_are_refused() -> None:
@@ -101,7 +98,7 @@ def test_variants_that_are_no_variants_are_refused() -> None:
     ):
         texts = {**ROW.texts, family: ROW.texts[family].replace(old, new)}
         with pytest.raises(DataError, match=message):
-            repaired_frames([VariantRows(0, texts, "7")], "math", [TAGS])
+            variant_items([VariantRows(0, texts, "7")], "math", [TAGS], as_published=False)
 
 
 def test_assignment_prompts_are_repaired_once() -> None:
@@ -196,11 +193,10 @@ def test_each_published_row_comes_back_and_is_repaired(files: Mapping[str, bytes
         for row in rows_of_csv(files[config])
     ]
     rows, tags = variant_rows(files[config], config), published_tags()[config]
-    compat = compat_items(rows, config, tags)
+    compat: Items = variant_items(rows, config, tags, as_published=True)[0]
     assert [(index_of(one), one.family, one.text, getattr(one, "answer", None)) for one in compat] == expected
     assert len(expected) == n_rows
-    found = repaired_frames(rows, config, tags).frames
-    repaired: Items = problem_items(found) if config == "math" else text_items(found)
+    repaired: Items = variant_items(rows, config, tags, as_published=False)[0]
     they = [item.text for item in repaired if item.family == "they"]
     assert [text for text in they if SINGULAR.search(text) or verb_after_they(text)] == []
     # What comes after a misread slot ("him mom") never comes after an accusative once it is repaired.
@@ -256,7 +252,7 @@ def tango_file(**changes: str) -> bytes:
 
 
 def test_a_made_sentence_of_tango_is_taken_apart_by_its_variants() -> None:
-    (frame,) = tango.frames(tango_file()).frames
+    ((frame,), _) = tango.frames(tango_file())
     assert {family: frame.template.fill(family) for family in MADE} == MADE
     assert frame.template.fill("xe") == (
         "kim writes and xe lives here; the fan asked xem whether the pen is xyrs, not xyr own, by xemself."
@@ -277,9 +273,9 @@ def test_a_made_sentence_of_tango_is_taken_apart_by_its_variants() -> None:
     ],
 )
 def test_a_sentence_that_its_template_does_not_give_again_is_rejected(changes: dict[str, str]) -> None:
-    found = tango.frames(tango_file(**changes))
-    assert found.frames == []
-    assert [reject.rule for reject in found.rejects] == ["not_regenerated"]
+    frames, rejects = tango.frames(tango_file(**changes))
+    assert frames == []
+    assert [reject.rule for reject in rejects] == ["not_regenerated"]
 
 
 @pytest.mark.parametrize(
@@ -304,16 +300,16 @@ def test_broken_files_of_tango_are_named(raw: bytes, message: str, tmp_path: Pat
 def test_the_strings_of_tango_are_given_again(shared_data: Path) -> None:
     """All 480 sentences, and of them the 200 that the published GIFI took."""
     raw = tango.read_file(shared_data / "tango")
-    found = tango.frames(raw)
+    frames, rejects = tango.frames(raw)
     own = {(row["pronoun_family"], row["template"]) for row in rows_of_csv(raw)}
-    assert (len(found.frames), found.rejects) == (480, [])
-    assert {(name, frame.template.fill(name)) for frame in found.frames for name in tango.OWN_FAMILIES} <= own
+    assert (len(frames), rejects) == (480, [])
+    assert {(name, frame.template.fill(name)) for frame in frames for name in tango.OWN_FAMILIES} <= own
     rows = variant_rows((shared_data / "gifi" / "template" / FILES["recognition"]).read_bytes(), "recognition")
-    by_he = {frame.template.fill("he"): frame for frame in found.frames}
+    by_he = {frame.template.fill("he"): frame for frame in frames}
     chosen = [by_he[row.texts["he"]] for row in rows]
     assert len({id(frame) for frame in chosen}) == 200
-    items = compat_items(rows, "recognition", published_tags()["recognition"])
-    asked = [item for item in items[:: len(pronoun_families())] if isinstance(item, PronounTextItem)]
+    items: Items = variant_items(rows, "recognition", published_tags()["recognition"], as_published=True)[0]
+    asked = items[:: len(pronoun_families())]
     assert [RECOGNITION.facts(item).groups["pattern"] for item in asked] == [frame.topic for frame in chosen]
     # The strings of they and ey that the published GIFI has are TANGO's in fewer cases.
     n_own = [sum((family, row.texts[family]) in own for row in rows) for family in tango.OWN_FAMILIES]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import silent
 from builders.gifi import published, tagged_sources
 from builders.gifi.tagging import UncertainError, tagged
@@ -109,21 +110,21 @@ def test_word_problems_keep_their_answers_and_rejects_their_reasons(tmp_path: Pa
         {"question": "Bob says he is 7. How old is he?", "answer": "It is said.\n#### seven"},
         {"question": "How much is 2 + 2?", "answer": "#### 4"},
     )
-    found = gsm8k(path, None)
-    assert [(frame.template.fill("xe"), frame.answer) for frame in found.frames] == [
+    frames, rejects, _ = gsm8k(path, None)
+    assert [(frame.template.fill("xe"), frame.answer) for frame in frames] == [
         ("Ann has 2 cows. Xe buys 39,998 more. How many?", "40000")
     ]
-    assert [reject.rule for reject in found.rejects] == ["repeated_text", "no_number", "no_pronoun"]
+    assert [reject.rule for reject in rejects] == ["repeated_text", "no_number", "no_pronoun"]
 
 
 def test_prompts_of_realtoxicityprompts_are_drawn_by_their_text(tmp_path: Path) -> None:
     rows = [{"prompt": {"text": f" He saw {number} trains and", "toxicity": None}} for number in range(40)]
     path = write_lines(tmp_path / "prompts.jsonl", *rows)
-    some = prompts(tmp_path, limit=115)
-    assert len(some.frames) == 10
-    again = prompts(write_lines(tmp_path / "turned.jsonl", *reversed(rows)), limit=115)
-    assert {frame.template for frame in some.frames} == {frame.template for frame in again.frames}
-    assert some.file[:2] == (path, None)
+    some, _, source = prompts(tmp_path, limit=115)
+    assert len(some) == 10
+    again, *_ = prompts(write_lines(tmp_path / "turned.jsonl", *reversed(rows)), limit=115)
+    assert {frame.template for frame in some} == {frame.template for frame in again}
+    assert (source.revision, source.sha256) == (None, sha256_file(path))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.toml_files import packaged_toml
 from builders.gifi.embedded import TONES, clear_votes, embedded_items, how_built
+from builders.gifi.embedded import texts_of as rows_of
 from builders.gifi.variants import VariantFrame, text_items
 from schemas.lexicon import CASES, pronoun_families
 from schemas.lexicon.pronoun_template import parse
@@ -58,18 +59,13 @@ def test_flags_tell_equal_variants_and_texts_that_end_in_the_pronoun() -> None:
     assert flags["c-e"] == flags["c-ey"] == flags["b-xe"] == set()
 
 
-EMBEDDED = embedded_items()
+EMBEDDED: dict[str, Sequence[Any]] = embedded_items()
 GENDERED = ("masculine_name", "feminine_name")
-WITH_PRONOUNS: list[Any] = [*EMBEDDED.recognition, *EMBEDDED.continuation, *EMBEDDED.math]
+WITH_PRONOUNS = [item for config in ("recognition", "continuation", "math") for item in EMBEDDED[config]]
 OTHER_THIRD_PERSON = re.compile(
     r"\b(?:he|him|his|himself|she|hers?|herself|they|them|theirs?|themselves|themself)\b", re.IGNORECASE
 )
 SINGULAR = re.compile(r"\bthey (?:is|was|has|does)\b|\b(?:is|was|has|does) they\b|\bhe are\b", re.I)
-
-
-def rows_of(config: str) -> list[dict[str, Any]]:
-    (rows,) = packaged_toml("builders.gifi", "texts", f"{config}.toml").values()
-    return rows  # type: ignore[no-any-return]
 
 
 def verb_after_they(text: str) -> list[str]:
@@ -81,22 +77,22 @@ def verb_after_they(text: str) -> list[str]:
 
 
 def test_the_embedded_source_has_enough_of_each() -> None:
-    for items in (EMBEDDED.recognition, EMBEDDED.continuation, EMBEDDED.math):
+    for items in (EMBEDDED[config] for config in ("recognition", "continuation", "math")):
         by_template: dict[str, list[str]] = {}
         for item in items:
             by_template.setdefault(item.template_id, []).append(item.family)
         assert len(by_template) >= 40
         assert all(found == [*pronoun_families()] for found in by_template.values())
         assert {case for item in items for case in item.cases} == set(CASES)
-    n_occupations = sum(item.attribute == "occupation" for item in EMBEDDED.assignment)
-    assert min(n_occupations, len(EMBEDDED.assignment) - n_occupations) >= 60
-    genders = Counter((item.attribute, item.stereotype) for item in EMBEDDED.assignment)
+    n_occupations = sum(item.attribute == "occupation" for item in EMBEDDED["assignment"])
+    assert min(n_occupations, len(EMBEDDED["assignment"]) - n_occupations) >= 60
+    genders = Counter((item.attribute, item.stereotype) for item in EMBEDDED["assignment"])
     assert all(genders[one, "feminine"] == genders[one, "masculine"] > 0 for one, _ in genders)
-    assert len(set(Counter(item.antecedent for item in EMBEDDED.recognition).values())) == 1
+    assert len(set(Counter(item.antecedent for item in EMBEDDED["recognition"]).values())) == 1
 
 
 def test_embedded_texts_hold_no_other_pronoun_and_their_verbs_agree() -> None:
-    texts = [item.text for item in (*WITH_PRONOUNS, *EMBEDDED.assignment) if getattr(item, "family", "xe") == "xe"]
+    texts = [item.text for item in (*WITH_PRONOUNS, *EMBEDDED["assignment"]) if getattr(item, "family", "xe") == "xe"]
     assert [text for text in texts if OTHER_THIRD_PERSON.search(text)] == []
     assert [item.text for item in WITH_PRONOUNS if SINGULAR.search(item.text)] == []
     assert [item.text for item in WITH_PRONOUNS if item.family == "they" and verb_after_they(item.text)] == []
@@ -120,19 +116,19 @@ def test_continuations_are_friendly_neutral_and_tense_in_near_equal_shares_and_e
     assert set(tones) == set(TONES)
     assert max(tones.values()) - min(tones.values()) <= 1
     assert all(f"{tone} in {n}" in how_built() for tone, n in tones.items())
-    assert {flag for item in EMBEDDED.continuation for flag in item.flags} <= {"same_text_as_other_family"}
-    assert all(item.text[-1].isalpha() for item in EMBEDDED.continuation)
+    assert {flag for item in EMBEDDED["continuation"] for flag in item.flags} <= {"same_text_as_other_family"}
+    assert all(item.text[-1].isalpha() for item in EMBEDDED["continuation"])
 
 
 def test_names_in_word_problems_are_those_of_no_gender() -> None:
-    gendered = {item.text.split()[0] for item in EMBEDDED.recognition if item.antecedent in GENDERED}
+    gendered = {item.text.split()[0] for item in EMBEDDED["recognition"] if item.antecedent in GENDERED}
     assert len(gendered) == 22
-    words = {word for item in EMBEDDED.math for word in re.findall(r"\b[A-Z][a-z]+\b", item.text)}
+    words = {word for item in EMBEDDED["math"] for word in re.findall(r"\b[A-Z][a-z]+\b", item.text)}
     assert not words & (gendered | {"Adam", "Anna", "Ben", "Kate", "Kevin", "Lucy", "Maria", "Nathan", "Olivia"})
 
 
 def test_assignment_prompts_are_about_what_the_person_is_or_likes() -> None:
-    for item in EMBEDDED.assignment:
+    for item in EMBEDDED["assignment"]:
         assert re.match(r"My (?:friend|neighbour|colleague|cousin) .*, and\Z", item.text)
         assert not re.search(r"\b(?:a [aeio]|an (?!honest)[^aeiou])", item.text)
     # Colours are told in the same words for each stereotype, so that only the colour differs.
@@ -145,8 +141,8 @@ def test_assignment_prompts_are_about_what_the_person_is_or_likes() -> None:
 
 def test_votes_on_texts_name_texts_that_exist_and_the_card_tells_the_unclear_ones() -> None:
     known = {f"{config}/{row['id']}" for config in ("recognition", "continuation", "math") for row in rows_of(config)}
-    voted = {filled.text for filled in clear_votes()}
+    voted = {text for text, _ in clear_votes()}
     assert {name for name in known if name.startswith("continuation/")} <= voted <= known
-    for filled, answers in clear_votes().items():
+    for (text, family), answers in clear_votes().items():
         assert len(answers) == 2
-        assert (f"`{filled.text}` with *{filled.family}*" in how_built()) == (not all(answers))
+        assert (f"`{text}` with *{family}*" in how_built()) == (not all(answers))

@@ -17,10 +17,8 @@ import pytest
 from PIL import Image
 
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError
-from biasboard.ground.progress import silent
 from builders.dataset.output import write_dataset
 from builders.image_labels import cifar, drafts
-from builders.image_labels.drafts import ImageOptions
 from builders.image_labels.images import check_labels, label_words
 from builders.image_labels.items import Sizes
 from builders.publishable import check_manifest
@@ -38,7 +36,7 @@ SIZES = Sizes(n_bias=2, n_pool=3)
 
 
 def built(folder: Path, out: Path, sizes: Sizes = SIZES, *, seed: int = 42, licence: str | None = None) -> Manifest:
-    draft = drafts.from_folder(folder, ImageOptions(sizes, seed, silent), licence=licence).draft
+    draft = drafts.from_folder(folder, sizes, seed=seed, licence=licence)
     return write_dataset(draft, out, overwrite=True)
 
 
@@ -188,7 +186,7 @@ def saved(image: Image.Image, form: str, **options: Any) -> bytes:
 
 
 def photographs() -> dict[str, tuple[bytes, str]]:
-    """Files as a folder of photographs holds them, each with what the card or the reject says of it; empty for none."""
+    """Files as a folder of photographs holds them, each with what its reject says; empty for one that is read."""
     plain = Image.open(io.BytesIO(noise("photo", 16, 12)))
     exif = Image.Exif()
     exif[0x112] = 6
@@ -197,11 +195,11 @@ def photographs() -> dict[str, tuple[bytes, str]]:
     wide = np.arange(16 * 12, dtype=np.uint16).reshape(12, 16) * 300
     jpeg = saved(plain, "JPEG")
     return {
-        "turned.jpg": (saved(plain, "JPEG", exif=exif), "turned upright, as its EXIF orientation says"),
+        "turned.jpg": (saved(plain, "JPEG", exif=exif), ""),
         "upright.jpg": (saved(plain.rotate(3), "JPEG", exif=Image.Exif()), ""),
-        "print.jpg": (saved(plain.rotate(5).convert("CMYK"), "JPEG"), "converted from CMYK, without a colour profile"),
-        "scan.png": (saved(Image.fromarray(wide), "PNG"), "cut from 16 to 8 bits"),
-        "clear.png": (saved(palette, "PNG", transparency=0), "put on white, where it is transparent"),
+        "print.jpg": (saved(plain.rotate(5).convert("CMYK"), "JPEG"), ""),
+        "scan.png": (saved(Image.fromarray(wide), "PNG"), ""),
+        "clear.png": (saved(palette, "PNG", transparency=0), ""),
         "palette.png": (saved(plain.rotate(9).quantize(8), "PNG"), ""),
         "grey.jpg": (saved(plain.convert("L"), "JPEG"), ""),
         "bits.png": (saved(plain.convert("1"), "PNG"), ""),
@@ -225,16 +223,13 @@ def test_photographs_are_read_or_refused_in_words(tmp_path: Path) -> None:
     built(folder, tmp_path / "out", Sizes(1, 2))
     reasons = {reject.candidate: reject.reason for reject in read_rows(tmp_path / "out" / REJECTS, Reject)}
     items = {str(item.source_row): item for items in splits_of(tmp_path / "out").values() for item in items}
-    card = " ".join((tmp_path / "out" / "README.md").read_text(encoding="utf-8").split())
     for name, (content, said) in files.items():
         place = f"cat/{name}"
-        assert (place in items) is (place not in reasons), name
-        if place in items:
-            assert items[place].image.bytes == content
-            assert (f"1 {said}" if said else "images: ") in card, name
-        else:
-            assert said, f"{name}: {reasons[place]}"
+        if said:
             assert said in reasons[place], name
+            assert place not in items, name
+        else:
+            assert items[place].image.bytes == content, name
     assert (items["cat/turned.jpg"].width, items["cat/turned.jpg"].height) == (12, 16)
     assert len(files.keys() & {place.removeprefix("cat/") for place in items}) == 8
     assert not list(problems(tmp_path / "out"))
@@ -269,17 +264,12 @@ NAME = "is not UTF-8 or holds a control character; rename it"
         ({"cat": 5, "dog": 1}, "label 'dog' has 1 image that can be used, and a"),
         (holding("dog/0.png", b""), "label 'dog' has 0 images that can be used, and a label needs at least 3"),
         ({"Cat": 5, "cat": 5}, "labels 'Cat' and 'cat' differ in case or underscores alone; rename one"),
-        ({"a_b": 5, "a b": 5}, "differ in case or underscores alone"),
         ({"...": 1, "--": 5, "b": 5}, "label '--' has no letter or digit"),
         ({"a\nb": 5, "b": 5}, rf"'a\\nb' {NAME}"),
-        ({"a\u202eb": 5, "b": 5}, rf"'a\\u202eb' {NAME}"),
         ({os.fsdecode(b"a\xff"): 5, "b": 5}, rf"'a\\udcff' {NAME}"),
-        (holding(os.fsdecode(b"cat/\xe9.png"), noise("x")), rf"'cat/\\udce9.png' {NAME}"),
         (holding("cat/\x1b[31m.png", noise("x")), rf"'cat/\\x1b\[31m.png' {NAME}"),
         (linked("cat/x.png", "/etc/hostname"), f"'cat/x.png' {LINK}"),
-        (linked("cat/x.png", "../../outside"), f"'cat/x.png' {LINK}"),
         (linked("cat/x.png", "x.png"), f"'cat/x.png' {LINK}"),
-        (linked("fish", "/usr"), f"'fish' {LINK}"),
         (linked("cat/x.png", "missing.png"), f"'cat/x.png' {LINK}"),
         ({"train/a": 5, "train/b": 5, "test/a": 5}, "label 'b' has a folder in train/ and none in test/"),
         (
@@ -316,15 +306,13 @@ def test_labels_keep_their_signs_and_a_limit_is_not_below_their_number(tmp_path:
 def test_one_hundred_labels_are_built_from_files_like_those_of_cifar(tmp_path: Path) -> None:
     fine = [f"thing_{number:03}" for number in range(100)]
     folder = cifar_folder(tmp_path / "cifar", fine, n_train=3, n_test=2)
-    made = drafts.from_hub(folder, ImageOptions(Sizes(1, 2), 42, silent), revision=None)
-    manifest = write_dataset(made.draft, tmp_path / "out")
+    manifest = write_dataset(drafts.from_hub(folder, Sizes(1, 2)), tmp_path / "out")
     assert sizes_of(tmp_path / "out") == {"test": 200, "bias": 100, "pool": 200, "content_free": 6}
     first = splits_of(tmp_path / "out")["test"][0]
     assert first.labels == tuple(sorted(name.replace("_", " ") for name in fine))
     number = int(str(first.target)[-3:])
     assert first.category == ("large things", "small things")[number % 2]
     assert manifest.parameters["is_published"] is False
-    assert made.warnings[0] == "the files are not those of the published commit, by their sha256"
     assert "the authors of CIFAR-100 give no licence" in str(manifest.publish_refusal)
     with pytest.raises(DataError, match="give no licence for its images"):
         check_manifest(manifest)
@@ -360,7 +348,7 @@ def test_files_that_are_not_like_those_of_cifar_are_named(
 def test_a_revision_is_for_the_hub_and_the_hub_needs_a_network(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="--revision main: applies to the Hub only"):
         cifar.read_cifar(cifar_folder(tmp_path / "cifar"), "main")
-    with pytest.raises(BiasboardError, match=f"{cifar.HUB_ID}: {cifar.REVISION} cannot be had: .*HF_HUB_OFFLINE is s"):
+    with pytest.raises(BiasboardError, match=f"{cifar.HUB_ID}: cannot be downloaded: .*HF_HUB_OFFLINE is s"):
         cifar.read_cifar(Path(cifar.HUB_ID), None)
 
 

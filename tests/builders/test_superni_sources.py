@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.superni import hub_copy, natural_instructions
-from builders.superni.content import SourceTask
-from builders.superni.items import labels_of
-from builders.superni.task_choice import (
-    choose_filtered,
-    choose_named,
-    choose_published,
-    content_refusal,
-    info_refusal,
-    is_candidate,
-    published_tasks,
-    read_task_info,
-)
-from tests.builders.superni_files import instances, text_of, write_hub_task, write_old_task, write_task
-
-OF_ANOTHER = dict.fromkeys(("task_name", "id", "definition", "inputs", "targets"), "x")
-INFO_HEADER = "Name,Summary,Category,Domain,Input Language,Output Language\n"
+from builders.superni import natural_instructions
+from builders.superni.items import SourceTask, labels_of
+from builders.superni.task_choice import choose_named, choose_published, content_refusal, published_tasks
+from tests.builders.superni_files import instances, text_of, write_old_task, write_task
 
 
 def places(folder: Path, *names: str) -> dict[str, SourceTask]:
@@ -67,54 +53,31 @@ def test_a_label_that_cannot_be_seen_is_refused_by_its_place(tmp_path: Path, sig
     assert labels_of(content) == (" no", "yes\n")
 
 
-def test_a_hub_file_has_one_row_for_each_output_and_the_table_has_the_rest(tmp_path: Path) -> None:
+def test_the_table_has_what_files_of_published_tasks_lack(tmp_path: Path) -> None:
     name = "task156_codah_classification_adversarial"
     content = natural_instructions.read_task(write_task(tmp_path, name, instances(100, ["yes", "no"])))
     assert (content.category, content.equivalent_labels, content.own_candidates) == ("Text Completion", True, False)
-    rows = [("a", "first", "yes"), ("b", "second", "no"), ("a", "first", "of course")]
-    path = write_hub_task(tmp_path / "train", name, rows)
-    content = hub_copy.read_task(path, name, {})
-    assert [(one.item_id, one.text, one.outputs) for one in content.instances] == [
-        ("a", "first", ("yes", "of course")),
-        ("b", "second", ("no",)),
+
+
+def test_rows_that_cannot_be_used_are_rejects_with_a_rule(tmp_path: Path) -> None:
+    rows: list[tuple[object, object, object, str]] = [
+        ("a", "text", ["yes"], "a"),
+        ("b", " \n", ["yes"], "empty_input"),
+        ("c", "text", [], "empty_output"),
+        ("d", "text", ["  "], "empty_output"),
+        ("e", None, ["yes"], "missing_field"),
+        ("f", "text", [1], "missing_field"),
+        ("g", "text", {"yes": "no"}, "missing_field"),
+        ("a", "other", "no", "repeated_id"),
+        (None, "text", "no", natural_instructions.made_id("task900_made", "text", 1)),
+        ("", "text", ["no", "never"], natural_instructions.made_id("task900_made", "text", 2)),
     ]
-    assert content.instances[1].location == f"{name}.jsonl:2"
-    assert content.category == "Text Completion"
-    with pytest.raises(DataError, match=r"the category of task900_made is unknown.*--task-info"):
-        hub_copy.read_task(path, "task900_made", {})
-
-
-def test_a_hub_folder_is_found_with_and_without_suffixes(tmp_path: Path) -> None:
-    rows = [("a", "first", "yes")]
-    write_hub_task(tmp_path / "train", "task002_made", rows, file="task002_made_train.jsonl")
-    write_hub_task(tmp_path / "test", "task001_made", rows)
-    assert list(hub_copy.source_tasks(tmp_path, {})) == ["task001_made", "task002_made"]
-    write_hub_task(tmp_path / "test", "task002_made", rows)
-    with pytest.raises(DataError, match="has two files of task002_made; remove one"):
-        hub_copy.source_tasks(tmp_path, {})
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", r"task900_made\.jsonl: has no rows; take the file"),
-        ('{"task_name": "task900_made"}', r"task900_made\.jsonl:1: field 'id' is missing or no text; have: task_name"),
-        ("[1]", r"task900_made\.jsonl:1: field 'task_name' is missing"),
-        ("{", r"task900_made\.jsonl:1: not strict JSON"),
-        (json.dumps(OF_ANOTHER), r"task900_made\.jsonl:1: is of 'x', not of task900_made"),
-    ],
-)
-def test_a_broken_hub_file_is_named(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "task900_made.jsonl"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        hub_copy.read_task(path, "task900_made", {"task900_made": "Made"})
-
-
-def test_without_the_hub_there_is_one_clear_error() -> None:
-    # HF_HUB_OFFLINE is set for all tests, and the dataset is not in the cache.
-    with pytest.raises(DataError, match=r"^--input Muennighoff/natural-instructions: main cannot be had: it is nei"):
-        hub_copy.hub_folder(Path("Muennighoff/natural-instructions"), None, ["task001_made"])
+    values = [{"id": item_id, "input": text, "output": outputs} for item_id, text, outputs, _ in rows]
+    content = natural_instructions.read_task(write_task(tmp_path, "task900_made", values))
+    found = {str(reject.source_row): reject.rule for reject in content.rejects}
+    found |= {str(instance.location): instance.item_id for instance in content.instances}
+    assert found == {f"task900_made.json, instance {number}": told for number, (*_, told) in enumerate(rows)}
+    assert [instance.outputs for instance in content.instances] == [("yes",), ("no",), ("no", "never")]
 
 
 def test_the_table_has_the_279_tasks_of_the_publication() -> None:
@@ -154,74 +117,18 @@ def test_published_tasks_are_joined_by_their_full_names(tmp_path: Path) -> None:
         choose_published({"task056_another_name": found["task056_another_name"]})
 
 
-def test_the_filter_needs_a_list_of_all_tasks_from_the_readme_or_a_csv_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--tasks filter: there is no .*README\.md; name full_task_info\.csv"):
-        read_task_info(None, tmp_path)
-    (tmp_path / "README.md").write_text("Name | Summary | Category\n--- | --- | ---\n`task1_x` | a | b\n")
-    with pytest.raises(ConfigError, match="has no list of tasks with the column Input Language, Output Language"):
-        read_task_info(None, tmp_path)
-    with pytest.raises(ConfigError, match=r"--task-info .*none\.csv: no such file; name full_task_info\.csv"):
-        read_task_info(tmp_path / "none.csv", tmp_path)
-    (tmp_path / "README.md").write_text(
-        "# Tasks\n\nName | Summary | Category | Domain | Input Language | Output Language\n"
-        "--- | --- | --- | --- | --- | ---\n"
-        "[task001_made](task001_made.json) | Classify it. | Misc. | Web | English | English\n"
-        "`task002_made`\t| Translate it. | Translation | Web | English | German\n"
-    )
-    (tmp_path / "info.csv").write_text(
-        INFO_HEADER + "task001_made,Classify it.,Misc.,Web,English,English\n"
-        "task002_made,Translate it.,Translation,Web,English,German\n"
-    )
-    infos = read_task_info(None, tmp_path)
-    assert infos == read_task_info(tmp_path / "info.csv", tmp_path)
-    assert [is_candidate(info) for info in infos.values()] == [True, False]
-
-
-def test_the_filter_drops_by_language_and_name_before_it_opens_a_file(tmp_path: Path) -> None:
-    names = ("010_x_classification", "1001_x_detection", "200_x_detection", "002_x_detection")
-    lines = [f"task{name},,Misc.,,English" for name in (*names, "004_x_incorrect_answer_generation")]
-    lines += ["task003_x,,Text Classification,,French", "task005_x,Write a story.,Misc.,,English"]
-    lines += ["task646_answer_generation,,Misc.,,English"]
-    (tmp_path / "info.csv").write_text(INFO_HEADER + "".join(f"{line},English\n" for line in lines))
-    found = places(tmp_path / "tasks", "task010_x_classification", "task003_x", "task005_x")
-    chosen = choose_filtered(found, read_task_info(tmp_path / "info.csv", tmp_path))
-    assert [task.name for task in chosen.tasks] == ["task010_x_classification"]
-    assert chosen.missing == ("task002_x_detection", "task200_x_detection", "task1001_x_detection")
-    assert {reject.candidate: reject.rule for reject in chosen.rejects} == {
-        "task003_x": "not_english",
-        "task004_x_incorrect_answer_generation": "excluded_task",
-        "task646_answer_generation": "excluded_task",
-    }
-
-
 @pytest.mark.parametrize(
-    ("outputs", "rule", "only_filter"),
+    ("outputs", "rule"),
     [
-        ([["yes"]] * 400, "one_label", False),
-        ([["yes"], ["no"]] * 48, "too_few_items", False),
-        ([[f"label {n % 50}"] for n in range(400)], "many_labels", False),
-        ([["yes", "no"], ["no", "yes"]] * 200, "many_outputs", True),
-        ([["yes"], ["no"]] * 197 + [["no"]], "small_task", True),
-        ([["yes"], ["no"]] * 198, None, True),
+        ([["yes"]] * 400, "one_label"),
+        ([["yes"], ["no"]] * 48, "too_few_items"),
+        ([["yes"], ["no"]] * 48 + [["no"]], None),
+        ([[f"label {n % 50}"] for n in range(400)], "many_labels"),
+        ([[f"label {n % 49}"] for n in range(400)], None),
     ],
 )
-def test_whole_tasks_are_dropped_by_a_rule(
-    tmp_path: Path, outputs: list[list[str]], rule: str | None, only_filter: bool
-) -> None:
+def test_whole_tasks_are_dropped_by_a_rule(tmp_path: Path, outputs: list[list[str]], rule: str | None) -> None:
     rows = [{"id": str(n), "input": text_of(n), "output": output} for n, output in enumerate(outputs)]
     content = natural_instructions.read_task(write_task(tmp_path, "task900_made", rows))
-    strict = content_refusal(content, labels_of(content), is_filter=True)
-    lax = content_refusal(content, labels_of(content), is_filter=False)
-    assert (strict and strict.rule.name) == rule
-    assert (lax and lax.rule.name) == (None if only_filter else rule)
-
-
-def test_the_filter_meets_the_numbers_of_the_release(shared_data: Path) -> None:
-    infos = read_task_info(shared_data / "superni" / "full_task_info.csv", shared_data)
-    candidates = [info for info in infos.values() if is_candidate(info)]
-    refusals = Counter(refusal.rule.name for info in candidates if (refusal := info_refusal(info)) is not None)
-    # 662 names, categories and summaries fit; 528 of them are in English, and 500 are not left out by name.
-    assert (len(infos), len(candidates)) == (1613, 662)
-    assert refusals == {"not_english": 662 - 528, "excluded_task": 528 - 500}
-    passed = {info.name for info in candidates if info_refusal(info) is None}
-    assert set(published_tasks()) <= passed
+    refusal = content_refusal(content, labels_of(content))
+    assert (refusal and refusal[0].name) == rule

@@ -371,7 +371,8 @@ def compat_selection(folder: Path, config: str, shape: str) -> Selection:
         items = list(published.assignment_items(published.prompt_rows(raw), as_published=True))
     else:
         rows = published.variant_rows(raw, config)
-        items = list(published.compat_items(rows, config, published.published_tags()[config]))
+        tags = published.published_tags()[config]
+        items = list(published.variant_items(rows, config, tags, as_published=True)[0])
     return Selection(
         manifest=examples.manifest(examples.items()),
         config=config,

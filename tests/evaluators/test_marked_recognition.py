@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from builders.gifi import drafts
-from builders.gifi.markers import marked_items
+from builders.gifi.embedded import marked_items
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import task_for
 from evaluators.tasks.pronouns.marked_recognition_task import TASK

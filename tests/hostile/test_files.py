@@ -39,7 +39,6 @@ TABLE: dict[str, Row] = {
     **rows(build("gifi", "gsm8k"), *ANY, NO_JSON),
     **rows(build("gifi", "gifi"), *ANY),
     **rows(build("superni", "natural-instructions"), *ANY),
-    **rows(build("superni", "hub"), *ANY),
     **rows(build("image_labels"), *ANY),
     **rows(build("image_labels", "hub"), *ANY),
     **rows(["run", "--dataset", "INPUT", *BASELINE], *ANY),

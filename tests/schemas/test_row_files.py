@@ -99,23 +99,13 @@ def test_an_unsound_row_is_neither_written_nor_read(tmp_path: Path) -> None:
         row_files.read_rows(path, CoreferenceItem)
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([replace(AMBIGUOUS, flags=()), *examples.items()[1:]], r"content sha256 [0-9a-f]{12} is not the [0-9a-f]{12}"),
-        (examples.items()[:2], r"2 rows, dataset\.json says 4; build the dataset again"),
-        ([*examples.items(), AMBIGUOUS], r"5 rows, dataset\.json says 4; build the dataset again"),
-    ],
-    ids=["changed", "missing", "added"],
-)
-def test_items_that_the_manifest_does_not_list_are_noticed(
-    rows: list[CoreferenceItem], message: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("n_items", [2, 5])
+def test_items_that_the_manifest_does_not_list_are_noticed(n_items: int, tmp_path: Path) -> None:
     made = examples.write_dataset(tmp_path)
     assert dataset_folder.read_manifest(tmp_path) == made
     assert dataset_folder.read_split(tmp_path, made.splits[0]) == examples.items()
-    row_files.write_rows(tmp_path / examples.SPLIT_PATH, rows, CoreferenceItem)
-    with pytest.raises(DataError, match=message):
+    row_files.write_rows(tmp_path / examples.SPLIT_PATH, [*examples.items(), AMBIGUOUS][:n_items], CoreferenceItem)
+    with pytest.raises(DataError, match=rf"{n_items} rows, dataset\.json says 4; build the dataset again"):
         dataset_folder.read_split(tmp_path, made.splits[0])
     other = replace(made, splits=(replace(made.splits[0], item_shape="essay"),))
     strict_json.write(tmp_path / "dataset.json", contract.dump(other))

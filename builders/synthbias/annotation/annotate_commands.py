@@ -380,7 +380,7 @@ def decide(
     )
     manifest = write_dataset(draft, folder, overwrite=overwrite)
     typer.echo(f"validated by people: {'yes' if manifest.human_validated else 'no'}")
-    for line in closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits)):
+    for line in closing_lines(manifest, folder):
         typer.echo(line)
     typer.echo(run_line(folder))
     return folder

@@ -129,7 +129,7 @@ def generate(
         raise ConfigError(
             f"--work {asking.folder}: another process works there; wait for it, or give another folder"
         ) from error
-    for line in closing_lines(manifest, target, n_items=sum(len(split.items) for split in made.splits)):
+    for line in closing_lines(manifest, target):
         typer.echo(line)
     short = [cell for cell in cells if state.have[cell.key] < per_cell]
     if short:
@@ -320,7 +320,124 @@ def _status_of(arguments: Sequence[str]) -> int:
             raise
 
 
+<<<<<<< HEAD:builders/synthbias/generation/generate.py
 def _rounds(asking: _Asking, *, pilot: int, most: int) -> tuple[_Written, int, bool]:
+=======
+@app.command(
+    epilog=EXIT_STATUS,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+@one_line_errors(ANSWERS_KEPT)
+def generate(
+    context: typer.Context,
+    model: Annotated[str, typer.Option(help="Model that writes: what the backend calls it.")],
+    backend: Annotated[str, typer.Option(help="Backend that calls the model.")],
+    per_cell: Annotated[int, PER_CELL] = DEFAULT_PER_CELL,
+    per_request: Annotated[int, PER_REQUEST] = DEFAULT_PER_REQUEST,
+    pairs: Annotated[int | None, PAIRS] = None,
+    near: Annotated[float | None, NEAR] = None,
+    pilot: Annotated[int, typer.Option(min=0, help="Instructions of each type to try first; 0 for none.")] = _PILOT,
+    rounds: Annotated[int, typer.Option(min=1, help="Largest number of rounds.")] = _ROUNDS,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(min=0, callback=finite, help="US dollars that all rounds together may cost; needs --prices."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the dataset.")] = None,
+    work: Annotated[Path | None, typer.Option(help="Folder of requests and answers.")] = None,
+    dataset_version: DatasetVersion = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the dataset in the folder.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print requests, tokens and the largest price of the first round only.")
+    ] = False,
+) -> None:
+    """Let a model write sentences until each cell of the design has enough that keep all rules.
+
+    Options that are not listed go to run, such as --base-url.
+    """
+    target = out or Path("out/datasets") / NAME
+    _check_further(context.args)
+    cells, limits = design_cells(pairs), KeepLimits(per_cell, near)
+    next_step = f"next: biasboard build synthbias annotate plan {shlex.quote(str(target))} --state out/annotation"
+    if not overwrite and _is_complete(target, cells, limits, model, dataset_version):
+        typer.echo(f"complete: each of the {len(cells):,} cells has {per_cell} minimal pairs in {target}")
+        typer.echo(next_step)
+        return
+    check_target(target, overwrite=overwrite or dry_run)
+    asking = _Asker(backend, model, max_cost, tuple(context.args), work or Path("out/generation") / NAME)
+    if dry_run:
+        with tempfile.TemporaryDirectory() as folder:
+            asked = _still_wanted(cells, None, limits, per_request)
+            asking.ask(_written(asked, Path(folder) / "requests", per_request), "--dry-run")
+        return
+    with _locked(asking.folder):
+        state, n_rounds, is_stuck = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
+        with steps() as report:
+            made = draft(asking.runs, limits, limit=None, report=report)
+            manifest = write_dataset(made, target, version=dataset_version, overwrite=overwrite, report=report)
+    for line in closing_lines(manifest, target):
+        typer.echo(line)
+    short = [cell for cell in cells if state.have.get(cell.key, 0) < per_cell]
+    if short:
+        why = "the last one brought nothing new" if is_stuck else f"--rounds {rounds} allows no more"
+        remedy = "take another model" if is_stuck else "go on with a larger --rounds and --overwrite"
+        raise ConfigError(
+            f"{len(short):,} of {len(cells):,} cells have fewer than {per_cell} minimal pairs after {n_rounds} "
+            f"rounds, such as {short[0].key}, and {why}; the dataset holds the rest: {remedy}"
+        )
+    typer.echo(next_step)
+
+
+def _is_complete(
+    target: Path, cells: Sequence[DesignCell], limits: KeepLimits, model: str, dataset_version: str | None
+) -> bool:
+    """Return True if a folder holds the dataset that a generation would end with: a model's, with all cells full."""
+    if not (target / MANIFEST).is_file():
+        return False
+    manifest = read_manifest(target)
+    is_of_model = manifest.generator_model is not None and f"{manifest.generator_model}@".startswith(f"{model}@")
+    if (manifest.name, manifest.builder_version) != (NAME, BUILDER_VERSION) or not is_of_model:
+        return False
+    if dataset_version not in (None, manifest.version) or limits_of(target, None, None) != limits:
+        return False
+    have = pairs_by_cell(item for entry in manifest.splits for item in read_split(target, entry))  # type: ignore[misc]
+    return have == dict.fromkeys((cell.key for cell in cells), limits.per_cell)
+
+
+def _check_further(arguments: Sequence[str]) -> None:
+    """Check that no passed-on option is reserved.
+
+    Raises:
+        ConfigError: a reserved option is given.
+    """
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if name in _RESERVED_OPTIONS:
+            raise ConfigError(
+                f"{name}: generate itself chooses what is asked; leave it out, or give --pairs or --pilot"
+            )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes.
+
+    Raises:
+        ConfigError: another process holds the lock.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise ConfigError(
+            f"--work {folder}: another process works there; wait for it, or give another folder"
+        ) from error
+
+
+def _rounds(
+    asking: _Asker, cells: Sequence[DesignCell], limits: KeepLimits, *, per_request: int, pilot: int, most: int
+) -> tuple[_State, int, bool]:
+>>>>>>> w5:builders/synthbias/generation/generate_commands.py
     """Ask until every cell is full, a round brings nothing usable, or ``most`` rounds have passed.
 
     Returns:

@@ -26,8 +26,7 @@ from evaluators.runs.plan.plan import Plan
 from evaluators.task import Prompt, prompt_names
 from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import NOTE, ScoringMode
-from schemas.files.csv_records import CsvRecord, fault_of
-from schemas.files.user_tables import user_table
+from schemas.files.user_tables import CsvRecord, fault_of, user_table
 
 _GIVE = "give a file of answers; biasboard questions csv writes one to fill in"
 _PLAIN = ("id", "prompt", "options", "option", "text", "status")

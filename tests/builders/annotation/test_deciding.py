@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.dataset.output import ensure_publishable, write_dataset
+from builders.dataset.output import write_dataset
+from builders.publishable import check_manifest
 from builders.synthbias.annotation.accepted import accepted_draft
 from builders.synthbias.annotation.agreement import agreement_on, report_lines
 from builders.synthbias.annotation.annotated import AnnotatedDataset
@@ -287,7 +288,7 @@ def test_the_dataset_of_accepted_pairs(annotated: AnnotatedDataset, tmp_path: Pa
     assert list(validate.problems(tmp_path / "out")) == []
     assert read_manifest(tmp_path / "out") == manifest
     assert manifest.human_validated is True
-    ensure_publishable(manifest)
+    check_manifest(manifest)
     kept = [item for entry in manifest.splits for item in read_split(tmp_path / "out", entry)]
     assert kept == [item for item in annotated.items.values() if item.pair_id not in missing]
     assert {count.rule: count.n for count in manifest.rejects if count.n} == {"gap_too_small": 5, "undecided": 6}
