@@ -13,9 +13,7 @@ from leaderboard.benchmark_pages import (
     Headline,
     Layout,
     Paper,
-    SliceChart,
     SliceFact,
-    first,
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
@@ -291,16 +289,6 @@ PAGES = BenchmarkPages(
         unit="%",
         note="share of women in each occupation: US labour force survey of 2017, as listed by WinoBias",
         value=_percent_women,
-    ),
-    slice_charts=(
-        SliceChart(
-            group="occupation",
-            name="occupations",
-            caption="by occupation, sorted by the share of women (in brackets); the dashed line is the ideal.",
-            choose=first(2),
-            applies=lambda occupation: _percent_women(occupation) is not None,
-            label=lambda occupation: f"{occupation} ({_percent_women(occupation):g} %)",
-        ),
     ),
     figures=(
         _FAMILIES_RIGHT,

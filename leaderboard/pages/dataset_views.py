@@ -6,7 +6,6 @@ A card may come from anybody, so that its sections are rendered as HTML that can
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,21 +56,6 @@ _TABLE_OF_CARD = re.compile(r"(?:^[^\n|]+\n+)?(?:^\|.*\n)+", re.MULTILINE)
 """A table and the line above it that introduces it."""
 _MARKS = ["paragraph", "list", "newline", "escape", "backticks", "emphasis"]
 """Marks that are rendered; addresses and pictures would lead or fetch elsewhere."""
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,_-]*")
-_OPTIONS = (
-    "limit",
-    "bias_per_label",
-    "pool_per_label",
-    "pool",
-    "instructions",
-    "label_names",
-    "licence",
-    "complete_pairs",
-    "map",
-    "compat",
-    "dataset_version",
-)
-"""Parameters that a builder's command line takes besides the source and the seed."""
 
 
 class BuiltDataset(NamedTuple):
@@ -142,20 +126,15 @@ class DatasetView:
         manifest = self.manifest
         return manifest is not None and any(key.dataset_sha256 != manifest.content_sha256 for key in self.keys)
 
-    @property
-    def command(self) -> str | None:
-        """The command that builds the dataset again; None if its builder is none of this project."""
-        return None if self.manifest is None else _rebuilding(self.manifest)
-
     @cached_property
     def tables(self) -> dict[str, DownloadTable]:
         """The tables that the page offers for download, by name, of which some may be empty."""
         manifest = self.manifest
         kinds = () if manifest is None else (("reject", manifest.rejects), ("flag", manifest.flags))
-        stem, about = f"files/dataset-{PurePosixPath(self.page).stem}", {"dataset": self.title}
+        stem = f"files/dataset-{PurePosixPath(self.page).stem}"
 
         def table(name: str, fields: Fields[T], rows: Iterable[T]) -> DownloadTable:
-            return DownloadTable.of(Files(f"{stem}-{name}"), fields, rows, about=about)
+            return DownloadTable.of(Files(f"{stem}-{name}"), fields, rows)
 
         found = {
             "splits": table("splits", _SPLITS, () if manifest is None else manifest.splits),
@@ -165,7 +144,7 @@ class DatasetView:
         }
         for one in self.count_tables:
             columns: Columns = {heading.lower(): int if number else str for number, heading in enumerate(one.columns)}
-            found[one.name] = DownloadTable(Files(f"{stem}-{one.name}"), columns, one.rows, about=about)
+            found[one.name] = DownloadTable(Files(f"{stem}-{one.name}"), columns, one.rows)
         return found
 
     @property
@@ -287,31 +266,3 @@ _DATASETS: Fields[DatasetView] = {
 def datasets_table(views: Sequence[DatasetView]) -> DownloadTable:
     """Return one row for each dataset."""
     return DownloadTable.of(Files("files/datasets"), _DATASETS, views)
-
-
-def _rebuilding(manifest: Manifest) -> str | None:
-    """Return the command that builds a dataset again, as far as its manifest records it.
-
-    A manifest may come from anybody and readers copy commands, so every word must be one that a shell leaves alone.
-    """
-    package, *inner = manifest.builder.partition(" ")[0].split(".")
-    if package != "builders" or not inner:
-        return None
-    read_from = ("http://", "https://", "folder of ", "file of ")
-    is_fetched = any(one.address.startswith(read_from) for one in manifest.sources)
-    options = {
-        "source": manifest.parameters.get("source"),
-        "input": "PATH" if is_fetched else None,
-        **{name: manifest.parameters.get(name) for name in _OPTIONS},
-        "seed": manifest.seed,
-    }
-    # Both None and False are options that were not given.
-    parts = {name: str(value) for name, value in options.items() if value is not None and value is not False}
-    if not all(map(_PLAIN_WORD.fullmatch, [inner[0], *parts.values()])):
-        return None
-    words = (
-        word
-        for name, value in parts.items()
-        for word in (f"--{name.replace('_', '-')}", *([] if options[name] is True else [value]))
-    )
-    return shlex.join(["biasboard", "build", inner[0], *words])

@@ -95,35 +95,6 @@ _FIELDS: Fields[ListedModel] = {
 }
 
 
-def population(models: Sequence[ModelView]) -> str:
-    """Return the sentences on how many language models there are, where their answers are from, and how new they are.
-
-    The text is empty if there is none.
-    """
-    views = [model for model in models if not model.is_baseline]
-    if not views:
-        return ""
-    imported = sum(all(placed.row.entry.is_imported for placed in model.placements) for model in views)
-    given = [placed.row.entry for model in views for placed in model.placements if not placed.row.entry.is_imported]
-    # Who misses large models here asks why.
-    where = " on a CPU, which suits small models" if {one.result.environment.device for one in given} == {"cpu"} else ""
-    origins = {"published elsewhere": imported, f"given for this board{where}": len(views) - imported}
-    told = " and ".join(f"{n} {'has' if n == 1 else 'have'} answers {origin}" for origin, n in origins.items() if n)
-    known = [facts for model in views if (facts := facts_of(model.id))]
-    dated = [(facts.released, facts.id) for facts in known if facts.released]
-    bounds = [facts.released_by for facts in known if facts.released_by]
-    newest = ""
-    if dated:
-        date, model_id = max(dated)
-        newest = f" The newest of the {len(dated)} whose date a source tells is {display_name(model_id)} ({date})"
-        # Who looks for models of this year wants to know it of all.
-        newest += f"; the others were there by {max(bounds)}." if len(dated) + len(bounds) == len(views) else "."
-    models_of = "1 language model" if len(views) == 1 else f"{len(views)} language models"
-    rule = "they are few, since a row needs answers from which its numbers can be computed again"
-    joins = "A newer one joins the tables of what can be asked today once somebody hands in its answers."
-    return f"{models_of}: {told}; {rule}.{newest} {joins}"
-
-
 def models_table(models: Sequence[ListedModel]) -> DownloadTable:
     """Return one row for each model."""
     return DownloadTable.of(Files("files/models"), _FIELDS, models)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
-from leaderboard.benchmark_pages import Column, SliceFact
-from leaderboard.charts.rows import dots
-from leaderboard.charts.values import RowValue
+from leaderboard.benchmark_pages import SliceFact
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import ResultExamples, make_answers
 from leaderboard.pages.class_tables import ClassTable, class_table
@@ -19,7 +17,7 @@ from leaderboard.pages.definitions import define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import slug
-from leaderboard.pages.pictures import PageChart, make_picture
+from leaderboard.pages.pictures import PageChart
 from leaderboard.pages.summaries import doubts_of, uneven_groups
 from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.rows import Row
@@ -170,7 +168,7 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
         uneven=tuple(uneven_groups(section, entry)),
         slice_metrics=slice_metrics,
         slices=slices,
-        pictures=() if row.is_baseline else tuple(_pictures(section, entry, slices, f"charts/{name}")),
+        pictures=() if row.is_baseline else figures_of_result(entry, f"charts/{name}"),
         of_classes=class_table(entry, f"charts/{name}", machine_memory()),
     )
 
@@ -184,43 +182,3 @@ def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> t
         metrics = tuple(entry.metrics.get((name, group)) for name in slice_metrics)
         slices.append(Slice(key, value, fact.value(value) if fact and key == fact.group else None, metrics))
     return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
-
-
-def _pictures(section: TableView, entry: Entry, slices: Sequence[Slice], stem: str) -> Iterator[PageChart]:
-    """Yield the first two metrics of the table by group, then the charts that the benchmark describes."""
-    pages = section.pages
-    shown = [
-        (column, metric)
-        for column in section.columns
-        if not column.group and (metric := column.of(entry)) and (column.version is None or metric.value is not None)
-    ]
-
-    def sliced(column: Column, wanted: Sequence[Slice]) -> list[tuple[Slice, Metric]]:
-        found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in wanted)
-        return [(slice_, metric) for slice_, metric in found if metric is not None]
-
-    charts: list[tuple[list[RowValue], str, str, str]] = []
-    of_charts = {chart.group for chart in pages.slice_charts}
-    for column, metric in shown[:2]:
-        if found := sliced(column, [slice_ for slice_ in slices if slice_.key not in of_charts]):
-            keys = sorted({pages.group_names.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in found})
-            rows = [RowValue(slice_.value.replace("_", " "), value) for slice_, value in found]
-            caption = f"{column.label} by {' and '.join(keys)}."
-            charts.append(([RowValue("all items", metric), *rows], column.label, f"{column.metric}-groups", caption))
-    for chart in pages.slice_charts:
-        wanted = [slice_ for slice_ in slices if slice_.key == chart.group and chart.applies(slice_.value)]
-        for chosen in chart.choose([column for column, _ in shown if sliced(column, wanted)]):
-            found = sliced(chosen, wanted)
-            if (order := chart.order) is not None:
-                found.sort(key=lambda each: order(each[0].value))
-            rows = [RowValue(chart.label(slice_.value), value) for slice_, value in found]
-            caption = f"{chosen.label} {chart.caption}"
-            charts.append((rows, chosen.label, f"{chosen.metric}-{chart.name}", caption))
-    for share in pages.share_charts:
-        rows = [RowValue(words, value) for name, words in share.metrics.items() if (value := entry.metric(name))]
-        if len(rows) == len(share.metrics):
-            charts.append((rows, share.title, share.name, share.caption))
-    for rows, title, name, caption in charts:
-        if (drawn := dots(rows, title=title)) is not None:
-            yield make_picture(drawn, f"{stem}-{name}", caption)
-    yield from figures_of_result(entry, stem)

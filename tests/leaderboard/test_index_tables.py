@@ -18,7 +18,6 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.scorer import quick_scorers
 from evaluators.task import load_task
-from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.tables import index_placements, index_views
 from leaderboard.ranking.boards import Board, assemble
@@ -255,8 +254,6 @@ def test_metrics_have_labels_and_definitions_and_variants_are_folded(made: MadeB
     for section in view.sections:
         (picture,) = section.pictures
         assert "Scatter" not in picture.alt, "these tables hold no two metrics that explain each other"
-    shares = [chart.metrics for chart in load_pages("gifi").share_charts]
-    assert all("no_pronoun_rate" not in metrics for metrics in shares), "a share of other answers than the rest"
 
 
 def change_scores(folder: Path, change: Callable[[TextScore], TextScore | None]) -> None:

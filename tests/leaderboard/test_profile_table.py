@@ -11,9 +11,8 @@ import pytest
 
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
-from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.profile import TINTS, FrontRow, FrontTable, front_parts, front_table, tints_of
-from leaderboard.pages.rendering import templates
+from leaderboard.pages.rendering import generate, templates
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.useless import Named, best_useless
@@ -275,10 +274,9 @@ def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(own: MadeB
 
 
 def test_findings_and_leaders_stay_those_of_accepted_results(own: MadeBoard) -> None:
-    view = own.view
-    assert not any(part.is_own for part in front_parts(view.board))
-    blocks = make_blocks(templates(), view.board, view.front, (), 0)
-    assert OWN not in blocks["leaders"] + blocks["findings"]
+    assert not any(part.is_own for part in front_parts(own.board))
+    pages = generate(own.view, {"index.md": "<!-- generated: leaders -->\n\n<!-- generated: findings -->"})
+    assert OWN not in pages["index.md"]
 
 
 def test_a_board_of_accepted_results_alone_knows_no_own_data(entries: tuple[Entry, ...]) -> None:

@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
-from biasboard.ground.errors import import_extra
 from biasboard.ground.plain_text import visible
 
 FONT_SIZE = 12
@@ -182,13 +181,12 @@ class Drawing:
             place = f' x="{_short(x)}" y="{_short(y + base)}"'
             self._add(style, "text", place, (x + start, x + start + length), (y - half, y + half), words)
 
-    def chart(self, alt: str, note: str = "", *, background: str = "") -> Chart:
+    def chart(self, alt: str, note: str = "") -> Chart:
         """Return the drawing as a chart.
 
         Args:
             alt: Description of the chart in words.
             note: Sentences for its caption.
-            background: Colour behind the chart; none where a page has its own.
         """
         left, top = (round(edge) - _PADDING for edge in self._box[:2])
         width, height = (round(edge) + _PADDING - start for edge, start in zip(self._box[2:], (left, top), strict=True))
@@ -201,12 +199,10 @@ class Drawing:
         )
         # A picture in a page sees neither the page's rules nor its switch of the scheme, but it does see its own
         # address: the rules hold where that names the id of the drawing.
-        style = "" if background else f"<style>{rules}</style>"
-        behind = background and f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="{background}"/>'
         svg = (
             f'<svg xmlns="http://www.w3.org/2000/svg" id="only-dark" width="{width}" height="{height}" '
             f'viewBox="{left} {top} {width} {height}" font-family={quoteattr(_FONT)} font-size="{FONT_SIZE}">'
-            f"{style}{behind}{parts}</svg>"
+            f"<style>{rules}</style>{parts}</svg>"
         )
         return Chart(svg, width, height, alt, note)
 
@@ -216,25 +212,6 @@ class Drawing:
         self._parts.append((style, f"<{tag}", f"{place}>{escape(words)}</{tag}>" if words else f"{place}/>"))
         ends = self._box
         self._box = [min(ends[0], *across), min(ends[1], *down), max(ends[2], *across), max(ends[3], *down)]
-
-
-def check_installed() -> None:
-    """Check that pictures in PNG can be made.
-
-    Raises:
-        MissingExtraError: the extra ``site`` is not installed.
-    """
-    import_extra("vl_convert", "site")
-
-
-def png_of(svg: str) -> bytes:
-    """Return a picture of an SVG with two pixels for each of its own, for places that show no SVG.
-
-    Raises:
-        MissingExtraError: the extra ``site`` is not installed.
-    """
-    png: bytes = import_extra("vl_convert", "site").svg_to_png(svg, scale=2.0)
-    return png
 
 
 def width_of(text: str) -> float:

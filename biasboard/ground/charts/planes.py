@@ -32,15 +32,6 @@ class Dot(NamedTuple):
     """Name beside the mark; empty for none."""
 
 
-class Kind(NamedTuple):
-    """How the marks of one kind look."""
-
-    name: str
-    colour: str
-    shape: str = "circle"
-    is_hollow: bool = False
-
-
 class Plane:
     """A rectangle of a drawing, at whose edges lie the ends of two axes."""
 
@@ -165,14 +156,6 @@ class Plane:
         else:
             x = math.floor(x) + 0.5
             self.drawing.line([(x, ends[0]), (x, ends[1])], GRID)
-
-
-def legend(drawing: Drawing, kinds: Iterable[Kind], *, left: float = 0.0, y: float = -16.0) -> None:
-    """Write what each kind of mark means, in a line."""
-    for kind in kinds:
-        drawing.shape(left + 4, y, kind.colour, name=kind.shape, size=4, hollow=kind.is_hollow)
-        drawing.text(left + 13, y, kind.name)
-        left += 13 + width_of(kind.name) + 12
 
 
 def ticks(low: float, high: float, most: int, *, signed: bool = False) -> dict[float, str]:
