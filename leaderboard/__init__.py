@@ -7,9 +7,8 @@ the Hugging Face Hub.
 *benchmark_figures* the figures that the former can describe,
 *label_figures* and *label_counts* the figures and counts that benchmarks of labels share, and *findings* the sentences
 that they can compute.
-*model_facts* reads ``models/``, a file for each model, and *reported_tables* reads ``reported/``, a file for each table
-quoted from a paper, and *reproductions* reads ``papers/``, a file for each paper that is reproduced, all through
-*toml_documents*.
+*model_facts* reads ``models/``, a file for each model, and *reproductions* reads ``papers/``, a file for each paper
+that is reproduced, and ``reported/``, a file for each table quoted from one, all through *toml_documents*.
 
 Importing the package does nothing; run ``python -m leaderboard``.
 """

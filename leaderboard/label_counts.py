@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import pyarrow.compute as pc
 
@@ -21,16 +21,8 @@ from schemas.files import arrow_files
 _MOST_LABELS = 20
 """Number of labels that the paper lists."""
 _GROUPS = ("2", "3", "4", "5", "6 to 9", "10 or more")
-
-
-class LabelledTask(NamedTuple):
-    """A classification task of a dataset."""
-
-    category: str
-    labels: tuple[str, ...]
-    """All labels that any of its items offers."""
-    n_items: int
-    """Number of items that are evaluated."""
+LabelledTask: TypeAlias = tuple[str, tuple[str, ...], int]
+"""Category, labels and number of items of a classification task."""
 
 
 def label_counts(folder: Path, manifest: Manifest) -> tuple[CountTable, ...]:
@@ -43,25 +35,26 @@ def label_counts(folder: Path, manifest: Manifest) -> tuple[CountTable, ...]:
 
 
 def _tasks(folder: Path, manifest: Manifest) -> Iterator[LabelledTask]:
+    """Yield the category of each task, all labels that any of its items offers, and how many items are evaluated."""
     for entry in manifest.splits:
         if entry.split != TEST:
             continue
         # Of 264,178 items only these columns are read.
         columns = arrow_files.foreign_table(folder / entry.path, ["category", "labels"])
         labels = pc.unique(pc.list_flatten(columns["labels"])).to_pylist()
-        yield LabelledTask(str(columns["category"][0]), tuple(sorted(labels)), entry.n_items)
+        yield str(columns["category"][0]), tuple(labels), entry.n_items
 
 
 def count_tables(tasks: Sequence[LabelledTask]) -> tuple[CountTable, ...]:
     """Return the tables of some tasks, each with its most frequent row first, but that of numbers of labels."""
-    categories = Counter(task.category for task in tasks)
+    categories = Counter(category for category, *_ in tasks)
     items: Counter[str] = Counter()
-    for task in tasks:
-        items[task.category] += task.n_items
-    groups = Counter(n_labels_group(len(task.labels)) for task in tasks)
+    for category, _, n_items in tasks:
+        items[category] += n_items
+    groups = Counter(n_labels_group(len(labels)) for _, labels, _ in tasks)
     # Lower-cased, with their punctuation, as in the paper; a task counts once, even if it has a label in two cases.
-    labels = Counter(label for task in tasks for label in {label.lower() for label in task.labels})
-    most = _by_frequency(labels)[:_MOST_LABELS]
+    counted = Counter(label for _, labels, _ in tasks for label in {label.lower() for label in labels})
+    most = _by_frequency(counted)[:_MOST_LABELS]
     return (
         CountTable(
             "categories",
@@ -77,7 +70,7 @@ def count_tables(tasks: Sequence[LabelledTask]) -> tuple[CountTable, ...]:
         ),
         CountTable(
             "labels",
-            f"Tasks by label: the {len(most)} most frequent of {len(labels)} labels, in small letters and with their "
+            f"Tasks by label: the {len(most)} most frequent of {len(counted)} labels, in small letters and with their "
             "punctuation",
             ("Label", "Tasks"),
             tuple(most),

@@ -1,8 +1,12 @@
-"""Finds papers in ``papers/*.toml``: their findings, tables and figures, and what is compared with each."""
+"""Finds papers and what is quoted from them.
+
+``papers/*.toml`` has their findings, tables and figures, and what is compared with each; ``reported/*.toml`` has
+tables, whose numbers the board quotes and never ranks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from biasboard.ground.errors import DataError
@@ -12,8 +16,8 @@ from evaluators.runs.measure.example_sets import set_row_names
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages
-from leaderboard.reported_tables import table_of_file
 from leaderboard.toml_documents import read_documents
+from schemas.documents.reported_table import ReportedTable
 from schemas.documents.reproduction import PaperMeasure, PaperPart, Reproduction
 
 
@@ -93,3 +97,29 @@ def _set_rows(paper: Reproduction, measure: PaperMeasure) -> tuple[str, ...]:
 def _known_metrics() -> frozenset[str]:
     own = {metric.name for task in TASKS.names() for metric in metric_definitions(task)}
     return frozenset(own | {index.name for one in benchmarks() for index in load_benchmark(one.name).indices})
+
+
+def reported_tables(benchmark: str) -> tuple[ReportedTable, ...]:
+    """Return the published tables about a benchmark, sorted by file name.
+
+    Raises:
+        DataError: a file is invalid, or names a benchmark that does not exist.
+    """
+    return tuple(table for table in _quoted().values() if table.benchmark == benchmark)
+
+
+def table_of_file(name: str) -> ReportedTable | None:
+    """Return the published table in the file of a name, without ending; None if there is no such file."""
+    return _quoted().get(name)
+
+
+@cache
+def _quoted() -> Mapping[str, ReportedTable]:
+    names = sorted(known.name for known in benchmarks())
+    tables: dict[str, ReportedTable] = {}
+    for path, table in read_documents("reported", ReportedTable):
+        if table.benchmark not in names:
+            have = ", ".join(names)
+            raise DataError(f"{path}: benchmark: '{table.benchmark}' does not exist; have: {have}")
+        tables[path.stem] = table
+    return tables

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from leaderboard.model_facts import display_name
@@ -41,16 +40,11 @@ def model_key(identity_sha256: str) -> str:
     return identity_sha256[:_N_KEY]
 
 
-class ModelChoice(NamedTuple):
-    """A model in one revision and precision, to choose from."""
+def model_choices(models: Sequence[ModelView]) -> list[dict[str, str]]:
+    """Return key, id and name of all language models, by name.
 
-    key: str
-    id: str
-    name: str
-
-
-def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
-    """Return all language models, by name, with what tells them apart where an id has several."""
+    A model in one revision and precision is one; where an id has several, names say what tells them apart.
+    """
     asked = {
         placement.row.entry.result.model.identity_sha256: placement.row.entry.result.model
         for model in models
@@ -63,8 +57,10 @@ def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
             for identity, model in asked.items()
         }
     )
-    choices = (ModelChoice(model_key(identity), model.id, names[identity]) for identity, model in asked.items())
-    return tuple(sorted(choices, key=lambda choice: (choice.name.casefold(), choice.key)))
+    choices = [
+        {"key": model_key(identity), "id": model.id, "name": names[identity]} for identity, model in asked.items()
+    ]
+    return sorted(choices, key=lambda choice: (choice["name"].casefold(), choice["key"]))
 
 
 def _distinct(names: Mapping[str, Sequence[str]]) -> dict[str, str]:

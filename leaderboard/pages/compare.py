@@ -92,7 +92,7 @@ def compare_files(
     }
     files[f"{FOLDER}/models.json"] = json_text(listed)
     # A model that nothing is compared with has a file, too, since pages ask for it.
-    of_nobody = {f"{FOLDER}/pairs/{one.key}.json": json_text({}) for one in model_choices(models)}
+    of_nobody = {f"{FOLDER}/pairs/{one['key']}.json": json_text({}) for one in model_choices(models)}
     return files | of_nobody | _pairs(measures)
 
 
@@ -102,7 +102,7 @@ def _listed(models: Sequence[ModelView]) -> JsonValue:
     for placement in (placement for model in models for placement in model.placements):
         key = model_key(placement.row.entry.result.model.identity_sha256)
         benchmarks.setdefault(key, {})[placement.section.pages.heading] = None
-    return [{**one._asdict(), "benchmarks": list(benchmarks[one.key])} for one in model_choices(models)]
+    return [{**one, "benchmarks": list(benchmarks[one["key"]])} for one in model_choices(models)]
 
 
 def _about_measure(profile: Profile, column: ProfileColumn, address: str) -> JsonValue:

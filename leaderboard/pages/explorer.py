@@ -105,7 +105,7 @@ def explorer_files(
         files[f"{FOLDER}/{table}/index.json"] = json_text(about)
     listed: dict[str, JsonValue] = {
         "kinds": list(KINDS),
-        "models": [one._asdict() for one in model_choices(models)],
+        "models": [{**one} for one in model_choices(models)],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     return files | {f"{FOLDER}/tables.json": json_text(listed)}

@@ -1,19 +1,27 @@
-"""Prepares the list of all models: facts about each, and which results it has."""
+"""Prepares the list of all models, with facts about each and its results, and that of the useless predictors."""
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from leaderboard.benchmark_pages import BenchmarkPages, load_pages
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
+from leaderboard.pages.addresses import model_page
 from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.model_views import ModelView
+from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Fields, Kind, Scalar
-from leaderboard.verify.entries import Provenance
+from leaderboard.ranking.profiles import profiles_of
+from leaderboard.verify.entries import Entry, Provenance
 from schemas.documents.model_facts import ModelFacts
+from schemas.documents.result import Metric
+
+UselessPredictor: TypeAlias = tuple[str, str, str, list[Metric | None]]
+"""Name, anchor on the page, what it does, and what it gets in each headline measure."""
 
 
 class ListedModel(NamedTuple):
@@ -26,6 +34,11 @@ class ListedModel(NamedTuple):
     """Those that it has results of."""
     vouching: tuple[Provenance, ...]
     """How far its results are vouched for, the strongest first."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Its results."""
+        return [placement.row.entry for placement in self.view.placements]
 
     @property
     def name(self) -> str:
@@ -89,8 +102,8 @@ _FIELDS: Fields[ListedModel] = {
     "benchmarks": (str, lambda listed: ", ".join(pages.heading for pages in listed.benchmarks)),
     "n_results": (int, lambda listed: len(listed.view.placements)),
     "vouching": (str, lambda listed: ", ".join(listed.vouching)),
-    "backend": (str, lambda listed: listed.view.backends),
-    "status": (str, lambda listed: listed.view.status),
+    "backend": (str, lambda listed: ", ".join(sorted({one.result.model.backend for one in listed.entries}))),
+    "status": (str, lambda listed: ", ".join(sorted({one.origin for one in listed.entries}))),
     "baseline": (bool, lambda listed: listed.view.is_baseline),
 }
 
@@ -98,3 +111,25 @@ _FIELDS: Fields[ListedModel] = {
 def models_table(models: Sequence[ListedModel]) -> DownloadTable:
     """Return one row for each model."""
     return DownloadTable.of(Files("files/models"), _FIELDS, models)
+
+
+def useless_predictors(board: Board) -> Iterator[tuple[BenchmarkPages, list[Headline], list[UselessPredictor]]]:
+    """Yield the baselines of each benchmark with their headline measures, under the first conditions that have any."""
+    anchors: set[str] = set()
+    for benchmark in board.benchmarks:
+        texts = {baseline.name: baseline.description for baseline in load_benchmark(benchmark).baselines}
+        rows = [row for table in board.tables if table.signature.benchmark == benchmark for row in table.rows]
+        known = (one.columns for one in profiles_of(board, benchmark))
+        columns = next((each for each in known if any(row.is_baseline for one in each for row in one.table.rows)), ())
+        predictors: list[UselessPredictor] = []
+        for model_id in sorted({row.model.id for row in rows if row.is_baseline}):
+            metrics = [
+                next((row.metric(one.headline.name) for row in one.rows.values() if row.model.id == model_id), None)
+                for one in columns
+            ]
+            # The first benchmark of several that have a baseline has its anchor.
+            name, anchor = model_id.removeprefix("baseline/"), model_page(model_id).partition("#")[2]
+            predictors.append((name, "" if anchor in anchors else anchor, texts.get(name, ""), metrics))
+            anchors.add(anchor)
+        if predictors:
+            yield load_pages(benchmark), [one.headline for one in columns], predictors

@@ -1,8 +1,13 @@
-"""Prepares the results of a model for their pages, with their metrics, slices and charts."""
+"""Prepares the results of a model for their pages: metrics, slices, charts, and how far each can be trusted.
+
+A slice is better than another if its value is nearer to the ideal, and separably so if the intervals of the two
+distances do not overlap. How a result lies beside other models and useless predictors, its table, the page of its model
+and Compare say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,17 +18,18 @@ from leaderboard.benchmark_pages import SliceFact
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import ResultExamples, make_answers
 from leaderboard.pages.class_tables import ClassTable, class_table
-from leaderboard.pages.definitions import define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
-from leaderboard.pages.markup import slug
+from leaderboard.pages.markup import number, percent, slug, value_text
 from leaderboard.pages.pictures import PageChart
-from leaderboard.pages.summaries import doubts_of, uneven_groups
-from leaderboard.pages.tables import TableView, result_files
+from leaderboard.pages.tables import TableView, define, result_files
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric
+
+_MOST_SLICES = 12
+"""Number of slices above which the best and the worst are not named, because some of many would differ by chance."""
 
 
 class Slice(NamedTuple):
@@ -106,16 +112,6 @@ class ModelView:
         """True if all its results come from a baseline and not from a language model."""
         return all(placement.row.entry.is_baseline for placement in self.placements)
 
-    @property
-    def backends(self) -> str:
-        """The names of the backends that called the model, separated by commas."""
-        return ", ".join(sorted({placement.row.entry.result.model.backend for placement in self.placements}))
-
-    @property
-    def status(self) -> str:
-        """The origins of its results (accepted, local), separated by commas."""
-        return ", ".join(sorted({placement.row.entry.origin for placement in self.placements}))
-
 
 def make_models(
     sections: Sequence[TableView], manifests: Sequence[Manifest] = (), report: Report = silent
@@ -182,3 +178,70 @@ def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> t
         metrics = tuple(entry.metrics.get((name, group)) for name in slice_metrics)
         slices.append(Slice(key, value, fact.value(value) if fact and key == fact.group else None, metrics))
     return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
+
+
+def doubts_of(entry: Entry) -> Iterator[str]:
+    """Yield sentences on the items of a result that count and on answers that may be damaged."""
+    counts = entry.result.counts
+    missing = {
+        "refused": counts.refused,
+        "answered in a way that could not be read": counts.unparsed,
+        "failed": counts.failed,
+    }
+    known = [f"{n:,} {words}" for words, n in missing.items() if n]
+    rest = ", ".join(known) or "none was refused, unread or failed"
+    yield f"{counts.scored:,} of {counts.items:,} items were scored ({percent(counts.scored, counts.items)}); {rest}."
+    if counts.truncated:
+        yield f"{counts.truncated:,} items have an answer that was cut off at the token limit."
+    if (share := entry.first_token_share) is not None:
+        yield (
+            f"The letters of the options have {number(share)} of the probability of an answer's first token "
+            "together (median); the rest is elsewhere."
+        )
+    if (reason := entry.result.environment.corruption) is not None:
+        yield f"Its answers look corrupted: {reason}."
+
+
+def uneven_groups(section: TableView, entry: Entry) -> Iterator[str]:
+    """Yield sentences on groups of items that differ clearly, for each metric that summaries of a table are about."""
+    names = section.pages.group_names
+    for column in section.summarised:
+        by_group: dict[str, list[tuple[str, Metric]]] = {}
+        for (name, group), metric in entry.metrics.items():
+            if name == column.metric and len(group) == 1:
+                key, value = group[0]
+                by_group.setdefault(key, []).append((value.replace("_", " "), metric))
+        for key, slices in by_group.items():
+            if (ends := extremes(slices)) is not None:
+                (best, best_value), (worst, worst_value), note = ends
+                yield (
+                    f"{column.heading} differs by {names.get(key, key.replace('_', ' '))}{note}: best for {best} with "
+                    f"{value_text(best_value)} and worst for {worst} with {value_text(worst_value)}."
+                )
+
+
+def extremes(slices: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, Metric], tuple[str, Metric], str] | None:
+    """Return the slices on which a metric is nearest to its ideal and farthest from it, and which were compared.
+
+    It is None if the intervals of their distances overlap or there are too many. Slices of so few clusters that they
+    have no interval are left out, and the words say so; they are the end of a clause, and empty if all were compared.
+    """
+    valued = [(name, metric) for name, metric in slices if metric.value is not None and metric.ideal is not None]
+    defined = [(ends, name, metric) for name, metric in valued if (ends := distances(metric)) is not None]
+    if not 2 <= len(defined) <= _MOST_SLICES:
+        return None
+    by_value = sorted(defined, key=lambda each: (abs((each[2].value or 0.0) - (each[2].ideal or 0.0)), each[1]))
+    best, worst = by_value[0], by_value[-1]
+    if best[0][1] >= worst[0][0]:
+        return None
+    known = f", of the {len(defined)} with an interval" if len(defined) < len(valued) else ""
+    return best[1:], worst[1:], known
+
+
+def distances(metric: Metric) -> tuple[float, float] | None:
+    """Return the smallest and largest distance to the ideal that the interval allows; None if one is unknown."""
+    if metric.value is None or metric.interval is None or metric.ideal is None:
+        return None
+    ends = sorted(abs(end - metric.ideal) for end in (metric.interval.low, metric.interval.high))
+    contains = metric.interval.low <= metric.ideal <= metric.interval.high
+    return (0.0 if contains else ends[0]), ends[1]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD, H100
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.charts.bumps import BumpColumn, bump_chart
-from leaderboard.pages.addresses import anchor_of, result_page, row_anchor
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
@@ -18,7 +16,6 @@ from leaderboard.ranking.profiles import Scope, scope_of, tables_of
 from leaderboard.ranking.reproduced import (
     ComparedPart,
     CostOfModel,
-    Ours,
     ReproducedPaper,
     Status,
     costs_of,
@@ -35,17 +32,6 @@ STATUS_CLASSES: Mapping[Status, str] = {
     "not reproducible": "impossible",
 }
 """Class of each status in the style sheet."""
-
-
-class ComparedMeasure(NamedTuple):
-    """A compared measure."""
-
-    key: str
-    label: str
-    text: str
-    digits: int
-    ours: str
-    """What ours is called on other pages; empty if the label says it, or if nothing is compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,25 +81,22 @@ class PaperView:
         """Return what hours of a GPU cost, by assumption."""
         return hours * GPU_HOUR_USD
 
-    def columns_of(self, part: ComparedPart) -> tuple[ComparedMeasure, ...]:
-        """Return the compared columns of a table or figure."""
+    def columns_of(self, part: ComparedPart) -> dict[str, tuple[str, str, str]]:
+        """Return the heading and the description of each compared column of a table or figure, and what ours is called.
+
+        That is empty if the heading says it, or if nothing is compared.
+        """
         pages = load_pages(self.compared.paper.benchmarks[0])
         reported = {} if part.table is None else {column.key: column for column in part.table.columns}
-        digits = 3 if part.table is None else part.table.digits
-        columns = []
+        columns = {}
         for key in part.columns:
             measure, printed = part.part.measures.get(key), reported.get(key)
             ours = "" if measure is None else measure.label or pages.label(measure.metric)
             label, text = (ours, "") if printed is None else (printed.label, printed.text)
             # A mean over chosen sets is named by their choice, as the printed one is.
             is_named = printed is not None and measure is not None and measure.set_row is None
-            columns.append(ComparedMeasure(key, label, text, digits, ours if is_named else ""))
-        return tuple(columns)
-
-    def address(self, ours: Ours) -> str:
-        """Return the page behind one of our values."""
-        model = ours.row.model
-        return result_page(model.id, row_anchor(anchor_of(ours.table), model))
+            columns[key] = label, text, ours if is_named else ""
+        return columns
 
 
 def paper_views(board: Board, figures: Mapping[Scope, tuple[PageChart, ...]]) -> tuple[PaperView, ...]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from leaderboard.benchmark_pages import BenchmarkPages, load_pages
+from leaderboard.benchmark_pages import BenchmarkPages
 from leaderboard.model_facts import display_name, facts_of
-from leaderboard.pages.addresses import row_anchor
+from leaderboard.pages.addresses import row_page
 from leaderboard.pages.model_list import size_text
-from leaderboard.pages.profile import row_page
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.placings import identities_of, placing, ranked_row
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of, scope_of
-from leaderboard.ranking.rows import Row, Table
+from leaderboard.ranking.rows import Row
 from leaderboard.ranking.useless import Named
 from schemas.documents.result import Metric
 
@@ -34,15 +33,6 @@ class HeadlineStanding(NamedTuple):
     """The values of all other models that were asked the same."""
 
 
-class ResultLink(NamedTuple):
-    """A result of a model, with the address of its page."""
-
-    title: str
-    conditions: str
-    page: str
-    anchor: str
-
-
 class Portrait(NamedTuple):
     """What a benchmark says of a model."""
 
@@ -51,9 +41,9 @@ class Portrait(NamedTuple):
     placing: str
     """Its rank, or why it has none."""
     measures: tuple[HeadlineStanding, ...]
-    results: tuple[ResultLink, ...]
-    """Results under the conditions of the measures, the one that ranks first."""
-    others: tuple[ResultLink, ...]
+    results: tuple[tuple[TableView, Row], ...]
+    """Results under the conditions of the measures, the one that ranks first, each with its table."""
+    others: tuple[tuple[TableView, Row], ...]
     """Results under other conditions."""
 
 
@@ -86,32 +76,26 @@ def portraits(board: Board, views: Sequence[TableView]) -> dict[str, tuple[Portr
         profiles = profiles_of(board, benchmark)
         own = [view for view in views if view.benchmark == benchmark]
         page = next(view.page for view in own if view.is_default)
-        placed: dict[str, list[tuple[Table, ResultLink]]] = {}
+        placed: dict[str, list[tuple[TableView, Row]]] = {}
         for view in own:
             for row in view.table.rows:
                 if not row.is_baseline:
-                    placed.setdefault(row.model.id, []).append((view.table, _link(view, row)))
-        for model_id, links in placed.items():
-            found.setdefault(model_id, []).append(_portrait(board, profiles, page, model_id, links))
+                    placed.setdefault(row.model.id, []).append((view, row))
+        for model_id, results in placed.items():
+            found.setdefault(model_id, []).append(_portrait(board, profiles, page, model_id, results))
     return {model_id: tuple(of_model) for model_id, of_model in found.items()}
 
 
-def _link(view: TableView, row: Row) -> ResultLink:
-    title = view.words[:1].upper() + view.words[1:]
-    return ResultLink(title, view.conditions, row_page(view.table, row), row_anchor(view.anchor, row.model))
-
-
 def _portrait(
-    board: Board, profiles: Sequence[Profile], page: str, model_id: str, placed: Sequence[tuple[Table, ResultLink]]
+    board: Board, profiles: Sequence[Profile], page: str, model_id: str, placed: Sequence[tuple[TableView, Row]]
 ) -> Portrait:
-    pages = load_pages(placed[0][0].signature.benchmark)
+    pages = placed[0][0].pages
     known = ((profile, identities[0]) for profile in profiles if (identities := identities_of(profile, model_id)))
     profile, identity = next(known, (None, ""))
     if profile is None:
         reason = "no rank: it has no headline measure"
-        return Portrait(pages, page, reason, (), (), tuple(link for _, link in placed))
-    ranking = [link for table, link in placed if table is profile.table]
-    main = [link for table, link in placed if scope_of(table) == profile.scope]
+        return Portrait(pages, page, reason, (), (), tuple(placed))
+    main = [(view, row) for view, row in placed if scope_of(view.table) == profile.scope]
     ranked = ranked_row(profile, identity, model_id)
     measures = tuple(_standing(column, identity) for column in profile.columns if _has_value(column, identity))
     return Portrait(
@@ -119,8 +103,8 @@ def _portrait(
         page=page,
         placing=placing(board, profile, model_id, ranked),
         measures=measures,
-        results=tuple(dict.fromkeys([*ranking, *main])),
-        others=tuple(link for _, link in placed if link not in main),
+        results=tuple(sorted(main, key=lambda one: one[0].table is not profile.table)),
+        others=tuple((view, row) for view, row in placed if scope_of(view.table) != profile.scope),
     )
 
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
-from leaderboard.pages.addresses import anchor_of, model_page, result_page, row_anchor, table_page
+from leaderboard.pages.addresses import anchor_of, model_page, row_page, table_page
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Columns, Kind, Scalar
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of, scope_of
 from leaderboard.ranking.rank_ranges import RankRange
-from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Provenance
 from schemas.documents.result import Metric
 
@@ -132,11 +131,6 @@ def profile_page(profile: Profile) -> str:
     """Return the address of the first table of a profile; the page of a benchmark shows those of own data, too."""
     page = table_page(profile.table, is_default=profile.is_own or profile.is_default)
     return f"{page}#{anchor_of(profile.table)}" if profile.is_own else page
-
-
-def row_page(table: Table, row: Row) -> str:
-    """Return the address of the result or the index in a row of a table."""
-    return result_page(row.model.id, row_anchor(anchor_of(table), row.model))
 
 
 def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str] = frozenset()) -> FrontTable:

@@ -18,7 +18,15 @@ from evaluators.runs.plan.estimate import rough_duration
 from leaderboard.benchmark_pages import load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import BASELINES, anchor_of, dataset_page, model_page, permalink, result_page
+from leaderboard.pages.addresses import (
+    BASELINES,
+    anchor_of,
+    dataset_page,
+    model_page,
+    permalink,
+    row_anchor,
+    row_page,
+)
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link, in_order
@@ -29,7 +37,7 @@ from leaderboard.pages.explorer import explored, explorer_files, explorer_link
 from leaderboard.pages.exports import DownloadTable, Files, frame_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.latex import paper_latex, paper_markdown
-from leaderboard.pages.model_list import listed_models, models_table, size_text
+from leaderboard.pages.model_list import listed_models, models_table, size_text, useless_predictors
 from leaderboard.pages.model_views import ModelView, Placement, make_models
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.part_files import part_files
@@ -40,14 +48,13 @@ from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
 from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
-from leaderboard.pages.useless_predictors import useless_predictors
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import bounds_note
 from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import Scope, scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
-from leaderboard.reported_tables import reported_tables
+from leaderboard.reproductions import reported_tables
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.board import AnswerKey, Register
 
@@ -246,7 +253,7 @@ def templates() -> jinja2.Environment:
         ),
         "whisker": markup.whisker,
     }
-    environment.globals["facts_of"] = facts_of
+    environment.globals |= {"facts_of": facts_of, "row_anchor": row_anchor, "row_page": row_page}
     environment.globals["status_class"] = STATUS_CLASSES.__getitem__
     environment.globals["reported_tables"] = reported_tables
     environment.globals["suite_page"] = suite_page
@@ -316,7 +323,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             write(placement.page, "result.md.j2", model=model, placement=placement, tries=tries, rule=rule())
         for placed in index_placements(view.indices, model.id):
             write(
-                result_page(model.id, placed.anchor),
+                row_page(placed.view.table, placed.row),
                 "index_result.md.j2",
                 model=model,
                 placement=placed,

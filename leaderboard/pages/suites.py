@@ -15,11 +15,10 @@ from evaluators.task import load_task
 from evaluators.task_abilities import PartReport
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.dataset_views import BuiltDataset
-from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.markup import slug
 from leaderboard.pages.part_values import PartOfResult, parts_of, why_unmeasured
-from leaderboard.pages.tables import TableColumn, TableView
+from leaderboard.pages.tables import Definition, TableColumn, TableView, define
 from leaderboard.ranking.fields import Kind, Scalar
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry

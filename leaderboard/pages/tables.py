@@ -20,8 +20,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.scorer import KINDS
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import anchor_of, result_anchor, result_page, row_anchor, table_page
-from leaderboard.pages.definitions import Definition, define
+from leaderboard.pages.addresses import anchor_of, result_anchor, table_page
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
 from leaderboard.pages.pictures import PageChart, index_pictures, results_pictures
@@ -301,10 +300,6 @@ class TableView:
         is_metric = metric in load_benchmark(self.benchmark).compared_over_sets
         return f"{word.capitalize()} {self.pages.label(metric) if is_metric else metric}"
 
-    def result_page(self, row: Row) -> str:
-        """Return the path of the page of a row's result or index."""
-        return result_page(row.model.id, row_anchor(self.anchor, row.model))
-
     def detail(self, row: Row) -> str:
         """Return what distinguishes rows of one model id: backend, precision, short revision, adapters and conditions.
 
@@ -324,6 +319,34 @@ class TableView:
 def result_files(result: Result) -> Files:
     """Return the paths of the values of a result."""
     return Files(f"files/{slug(result.model.id)}-{result_anchor(result)}")
+
+
+class Definition(NamedTuple):
+    """An entry in the list of definitions below a table."""
+
+    label: str
+    name: str
+    """Name of the metric in files."""
+    version: str
+    text: str
+    facts: str
+    """Sentence about range, ideal value and unit."""
+
+
+def define(label: str, metric: Metric, text: str, seen: str = "") -> Definition:
+    """Return the definition of a metric.
+
+    Args:
+        label: Name of the metric for readers.
+        metric: Any value of the metric.
+        text: Description of the metric.
+        seen: Sentence on the values in a table, by which readers judge others; empty without a table.
+    """
+    ideal = "no value is ideal" if metric.ideal is None else f"ideal {metric.ideal:g}"
+    limits = f"From {metric.minimum:g}" + (" up" if metric.maximum is None else f" to {metric.maximum:g}")
+    facts = f"{limits}, {ideal}; computed from {metric.unit}."
+    facts = facts.replace("-", "\N{MINUS SIGN}")
+    return Definition(label, metric.name, metric.version, text, f"{facts} {seen}".strip())
 
 
 class IndexPlacement(NamedTuple):
@@ -377,11 +400,6 @@ class IndexPlacement(NamedTuple):
         why = [f"{reason} ({n})" if len(reasons) > 1 else reason for reason, n in reasons.most_common(_MOST_REASONS)]
         more = "1 more index has" if len(others) == 1 else f"{len(others)} more indices have"
         return f"{more} no value: {'; '.join(why)}."
-
-    @property
-    def anchor(self) -> str:
-        """The anchor of the row on the page of its model."""
-        return row_anchor(self.view.anchor, self.row.model)
 
 
 def index_placements(views: Sequence[TableView], model_id: str) -> tuple[IndexPlacement, ...]:

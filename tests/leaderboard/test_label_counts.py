@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.label_counts import LabelledTask, count_tables, label_counts
+from leaderboard.label_counts import count_tables, label_counts
 from leaderboard.pages.dataset_views import built_datasets
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
@@ -16,12 +16,12 @@ from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.label_data import BY_NAME, TASKS, made_dataset
 
 SIX = (
-    LabelledTask("Mood", ("Yes", "no."), 100),
-    LabelledTask("Mood", ("NO.", "yes"), 50),
-    LabelledTask("Mood", ("a", "A", "b"), 10),
-    LabelledTask("Topic", tuple(f"label {number}" for number in range(9)), 7),
-    LabelledTask("Topic", tuple(f"label {number}" for number in range(10)), 4),
-    LabelledTask("Cause", ("a", "b", "c", "d", "e"), 1),
+    ("Mood", ("Yes", "no."), 100),
+    ("Mood", ("NO.", "yes"), 50),
+    ("Mood", ("a", "A", "b"), 10),
+    ("Topic", tuple(f"label {number}" for number in range(9)), 7),
+    ("Topic", tuple(f"label {number}" for number in range(10)), 4),
+    ("Cause", ("a", "b", "c", "d", "e"), 1),
 )
 
 

@@ -17,8 +17,7 @@ from leaderboard.pages.portraits import facts_sentence
 from leaderboard.pages.rendering import generate, make_view, templates
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.reproduced import ReproducedPaper, Sighting, costs_of, reproduced, side_of
-from leaderboard.reported_tables import reported_tables
-from leaderboard.reproductions import citation_of, reproductions
+from leaderboard.reproductions import citation_of, reported_tables, reproductions
 from schemas.documents.model_facts import FACTS
 from schemas.documents.reported_table import ReportedTable
 from tests.commands import REPOSITORY

@@ -32,7 +32,7 @@ from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import Profile
 from leaderboard.ranking.unranked import BY_INDEX
-from leaderboard.reported_tables import reported_tables
+from leaderboard.reproductions import reported_tables
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import open_book

@@ -99,10 +99,11 @@ class Plane:
         for dot, point, place in zip(dots, points, places, strict=True):
             if place is None:
                 continue
-            if place.lead is not None:
-                ends = [(self.left + x, self.top + y) for x, y in ((point.x, point.y), place.lead)]
+            left, middle, text, lead = place
+            if lead is not None:
+                ends = [(self.left + x, self.top + y) for x, y in ((point.x, point.y), lead)]
                 self.drawing.line(ends, MUTED, width=0.7)
-            self.drawing.text(self.left + place.x, self.top + place.y, place.text, colour=dot.colour)
+            self.drawing.text(self.left + left, self.top + middle, text, colour=dot.colour)
 
     def line(
         self, points: Iterable[Ends], colour: str, *, width: float = 1.8, opacity: float = 1.0, dash: str = ""
