@@ -84,25 +84,21 @@ def compare_files(
     profiles = [profile for benchmark in board.benchmarks for profile in profiles_of(board, benchmark)]
     measures = [(profile, column) for profile in profiles for column in profile.columns]
     addresses = {view.anchor: f"{view.page}#{view.anchor}" for view in (*sections, *indices)}
+    benchmarks: dict[str, dict[str, None]] = {}
+    for placement in (placement for model in models for placement in model.placements):
+        key = model_key(placement.row.entry.result.model.identity_sha256)
+        benchmarks.setdefault(key, {})[placement.section.pages.heading] = None
+    choices = model_choices(models)
     listed: dict[str, JsonValue] = {
         "n_draws": N_DRAWS,
-        "models": _listed(models),
+        "models": [{**one, "benchmarks": list(benchmarks[one["key"]])} for one in choices],
         "measures": [_about_measure(profile, one, addresses[anchor_of(one.table)]) for profile, one in measures],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     files[f"{FOLDER}/models.json"] = json_text(listed)
     # A model that nothing is compared with has a file, too, since pages ask for it.
-    of_nobody = {f"{FOLDER}/pairs/{one['key']}.json": json_text({}) for one in model_choices(models)}
+    of_nobody = {f"{FOLDER}/pairs/{one['key']}.json": json_text({}) for one in choices}
     return files | of_nobody | _pairs(measures)
-
-
-def _listed(models: Sequence[ModelView]) -> JsonValue:
-    """Return the models to choose from, each with the benchmarks that it has results in."""
-    benchmarks: dict[str, dict[str, None]] = {}
-    for placement in (placement for model in models for placement in model.placements):
-        key = model_key(placement.row.entry.result.model.identity_sha256)
-        benchmarks.setdefault(key, {})[placement.section.pages.heading] = None
-    return [{**one, "benchmarks": list(benchmarks[one["key"]])} for one in model_choices(models)]
 
 
 def _about_measure(profile: Profile, column: ProfileColumn, address: str) -> JsonValue:

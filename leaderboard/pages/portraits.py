@@ -97,19 +97,19 @@ def _portrait(
         return Portrait(pages, page, reason, (), (), tuple(placed))
     main = [(view, row) for view, row in placed if scope_of(view.table) == profile.scope]
     ranked = ranked_row(profile, identity, model_id)
-    measures = tuple(_standing(column, identity) for column in profile.columns if _has_value(column, identity))
+    measured = [
+        column
+        for column in profile.columns
+        if identity in column.metrics and column.metrics[identity].value is not None
+    ]
     return Portrait(
         pages=pages,
         page=page,
         placing=placing(board, profile, model_id, ranked),
-        measures=measures,
+        measures=tuple(_standing(column, identity) for column in measured),
         results=tuple(sorted(main, key=lambda one: one[0].table is not profile.table)),
         others=tuple((view, row) for view, row in placed if scope_of(view.table) != profile.scope),
     )
-
-
-def _has_value(column: ProfileColumn, identity: str) -> bool:
-    return identity in column.metrics and column.metrics[identity].value is not None
 
 
 def _standing(column: ProfileColumn, identity: str) -> HeadlineStanding:

@@ -30,15 +30,14 @@ from leaderboard.pages.addresses import (
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link, in_order
-from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
 from leaderboard.pages.explorer import explored, explorer_files, explorer_link
 from leaderboard.pages.exports import DownloadTable, Files, frame_parquet
 from leaderboard.pages.figures import figures_of
-from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.model_list import listed_models, models_table, size_text, useless_predictors
-from leaderboard.pages.model_views import ModelView, Placement, make_models
+from leaderboard.pages.model_views import ModelView, make_models
+from leaderboard.pages.paper_files import bibtex, paper_latex, paper_markdown
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import PageChart, size_pictures
@@ -47,13 +46,14 @@ from leaderboard.pages.profile import TINTS, FrontTable, all_parts, front_file, 
 from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
-from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
+from leaderboard.pages.tables import TableView, table_views
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import bounds_note
 from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import Scope, scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
+from leaderboard.ranking.rows import Row
 from leaderboard.reproductions import reported_tables
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.board import AnswerKey, Register
@@ -102,6 +102,10 @@ class View:
         """All tables that compare models."""
         return (*self.sections, *self.indices)
 
+    def index_rows(self, model_id: str) -> list[tuple[TableView, Row]]:
+        """Return the rows of a model in the tables of all indices, each with its table."""
+        return [(index, row) for index in self.indices for row in index.table.rows if row.model.id == model_id]
+
     def tables_of(self, benchmark: str) -> tuple[TableView, ...]:
         """Return the tables of a benchmark, the default one first."""
         of_table = {one.anchor: one for one in self.tables}
@@ -129,9 +133,9 @@ def make_view(
         register: Decisions about accepted results; None if there are none.
         keys: Answer keys that the board keeps.
     """
-    sections = make_sections(board)
+    sections = table_views(board, board.tables)
     models = make_models(sections, [dataset.manifest for dataset in built], report)
-    indices, figures = index_views(board), figures_of(board)
+    indices, figures = table_views(board, board.indices.tables), figures_of(board)
     return View(
         board=board,
         sections=sections,
@@ -315,21 +319,15 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             portraits=described[model.id],
             badges=view.badges.get(model.id, ()),
             address=view.settings.address,
-            wrong=_wrong(model),
             has_answers=any(map(explorer_link, model.placements)),
         )
         for placement in model.placements:
             tries = _tries(view, placement.row.entry)
             write(placement.page, "result.md.j2", model=model, placement=placement, tries=tries, rule=rule())
-        for placed in index_placements(view.indices, model.id):
-            write(
-                row_page(placed.view.table, placed.row),
-                "index_result.md.j2",
-                model=model,
-                placement=placed,
-                tries=_tries(view, placed.row.entry),
-                answers=answers,
-            )
+        for index, row in view.index_rows(model.id):
+            tries = _tries(view, row.entry)
+            path = row_page(index.table, row)
+            write(path, "index_result.md.j2", model=model, index=index, row=row, tries=tries, answers=answers)
     if len(language_models) < len(view.models):
         write(BASELINES, "useless.md.j2", groups=useless_predictors(view.board))
     return pages
@@ -338,19 +336,6 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
 def _tries(view: View, entry: Entry) -> str | None:
     """Return how many results the owner of an accepted one has handed in; published answers of others are no tries."""
     return view.tries.get(entry.place) if entry.acceptance is not None and not entry.is_imported else None
-
-
-def _wrong(model: ModelView) -> Placement | None:
-    """Return the result with a wrong answer for the page of a model, of a headline measure if possible; None without.
-
-    Of several, it is that of the headline which its benchmark names first.
-    """
-
-    def order(placement: Placement) -> int:
-        has = [placement.row.entry.metric(one.name) is not None for one in placement.section.pages.headlines]
-        return [*has, True].index(True)
-
-    return min((one for one in model.placements if one.answers.plain_wrong is not None), key=order, default=None)
 
 
 def _shown(table: TableView, tables: Sequence[TableView]) -> tuple[TableView, ...]:

@@ -20,9 +20,9 @@ from biasboard.ground.command_line import EXIT_ERROR
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from leaderboard.commands.comparable_results import load_comparable
-from leaderboard.pages.latex import escape
 from leaderboard.pages.model_cards import METADATA, card_markdown, model_index, write_card
 from leaderboard.pages.model_summary import summarise
+from leaderboard.pages.paper_files import escape
 from leaderboard.pages.summary_forms import (
     difference_of,
     frame,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderboard.pages.exports import DownloadTable, Files, to_csv
-from leaderboard.pages.latex import escape
+from leaderboard.pages.paper_files import escape
 from leaderboard.pages.publishing import SiteSettings
 from leaderboard.pages.rendering import generate, make_view, tables_of
 from leaderboard.pages.table_files import result_tables
