@@ -271,12 +271,13 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     if unknown := sorted({*pages.index_columns} - indices):
         raise ConfigError(f"pages of benchmark '{pages.name}' name indices that do not exist: {', '.join(unknown)}")
     named |= set(pages.labels) - indices
-    if unknown := sorted(named - _metric_names()):
+    if unknown := sorted(named - metric_names()):
         raise ConfigError(f"pages of benchmark '{pages.name}' name metrics that do not exist: {', '.join(unknown)}")
 
 
 @cache
-def _metric_names() -> frozenset[str]:
+def metric_names() -> frozenset[str]:
+    """Return the names of the metrics of all tasks."""
     return frozenset(metric.name for task in TASKS.names() for metric in metric_definitions(task))
 
 
@@ -290,7 +291,7 @@ def check_plug_ins() -> None:
     for benchmark in benchmarks():
         named = {part.metric for index in benchmark.indices for part in index.parts}
         named |= {name for ranking in benchmark.rankings for name in ranking if name is not None}
-        if unknown := sorted(named - _metric_names()):
+        if unknown := sorted(named - metric_names()):
             raise ConfigError(f"benchmark '{benchmark.name}' names metrics that do not exist: {', '.join(unknown)}")
     pages_of_benchmarks()
 

@@ -13,9 +13,8 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.kinds import TASKS
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measure.example_sets import set_row_names
-from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
-from leaderboard.benchmark_pages import Paper, load_pages
+from leaderboard.benchmark_pages import Paper, load_pages, metric_names
 from leaderboard.toml_documents import read_documents
 from schemas.documents.reported_table import ReportedTable
 from schemas.documents.reproduction import PaperMeasure, PaperPart, Reproduction
@@ -49,13 +48,16 @@ def _problems(paper: Reproduction) -> Iterator[str]:
     pages = load_pages(paper.benchmarks[0])
     if paper.cites not in (keys := [one.key for one in pages.papers]):
         yield f"cites: the pages of {paper.benchmarks[0]} cite no '{paper.cites}'; have: {', '.join(keys)}"
+    metrics = metric_names() | {index.name for one in benchmarks() for index in one.indices}
     for where, measure in _measures(paper):
-        if measure.metric not in _known_metrics():
+        if measure.metric not in metrics:
             yield f"{where}: metric '{measure.metric}' does not exist; see biasboard list"
         if measure.benchmark not in (None, *paper.benchmarks):
             yield f"{where}: benchmark '{measure.benchmark}' is none of the paper; have: {', '.join(paper.benchmarks)}"
-        elif measure.set_row is not None and measure.set_row not in (rows := _set_rows(paper, measure)):
-            yield f"{where}: no row '{measure.set_row}'; have: {', '.join(rows)}"
+        elif measure.set_row is not None:
+            rows = set_row_names(load_benchmark(measure.benchmark or paper.benchmarks[0]).compared_over_sets)
+            if measure.set_row not in rows:
+                yield f"{where}: no row '{measure.set_row}'; have: {', '.join(rows)}"
     figures = {figure.name for name in paper.benchmarks for figure in load_pages(name).figures}
     recounts = {name for benchmark in paper.benchmarks for name in load_pages(benchmark).recounts}
     for part in paper.parts:
@@ -87,16 +89,6 @@ def _measures(paper: Reproduction) -> Iterator[tuple[str, PaperMeasure]]:
     for part in paper.parts:
         for key, measure in part.measures.items():
             yield f"parts: {part.number}: measures.{key}", measure
-
-
-def _set_rows(paper: Reproduction, measure: PaperMeasure) -> tuple[str, ...]:
-    return set_row_names(load_benchmark(measure.benchmark or paper.benchmarks[0]).compared_over_sets)
-
-
-@cache
-def _known_metrics() -> frozenset[str]:
-    own = {metric.name for task in TASKS.names() for metric in metric_definitions(task)}
-    return frozenset(own | {index.name for one in benchmarks() for index in load_benchmark(one.name).indices})
 
 
 def reported_tables(benchmark: str) -> tuple[ReportedTable, ...]:

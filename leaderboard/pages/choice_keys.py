@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import anchor_of, plain, result_anchor, table_anchor
-from leaderboard.pages.model_views import ModelView
+from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
@@ -96,6 +96,25 @@ def table_names(sections: Sequence[TableView]) -> dict[str, str]:
         version = f"{section.title}, {signature.dataset} {signature.dataset_version}"
         names[section.anchor] = (section.title, version, f"{version}, {signature.prompt}", section.name)
     return _distinct(names)
+
+
+def placed_in_order(
+    board: Board, models: Sequence[ModelView], sections: Sequence[TableView], least: int = 1
+) -> tuple[list[Placement], dict[str, str]]:
+    """Return the results of language models in the order of their tables, and names of these for readers, by anchor.
+
+    Args:
+        board: All tables.
+        models: All models with their results.
+        sections: The tables with their addresses.
+        least: Number of language models from which a table counts.
+    """
+    placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
+    n_models = Counter(placement.section.anchor for placement in placements)
+    shown = in_order(board, [section for section in sections if n_models[section.anchor] >= least])
+    order = {section.anchor: number for number, section in enumerate(shown)}
+    kept = [placement for placement in placements if placement.section.anchor in order]
+    return sorted(kept, key=lambda placement: order[placement.section.anchor]), table_names(shown)
 
 
 def answers_link(entry: Entry, group: Mapping[str, str] | None = None) -> str:

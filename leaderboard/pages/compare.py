@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -21,7 +20,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
 from leaderboard.pages.addresses import anchor_of
-from leaderboard.pages.choice_keys import in_order, model_choices, model_key, result_id, table_id, table_names
+from leaderboard.pages.choice_keys import model_choices, model_key, placed_in_order, result_id, table_id
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import TableView
@@ -64,13 +63,8 @@ def compare_files(
         report: Callback for progress.
     """
     memory = machine_memory()
-    placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
-    n_models = Counter(placement.section.anchor for placement in placements)
-    ordered = in_order(board, [section for section in sections if n_models[section.anchor] > 1])
-    order = {section.anchor: number for number, section in enumerate(ordered)}
-    shared = [one for one in placements if one.section.anchor in order and one.row.entry.folder is not None]
-    shared.sort(key=lambda placement: order[placement.section.anchor])
-    names = table_names(ordered)
+    placements, names = placed_in_order(board, models, sections, least=2)
+    shared = [placement for placement in placements if placement.row.entry.folder is not None]
     files: dict[str, str] = {}
     tables: dict[str, dict[str, JsonValue]] = {}
     results: dict[str, list[JsonValue]] = {}

@@ -78,10 +78,6 @@ class Placement:
         """The path of the page of the result, relative to the root of the site."""
         return permalink(self.row.entry.result)
 
-    def label(self, metric: str) -> str:
-        """Return the name of a metric for readers."""
-        return self.section.pages.label(metric)
-
     def text(self, metric: str) -> str:
         """Return the description of a metric."""
         known = metric_definitions(self.section.table.signature.task)
@@ -89,7 +85,7 @@ class Placement:
 
     def define(self, metric: Metric) -> str:
         """Return the description of a metric, with its range and ideal value."""
-        found = define(self.label(metric.name), metric, self.text(metric.name))
+        found = define(self.section.pages.label(metric.name), metric, self.text(metric.name))
         return f"{found.text} {found.facts}"
 
     @property

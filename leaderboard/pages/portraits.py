@@ -1,4 +1,4 @@
-"""Describes a model for its page: in sentences that can be quoted, and by its headline measures."""
+"""Describes a model for its page: who made it, its headline measures between others, and its results."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from schemas.documents.result import Metric
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_model, write_result
-from tests.worlds import HOSTILE, MadeBoard, luminance, written_as
+from tests.worlds import HOSTILE, MadeBoard, luminance
 
 pytestmark = pytest.mark.slow
 
@@ -275,14 +275,6 @@ def test_a_badge_is_a_picture_that_says_what_it_shows_and_nothing_in_it_acts(str
         r"\[!\[(?:[^\[\]\\]|\\.)*\]\(https://board\.test/[\w./-]+\)\]\(https://board\.test/[\w./#-]+\)",
         hostile.markdown("https://board.test/"),
     )
-
-
-def test_the_title_of_a_badge_has_a_limit(tmp_path: Path) -> None:
-    unseen = "\u202e" * 200
-    written_as(write_model(tmp_path, "acme/tmp", leaning(1.0, 0.6)), unseen)
-    badge = badge_of(MadeBoard(tmp_path, any_name=True), unseen)
-    assert len(badge.svg) < 3_000
-    assert len(badge.path) < 200
 
 
 @pytest.mark.parametrize("address", [None, "https://board.test/"])

@@ -32,7 +32,6 @@ from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import Profile
 from leaderboard.ranking.unranked import BY_INDEX
-from leaderboard.reproductions import reported_tables
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import open_book
@@ -170,11 +169,11 @@ def test_sentences_of_the_front_page(site: Site) -> None:
 
 def test_ways_that_fold_into_a_line_lead_to_their_ranks(site: Site) -> None:
     n_ways = 0
-    for folded in site.view.front.folded:
-        for _, page in folded.ways:
+    for (_, note, _), ways in site.view.front.folded.items():
+        for _, page in ways:
             (view, *_) = [each for each in site.view.tables if each.page == page.partition("#")[0]]
             models = {line["model"] for line in site.ranked(view)}
-            assert bool(models) == folded.note.endswith(("one can be ranked, with nobody to compare it with", "ranked"))
+            assert bool(models) == note.endswith(("one can be ranked, with nobody to compare it with", "ranked"))
             assert f'<a href="{page}">' in site.texts["index.md"]
             n_ways += 1
     assert bool(n_ways) == (site.name == "accepted")
@@ -190,32 +189,6 @@ def test_licences_of_datasets(site: Site) -> None:
     lines = site.lines("files/datasets.csv")
     assert listed == {f"{line['dataset']} {line['version']}": line["licence"] or "unknown" for line in lines}
     assert listed
-
-
-def test_orders_of_printed_and_recomputed_values(site: Site) -> None:
-    """Kendall's tau-b (Kendall 1945), counted over pairs from the quoted table and the file of the front page."""
-    page = site.text("papers/gifi.md")
-    said = re.findall(r"Evenness index (\S+) \((\d+) models\)", page)
-    (quoted,) = [table for table in reported_tables("gifi") if "index" in {column.key for column in table.columns}]
-    printed = {row.model: row.values["index"] for row in quoted.rows if row.model and "index" in row.values}
-    both = [
-        (printed[line["model"]], float(line[key]))
-        for line in site.lines("files/front.csv")
-        for key in line
-        if key.endswith("_index") and line[key] and line["model"] in printed
-    ]
-    if site.name == "made":
-        assert (said, both) == ([], [])
-        return
-    signs = [
-        tuple((one > two) - (one < two) for one, two in zip(first, second, strict=True))
-        for number, first in enumerate(both)
-        for second in both[:number]
-    ]
-    untied = [sum(sign[place] != 0 for sign in signs) for place in range(2)]
-    tau = sum(one * two for one, two in signs) / math.sqrt(math.prod(untied))
-    assert {*said} == {(f"{tau:+.2f}", str(len(both)))}
-    assert len(said) == 2
 
 
 class Said(NamedTuple):
