@@ -79,18 +79,30 @@ class DatasetView:
 
     name: str
     version: str
-    manifest: Manifest | None
-    """Manifest of the dataset; None if it is not on this machine."""
-    statement: Markup | None
-    """Description of the data by its card; None if there is none."""
-    limits: Markup | None
-    """Known limits by its card; None if there are none."""
+    local: BuiltDataset | None
+    """The dataset; None if it is not on this machine."""
     keys: tuple[AnswerKey, ...]
     """Answer keys that the board keeps of it."""
     sections: tuple[TableView, ...]
     """Tables with results on it."""
-    count_tables: tuple[CountTable, ...] = ()
-    """What its benchmark counts in it; empty if it is not on this machine."""
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest of the dataset; None if it is not on this machine."""
+        return None if self.local is None else self.local.manifest
+
+    @cached_property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """What its benchmark counts in it; empty if it is not on this machine."""
+        local = self.local
+        count = None if local is None else load_pages(local.manifest.benchmark).count_tables
+        return count(local.folder, local.manifest) if local and local.folder and count else ()
+
+    def section_of_card(self, heading: str) -> Markup | None:
+        """Return what a section of its card says, as HTML that cannot act; None if there is none."""
+        _, *parts = _HEADING.split("" if self.local is None else self.local.card or "")
+        sections = dict(zip(parts[::2], parts[1::2], strict=True))
+        return safe_html(sections[heading].strip()) if heading in sections else None
 
     @property
     def page(self) -> str:
@@ -216,35 +228,14 @@ def make_datasets(
     local_builds = {dataset.name: dataset for dataset in built}
     names = {*local_builds, *(name for section in sections for name in section.datasets)}
     return tuple(
-        _view(
-            name,
-            local_builds.get(name),
-            [key for key in keys if (key.signature.dataset, key.signature.dataset_version) == name],
-            [section for section in sections if name in section.datasets],
+        DatasetView(
+            name=name[0],
+            version=name[1],
+            local=local_builds.get(name),
+            keys=tuple(key for key in keys if (key.signature.dataset, key.signature.dataset_version) == name),
+            sections=tuple(section for section in sections if name in section.datasets),
         )
         for name in sorted(names)
-    )
-
-
-def _view(
-    name: tuple[str, str], local: BuiltDataset | None, keys: Sequence[AnswerKey], sections: Sequence[TableView]
-) -> DatasetView:
-    _, *parts = _HEADING.split("" if local is None else local.card or "")
-    described = dict(zip(parts[::2], parts[1::2], strict=True))
-    statement, limits = (
-        safe_html(described[heading].strip()) if heading in described else None
-        for heading in ("Data statement", "Known limits")
-    )
-    count = None if local is None else load_pages(local.manifest.benchmark).count_tables
-    return DatasetView(
-        name=name[0],
-        version=name[1],
-        manifest=None if local is None else local.manifest,
-        statement=statement,
-        limits=limits,
-        keys=tuple(keys),
-        sections=tuple(sections),
-        count_tables=count(local.folder, local.manifest) if local and local.folder and count else (),
     )
 
 
