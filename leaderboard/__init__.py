@@ -5,11 +5,10 @@ draws them, and *pages* makes the site; *formats* exports results for others, an
 the Hugging Face Hub.
 *benchmark_pages* (``benchmarks/``) and *result_format* (``formats/``) are the interfaces of their plug-ins,
 *benchmark_figures* the figures that the former can describe,
-*label_figures* and *label_counts* the figures and counts that benchmarks of labels share, and *findings* the sentences
+*label_pages* the figures and counts that benchmarks of labels share, and *findings* the sentences
 that they can compute.
-*model_facts* reads ``models/``, a file for each model, and *reported_tables* reads ``reported/``, a file for each table
-quoted from a paper, and *reproductions* reads ``papers/``, a file for each paper that is reproduced, all through
-*toml_documents*.
+*model_facts* reads ``models/``, a file for each model, and *reproductions* reads ``papers/``, a file for each paper
+that is reproduced, and ``reported/``, a file for each table quoted from one, all through *toml_documents*.
 
 Importing the package does nothing; run ``python -m leaderboard``.
 """

@@ -8,7 +8,7 @@ from biasboard.ground.stopping import stop_at_once
 _HELP = {
     "build": "Check every result, recompute its metrics and write the site.",
     "accept": "Enter results into the register, with the date, the owner of the model and the decision.",
-    "card": "Write what goes into a model card: Markdown, metadata for the Hub, a figure, a LaTeX table and badges.",
+    "card": "Write what goes into a model card: Markdown, metadata for the Hub, a LaTeX table and badges.",
     "comment": "Print verdicts as Markdown in which no text from a result can act.",
     "export": "Write verified results in a format of somebody else.",
     "keys": "Write the answer keys of datasets: one for each config, suite and prompt.",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsFloat
+from typing import NamedTuple, SupportsFloat
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.kinds import PAGES, TASKS
@@ -112,36 +112,6 @@ class SliceFact:
     """Function that returns the fact for a value of the group; None if it is unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceChart:
-    """A chart of a metric over the slices of one group, shown on the page of a result."""
-
-    group: str
-    name: str
-    """Suffix of the file name."""
-    caption: str
-    """Words of the caption that follow the name of the metric."""
-    choose: Callable[[Sequence[Column]], Sequence[Column]] = lambda columns: columns
-    """Function that chooses the columns to draw, out of those whose metric has such slices, in the table's order."""
-    applies: Callable[[str], bool] = bool
-    """Predicate that is True for the values of the group to draw."""
-    label: Callable[[str], str] = str
-    """Function that returns the name of a value in the chart."""
-    order: Callable[[str], Any] | None = None
-    """Sort key for a value; None to keep the order of the table of slices."""
-
-
-class ShareChart(NamedTuple):
-    """A chart of several metrics on all items, shown on the page of a result if it has all of them."""
-
-    name: str
-    """Suffix of the file name."""
-    title: str
-    caption: str
-    metrics: Mapping[str, str]
-    """Name in the chart for each metric, by the name of the metric."""
-
-
 class Paper(NamedTuple):
     """A paper that readers cite with the numbers of a benchmark."""
 
@@ -194,11 +164,6 @@ class Headline(NamedTuple):
     """Config whose result has the metric; None for the benchmark's default table, or an index."""
 
 
-def first(n: int) -> Callable[[Sequence[Column]], Sequence[Column]]:
-    """Return a function for :attr:`SliceChart.choose` that chooses the first n columns."""
-    return lambda columns: columns[:n]
-
-
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkPages:
     """A description of the parts of the pages that are special to one benchmark."""
@@ -237,9 +202,6 @@ class BenchmarkPages:
     group_names: Mapping[str, str] = field(default_factory=dict)
     """Names for readers, by group, and by ``GROUP: VALUE`` for a value of one, where their own would not read well."""
     slice_fact: SliceFact | None = None
-    slice_charts: tuple[SliceChart, ...] = ()
-    """Separate charts for some groups; all other groups share one chart for each metric."""
-    share_charts: tuple[ShareChart, ...] = ()
     index_columns: tuple[str, ...] = ()
     """Indices that the table of indices shows next to the one that ranks, in this order; all if empty."""
     figures: tuple[Figure, ...] = ()
@@ -303,19 +265,19 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     """Check that the pages name existing metrics: the column of a misspelt one would just be missing."""
     named = {name for layout in pages.layouts for name in (*layout.deciders, *layout.without_column)}
     named |= {column.metric for layout in pages.layouts for column in layout.columns}
-    named |= {name for chart in pages.share_charts for name in chart.metrics}
     named |= {*pages.variants, *pages.summarised}
     indices = {index.name for index in load_benchmark(pages.name).indices}
     named |= {headline.name for headline in pages.headlines} - indices
     if unknown := sorted({*pages.index_columns} - indices):
         raise ConfigError(f"pages of benchmark '{pages.name}' name indices that do not exist: {', '.join(unknown)}")
     named |= set(pages.labels) - indices
-    if unknown := sorted(named - _metric_names()):
+    if unknown := sorted(named - metric_names()):
         raise ConfigError(f"pages of benchmark '{pages.name}' name metrics that do not exist: {', '.join(unknown)}")
 
 
 @cache
-def _metric_names() -> frozenset[str]:
+def metric_names() -> frozenset[str]:
+    """Return the names of the metrics of all tasks."""
     return frozenset(metric.name for task in TASKS.names() for metric in metric_definitions(task))
 
 
@@ -329,7 +291,7 @@ def check_plug_ins() -> None:
     for benchmark in benchmarks():
         named = {part.metric for index in benchmark.indices for part in index.parts}
         named |= {name for ranking in benchmark.rankings for name in ranking if name is not None}
-        if unknown := sorted(named - _metric_names()):
+        if unknown := sorted(named - metric_names()):
             raise ConfigError(f"benchmark '{benchmark.name}' names metrics that do not exist: {', '.join(unknown)}")
     pages_of_benchmarks()
 

@@ -1,19 +1,22 @@
-"""Finds papers in ``papers/*.toml``: their findings, tables and figures, and what is compared with each."""
+"""Finds papers and what is quoted from them.
+
+``papers/*.toml`` has their findings, tables and figures, and what is compared with each; ``reported/*.toml`` has
+tables, whose numbers the board quotes and never ranks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.kinds import TASKS
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measure.example_sets import set_row_names
-from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
-from leaderboard.benchmark_pages import Paper, load_pages
-from leaderboard.reported_tables import table_of_file
+from leaderboard.benchmark_pages import Paper, load_pages, metric_names
 from leaderboard.toml_documents import read_documents
+from schemas.documents.reported_table import ReportedTable
 from schemas.documents.reproduction import PaperMeasure, PaperPart, Reproduction
 
 
@@ -45,13 +48,16 @@ def _problems(paper: Reproduction) -> Iterator[str]:
     pages = load_pages(paper.benchmarks[0])
     if paper.cites not in (keys := [one.key for one in pages.papers]):
         yield f"cites: the pages of {paper.benchmarks[0]} cite no '{paper.cites}'; have: {', '.join(keys)}"
+    metrics = metric_names() | {index.name for one in benchmarks() for index in one.indices}
     for where, measure in _measures(paper):
-        if measure.metric not in _known_metrics():
+        if measure.metric not in metrics:
             yield f"{where}: metric '{measure.metric}' does not exist; see biasboard list"
         if measure.benchmark not in (None, *paper.benchmarks):
             yield f"{where}: benchmark '{measure.benchmark}' is none of the paper; have: {', '.join(paper.benchmarks)}"
-        elif measure.set_row is not None and measure.set_row not in (rows := _set_rows(paper, measure)):
-            yield f"{where}: no row '{measure.set_row}'; have: {', '.join(rows)}"
+        elif measure.set_row is not None:
+            rows = set_row_names(load_benchmark(measure.benchmark or paper.benchmarks[0]).compared_over_sets)
+            if measure.set_row not in rows:
+                yield f"{where}: no row '{measure.set_row}'; have: {', '.join(rows)}"
     figures = {figure.name for name in paper.benchmarks for figure in load_pages(name).figures}
     recounts = {name for benchmark in paper.benchmarks for name in load_pages(benchmark).recounts}
     for part in paper.parts:
@@ -85,11 +91,27 @@ def _measures(paper: Reproduction) -> Iterator[tuple[str, PaperMeasure]]:
             yield f"parts: {part.number}: measures.{key}", measure
 
 
-def _set_rows(paper: Reproduction, measure: PaperMeasure) -> tuple[str, ...]:
-    return set_row_names(load_benchmark(measure.benchmark or paper.benchmarks[0]).compared_over_sets)
+def reported_tables(benchmark: str) -> tuple[ReportedTable, ...]:
+    """Return the published tables about a benchmark, sorted by file name.
+
+    Raises:
+        DataError: a file is invalid, or names a benchmark that does not exist.
+    """
+    return tuple(table for table in _quoted().values() if table.benchmark == benchmark)
+
+
+def table_of_file(name: str) -> ReportedTable | None:
+    """Return the published table in the file of a name, without ending; None if there is no such file."""
+    return _quoted().get(name)
 
 
 @cache
-def _known_metrics() -> frozenset[str]:
-    own = {metric.name for task in TASKS.names() for metric in metric_definitions(task)}
-    return frozenset(own | {index.name for one in benchmarks() for index in load_benchmark(one.name).indices})
+def _quoted() -> Mapping[str, ReportedTable]:
+    names = sorted(known.name for known in benchmarks())
+    tables: dict[str, ReportedTable] = {}
+    for path, table in read_documents("reported", ReportedTable):
+        if table.benchmark not in names:
+            have = ", ".join(names)
+            raise DataError(f"{path}: benchmark: '{table.benchmark}' does not exist; have: {have}")
+        tables[path.stem] = table
+    return tables

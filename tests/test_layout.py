@@ -88,7 +88,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
 PLUG_INS = [one for one in vars(kinds).values() if isinstance(one, PlugIns) and one is not kinds.BUILDERS]
 HEAVY = {
     *("torch", "transformers", "accelerate", "peft", "sentence_transformers", "vllm", "ray", "openai", "PIL"),
-    *("mkdocs", "altair", "vl_convert", "playwright"),
+    *("mkdocs", "altair", "playwright"),
 }
 
 

@@ -14,9 +14,6 @@ from leaderboard.benchmark_pages import (
     Headline,
     Layout,
     Paper,
-    ShareChart,
-    SliceChart,
-    first,
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
@@ -79,28 +76,7 @@ _CONTINUATION = (
 )
 """Metrics of continuations in the order of their columns."""
 
-_SHARES = {"he_share": "he", "she_share": "she", "they_share": "they", "neo_share": "eight others"}
-"""Metrics of the pronouns that answers give to a person, with the pronouns."""
-
-_RATES = (
-    *("refusal_rate", "echo_rate", "pronoun_rate", "no_pronoun_rate", "no_number_rate"),
-    *("trait_pronoun_rate", "occupation_pronoun_rate"),
-)
-"""Metrics that count how often something is found or missing, instead of judging the content of the answers."""
-
-
-def _by_family(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns other than rates, filled up with rates to at least two columns."""
-    read = [column for column in columns if column.metric not in _RATES]
-    rates = [column for column in columns if column.metric in _RATES]
-    return read + rates[: max(0, 2 - len(read))]
-
-
 _FAMILIES = tuple(pronoun_families())
-# Spanish and French both have elle: behind the binary families of both it is in its place in either.
-_ALL_FAMILIES = tuple(
-    dict.fromkeys((*_FAMILIES, *families_in("german"), *tuple(families_in("spanish"))[:2], *families_in("french")))
-)
 _RECOGNITION = HeatMap(
     name="families",
     title="Pronoun of the prompt",
@@ -401,24 +377,9 @@ PAGES = BenchmarkPages(
             columns=tuple(map(Column, _CONTINUATION)),
             without_column=frozenset({"cf_macro", "cf_same_pronoun"}),
         ),
-        Layout(deciders=("sa", "of"), columns=tuple(map(Column, ("sa", "of", *_SHARES)))),
-    ),
-    slice_charts=(
-        SliceChart(
-            group="family",
-            name="families",
-            caption="by pronoun family.",
-            choose=_by_family,
-            order=_ALL_FAMILIES.index,
-        ),
-        SliceChart(group="gamma", name="gamma", caption="at other thresholds of the cosine.", choose=first(1)),
-    ),
-    share_charts=(
-        ShareChart(
-            name="given",
-            title="Share of answers with a pronoun",
-            caption="Pronouns that the answers give to the person, as shares of the answers with a pronoun.",
-            metrics=_SHARES,
+        Layout(
+            deciders=("sa", "of"),
+            columns=tuple(map(Column, ("sa", "of", "he_share", "she_share", "they_share", "neo_share"))),
         ),
     ),
     figures=(_RECOGNITION, _REPLACED, *_IN_LANGUAGES, _STAGES, _ORDER),

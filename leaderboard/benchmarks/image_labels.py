@@ -6,7 +6,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics import class_accuracies
 from evaluators.tasks.labels.metric_variants import METHODS, metric_headings
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
-from leaderboard.label_figures import class_figures
+from leaderboard.label_pages import class_figures
 
 _TASK = "image_classification"
 _KNOWN = {one.name for one in metric_definitions(_TASK)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, SliceChart, first
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout
 
 _COLUMNS = {
     "accuracy": "Accuracy",
@@ -71,12 +71,6 @@ PAGES = BenchmarkPages(
             deciders=("accuracy",),
             columns=tuple(Column(name, least=_LEAST.get(name)) for name in _COLUMNS),
             plane=("accuracy_gap", "accuracy"),
-        ),
-    ),
-    slice_charts=(
-        SliceChart(group="group", name="groups", caption="by group; the dashed line is the ideal.", choose=first(2)),
-        SliceChart(
-            group="category", name="categories", caption="by category; the dashed line is the ideal.", choose=first(2)
         ),
     ),
     baseline_note=(

@@ -14,8 +14,7 @@ from evaluators.tasks.labels.superni_benchmark import calibrated_at, contexts_of
 from leaderboard.benchmark_figures import Curves, Shown, Strips
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models
-from leaderboard.label_counts import label_counts
-from leaderboard.label_figures import class_figures
+from leaderboard.label_pages import class_figures, label_counts
 from leaderboard.model_facts import display_name
 
 _LABELS = metric_headings()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
 
 from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Shown
 from leaderboard.benchmark_pages import (
@@ -13,9 +12,7 @@ from leaderboard.benchmark_pages import (
     Headline,
     Layout,
     Paper,
-    SliceChart,
     SliceFact,
-    first,
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
@@ -152,10 +149,6 @@ _FAMILIES_RIGHT = HeatMap(
 )
 
 
-def _both(one: str, other: str) -> Mapping[str, str] | None:
-    return {"families": f"{one}/{other}"} if (one, other) in combinations(_FAMILIES, 2) else None
-
-
 def _ends(means: Mapping[tuple[str, str], float]) -> str:
     least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
     return (
@@ -174,7 +167,9 @@ _TWO_FAMILIES = Matrix(
     metric="ucerf_of_two_families",
     rows=_FAMILIES[:-1],
     columns=_FAMILIES[1:],
-    slice_of=_both,
+    slice_of=lambda one, other: (
+        {"families": f"{one}/{other}"} if _FAMILIES.index(one) < _FAMILIES.index(other) else None
+    ),
     summary=_ends,
     from_least=True,
     config=_MAIN,
@@ -291,16 +286,6 @@ PAGES = BenchmarkPages(
         unit="%",
         note="share of women in each occupation: US labour force survey of 2017, as listed by WinoBias",
         value=_percent_women,
-    ),
-    slice_charts=(
-        SliceChart(
-            group="occupation",
-            name="occupations",
-            caption="by occupation, sorted by the share of women (in brackets); the dashed line is the ideal.",
-            choose=first(2),
-            applies=lambda occupation: _percent_women(occupation) is not None,
-            label=lambda occupation: f"{occupation} ({_percent_women(occupation):g} %)",
-        ),
     ),
     figures=(
         _FAMILIES_RIGHT,

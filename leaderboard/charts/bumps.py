@@ -59,7 +59,9 @@ def bump_chart(names: Sequence[str], orders: Sequence[BumpColumn], *, subject: s
         return None
     by_column = zip(orders, zip(*rows.values(), strict=True), strict=True)
     distances = [[abs(value - order.ideal) for value in column] for order, column in by_column]
-    taus = ["", *(_written(rank_correlation(distances[0], column)) for column in distances[1:])]
+    correlations = (rank_correlation(distances[0], column) for column in distances[1:])
+    written = ("τ undefined" if tau is None else f"τ {tau:.2f}" for tau in correlations)
+    taus = ["", *(text.replace("-", "\N{MINUS SIGN}") for text in written)]
     # The nearest to the ideal first; those that tie keep the order of the first column.
     orderings = [
         [label for *_, label in sorted(zip(column, distances[0], range(len(rows)), rows, strict=True))]
@@ -93,7 +95,3 @@ def bump_chart(names: Sequence[str], orders: Sequence[BumpColumn], *, subject: s
         drawing.text(-_HALF - 5, ends[0][1], name, anchor="end")
         drawing.text(ends[-1][0] + _HALF + 5, ends[-1][1], name, colour=colour)
     return drawing.chart(f"Bump chart of {len(rows)} models, {subject}. {'; '.join(words)}.", note)
-
-
-def _written(tau: float | None) -> str:
-    return "τ undefined" if tau is None else f"τ {tau:.2f}".replace("-", "\N{MINUS SIGN}")

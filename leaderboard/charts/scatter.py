@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
-from biasboard.ground.charts.drawing import DASHED, DOTTED, FIRST, MUTED, SECOND, THIRD, Chart, Drawing
-from biasboard.ground.charts.planes import Dot, Kind, Plane, legend
+from biasboard.ground.charts.drawing import DASHED, DOTTED, FIRST, MUTED, SECOND, THIRD, Chart, Drawing, width_of
+from biasboard.ground.charts.planes import Dot, Plane
 from leaderboard.charts.values import interval_of, span
 from schemas.documents.result import Metric
 
@@ -23,11 +23,12 @@ _MANY, _LARGER = 16, 1.55
 LEAST = 3
 """Smallest number of models for a chart over their size: two points always lie on a line."""
 Training: TypeAlias = Literal["base", "tuned", "kind unknown"]
-_KINDS: dict[Training, Kind] = {
-    "base": Kind("base", THIRD, "square"),
-    "tuned": Kind("tuned", FIRST, "circle"),
-    "kind unknown": Kind("kind unknown", MUTED, "triangle-up"),
+_LOOKS: dict[Training, tuple[str, str]] = {
+    "base": (THIRD, "square"),
+    "tuned": (FIRST, "circle"),
+    "kind unknown": (MUTED, "triangle-up"),
 }
+"""Colour and shape of the models of each kind."""
 _NEAR = 0.35
 
 
@@ -147,15 +148,20 @@ def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
         {power: _power_text(power) for power in range(math.ceil(left), math.floor(right) + 1)}, "parameters"
     )
     plane.axis_beside({tenth / 10: f"{tenth / 10:.1f}" for tenth in range(bottom, top + 1)}, title)
-    legend(drawing, (kind for name, kind in _KINDS.items() if any(model.kind == name for model in drawn)))
+    right_of = 0.0
+    for kind in [kind for kind in _LOOKS if any(model.kind == kind for model in drawn)]:
+        colour, shape = _LOOKS[kind]
+        drawing.shape(right_of + 4, -16, colour, name=shape, size=4)
+        drawing.text(right_of + 13, -16, kind)
+        right_of += 13 + width_of(kind) + 12
     plane.dots(
         [
             Dot(
                 log,
                 model.metric.value or 0.0,
-                _KINDS[model.kind].colour,
+                _LOOKS[model.kind][0],
                 upwards=interval,
-                shape=_KINDS[model.kind].shape,
+                shape=_LOOKS[model.kind][1],
                 label=model.label,
             )
             for model, log, interval in zip(drawn, logs, ends, strict=True)

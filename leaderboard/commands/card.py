@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from biasboard.ground.charts.drawing import check_installed
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import machine_memory
@@ -48,12 +47,11 @@ def card(
     results: AcceptedResults = None,
     keys: KeysFolder = None,
 ) -> ModelSummary:
-    """Write what goes into a model card: Markdown, metadata for the Hub, a figure, a LaTeX table and badges.
+    """Write what goes into a model card: Markdown, metadata for the Hub, a LaTeX table and badges.
 
     Every result is verified first, and every number is that of the board. A result that is unsound is named and not
     used. The files lie in a folder of the model, in place of those of an earlier call.
     """
-    check_installed()
     check_plug_ins()
     with accepted_results(results) as accepted:
         roots = (Root(runs, "local"), Root(accepted, "accepted"))

@@ -19,7 +19,7 @@ import math
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -32,7 +32,7 @@ from evaluators.task import load_task, prompt_of
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.result_format import Addresses, ResultFormat, VerifiedResult
 from schemas.documents.record import Exchange, Reading, Record, exchange_sha256
-from schemas.documents.result import Metric, Result, Signature, name_with_group
+from schemas.documents.result import Metric, Signature, name_with_group
 from schemas.files.record_hashes import as_hash, hashed
 from schemas.folders.run_folder import read_parts
 
@@ -41,52 +41,35 @@ _LIBRARY = "biasboard"
 _UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Exported:
     """A result, and the names under which it is exported, which follow from its hash alone."""
 
-    verified: VerifiedResult
-    result: Result
-    signature: Signature
-    addresses: Addresses
-    evaluation_id: str
-    evaluation: str
-    """Name of what the result evaluates."""
-    stem: str
-    """Path of its files without the ending, relative to the folder of all exports."""
-    sample_metric: str | None
-    """Id of the metric that is the mean of the verdicts about single answers; None if there is none with a value."""
+    def __init__(self, verified: VerifiedResult, addresses: Addresses) -> None:
+        self.verified, self.addresses, self.result = verified, addresses, verified.result
+        signature = self.signature = verified.result.signature
+        developer, _, name = verified.result.model.id.rpartition("/")
+        digest = hashlib.sha256(f"every-eval-ever\0{verified.result_sha256}".encode()).digest()
+        # The datastore takes only names of version 4, which are random elsewhere and a hash here.
+        number = uuid.UUID(bytes=digest[:16], version=4)
+        self.evaluation = f"{signature.dataset}@{signature.dataset_version}/{signature.config}"
+        """Name of what the result evaluates."""
+        self.evaluation_id = f"{self.evaluation}/{verified.result.model.id}/{number}"
+        self.stem = f"data/{signature.benchmark}/{developer or _UNKNOWN}/{name}/{number}"
+        """Path of its files without the ending, relative to the folder of all exports."""
+        gate = load_benchmark(signature.benchmark).gate(signature.task)
+        metric = None if gate is None or gate.only_reading else verified.metric(gate.metric)
+        self.sample_metric = None if metric is None or metric.value is None else _result_id(metric)
+        """Id of the metric that is the mean of the verdicts about single answers; None if none has a value."""
 
     def evaluation_name(self, metric: Metric) -> str:
         """Return the name of what a metric evaluates; a slice has another one, lest it be averaged with the whole."""
         return name_with_group(self.evaluation, metric.group)
 
 
-def _exported(verified: VerifiedResult, addresses: Addresses) -> _Exported:
-    signature, model_id = verified.result.signature, verified.result.model.id
-    developer, _, name = model_id.rpartition("/")
-    digest = hashlib.sha256(f"every-eval-ever\0{verified.result_sha256}".encode()).digest()
-    # The datastore takes only names of version 4, which are random elsewhere and a hash here.
-    number = uuid.UUID(bytes=digest[:16], version=4)
-    evaluation = f"{signature.dataset}@{signature.dataset_version}/{signature.config}"
-    gate = load_benchmark(signature.benchmark).gate(signature.task)
-    metric = None if gate is None or gate.only_reading else verified.metric(gate.metric)
-    return _Exported(
-        verified=verified,
-        result=verified.result,
-        signature=signature,
-        addresses=addresses,
-        evaluation_id=f"{evaluation}/{model_id}/{number}",
-        evaluation=evaluation,
-        stem=f"data/{signature.benchmark}/{developer or _UNKNOWN}/{name}/{number}",
-        sample_metric=None if metric is None or metric.value is None else _result_id(metric),
-    )
-
-
 def _write(results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
     """Write two files for each result, the second one only if there are verdicts about answers."""
     for verified in results:
-        one = _exported(verified, addresses)
+        one = _Exported(verified, addresses)
         path, samples_path = out / f"{one.stem}.json", out / f"{one.stem}_samples.jsonl"
         with replacing(samples_path) as temporary:
             n_rows, left_out = _write_samples(one, temporary)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leaderboard.pages.markup import slug
-from leaderboard.ranking.rows import Table
+from leaderboard.ranking.rows import Row, Table
 from schemas.documents.result import Model, Result, Signature
 
 
@@ -68,6 +68,11 @@ def result_page(model_id: str, anchor: str) -> str:
     """
     page = model_page(model_id)
     return page if page.startswith(BASELINES) else f"{page.removesuffix('.html')}/{anchor}.html"
+
+
+def row_page(table: Table, row: Row) -> str:
+    """Return the path of the page of the result or the index in a row of a table."""
+    return result_page(row.model.id, row_anchor(anchor_of(table), row.model))
 
 
 def dataset_page(name: str, version: str) -> str:

@@ -86,12 +86,6 @@ class ResultExamples(NamedTuple):
         """True if there are examples with their texts."""
         return any(group.examples for group in self.groups)
 
-    @property
-    def plain_wrong(self) -> ExampleView | None:
-        """The first wrong example that neither offends nor is read with doubt; None if there is none."""
-        wrong = (view for group in self.groups if group.kind == "wrong" for view in group.examples)
-        return None if self.warning is not None else next((view for view in wrong if view.doubt is None), None)
-
 
 def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: str | None) -> ResultExamples:
     """Prepare the examples and downloads of a result.

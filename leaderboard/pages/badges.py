@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
+from leaderboard.pages.addresses import row_page
 from leaderboard.pages.markup import slug, value_text
-from leaderboard.pages.profile import row_page
 from leaderboard.pages.summary_forms import conditions, value_of
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.rank_ranges import RankRange
@@ -54,7 +54,11 @@ class Badge(NamedTuple):
         Args:
             address: Address of the site, which ends with a slash.
         """
-        return f"[![{_plain(self.alt)}]({address}{self.path})]({address}{self.page})"
+        # Markdown finds nothing to interpret in it.
+        alt = "".join(
+            sign if sign.isalnum() or sign in " .,:-" else f"\\{sign}" if sign.isascii() else sign for sign in self.alt
+        )
+        return f"[![{alt}]({address}{self.path})]({address}{self.page})"
 
 
 def make_badges(tables: Sequence[TableView]) -> dict[str, tuple[Badge, ...]]:
@@ -90,7 +94,10 @@ def _badge(view: TableView, row: Row, *, is_alone: bool) -> Badge:
     elif load_benchmark(view.benchmark).indices:
         reason = "the index of all configs ranks the models, and this model has none"
     detail = "" if is_alone else view.detail(row)
-    left, right, title, svg = _drawn(
+    ending = "" if is_alone else f"-{model.identity_sha256[:8]}"
+    return _drawn(
+        f"files/badges/{slug(view.benchmark)}/{slug(model.id)}{ending}.svg",
+        row_page(table, row),
         f"{model.id} ({detail})" if detail else model.id,
         view.pages.heading,
         view.conditions,
@@ -99,15 +106,14 @@ def _badge(view: TableView, row: Row, *, is_alone: bool) -> Badge:
         reason,
         is_below=row.is_below and row.unranked == row.shut,
     )
-    ending = "" if is_alone else f"-{model.identity_sha256[:8]}"
-    path = f"files/badges/{slug(view.benchmark)}/{slug(model.id)}{ending}.svg"
-    return Badge(path, left, right, title, row_page(table, row), svg)
 
 
 def summary_badge(model_id: str, benchmark: BenchmarkSummary) -> str:
     """Return the badge of a model in a benchmark as SVG, with the words that the board's badge has."""
     measure = next((measure for measure in benchmark.measures if measure.ranks), None)
-    *_, svg = _drawn(
+    badge = _drawn(
+        "",
+        "",
         model_id,
         benchmark.heading,
         conditions(benchmark),
@@ -116,10 +122,12 @@ def summary_badge(model_id: str, benchmark: BenchmarkSummary) -> str:
         benchmark.why_unranked,
         is_below=benchmark.is_below,
     )
-    return svg
+    return badge.svg
 
 
 def _drawn(
+    path: str,
+    page: str,
     name: str,
     heading: str,
     asked: str,
@@ -128,10 +136,12 @@ def _drawn(
     reason: str | None,
     *,
     is_below: bool,
-) -> tuple[str, str, str, str]:
+) -> Badge:
     """Draw a badge as SVG without scripts, outside fonts or references.
 
     Args:
+        path: Path of the file.
+        page: Page of the result.
         name: Name of the model.
         heading: Name of the benchmark.
         asked: Conditions under which the model was asked.
@@ -139,9 +149,6 @@ def _drawn(
         value: Name and value of the measure that ranks; None if there is none.
         reason: Why the model has no rank; None if it has one.
         is_below: True if the model is not shown to do better than a useless predictor, and nothing else is wrong.
-
-    Returns:
-        The words on the left and on the right, the title, and the text of the file.
     """
     words, colour = ("below the gate", _BELOW) if is_below else ("unranked", _UNRANKED)
     if rank is not None and value is not None:
@@ -164,17 +171,10 @@ def _drawn(
         f'<rect x="{left_width}" width="{right_width}" height="{_HEIGHT}" fill="{colour}"/>'
         f'<g fill="#ffffff" font-family="{_FONT}" font-size="11">{texts}</g></svg>\n'
     )
-    return left, right, title, svg
+    return Badge(path, left, right, title, page, svg)
 
 
 def _short(text: str, most: int) -> str:
     """Return a text without invisible characters, with at most some number of characters."""
     shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
-
-
-def _plain(text: str) -> str:
-    """Return a text in which Markdown finds nothing to interpret."""
-    return "".join(
-        sign if sign.isalnum() or sign in " .,:-" else f"\\{sign}" if sign.isascii() else sign for sign in text
-    )

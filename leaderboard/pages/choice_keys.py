@@ -6,12 +6,11 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import anchor_of, plain, result_anchor, table_anchor
-from leaderboard.pages.model_views import ModelView
+from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
@@ -41,16 +40,11 @@ def model_key(identity_sha256: str) -> str:
     return identity_sha256[:_N_KEY]
 
 
-class ModelChoice(NamedTuple):
-    """A model in one revision and precision, to choose from."""
+def model_choices(models: Sequence[ModelView]) -> list[dict[str, str]]:
+    """Return key, id and name of all language models, by name.
 
-    key: str
-    id: str
-    name: str
-
-
-def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
-    """Return all language models, by name, with what tells them apart where an id has several."""
+    A model in one revision and precision is one; where an id has several, names say what tells them apart.
+    """
     asked = {
         placement.row.entry.result.model.identity_sha256: placement.row.entry.result.model
         for model in models
@@ -63,8 +57,10 @@ def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
             for identity, model in asked.items()
         }
     )
-    choices = (ModelChoice(model_key(identity), model.id, names[identity]) for identity, model in asked.items())
-    return tuple(sorted(choices, key=lambda choice: (choice.name.casefold(), choice.key)))
+    choices = [
+        {"key": model_key(identity), "id": model.id, "name": names[identity]} for identity, model in asked.items()
+    ]
+    return sorted(choices, key=lambda choice: (choice["name"].casefold(), choice["key"]))
 
 
 def _distinct(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -100,6 +96,25 @@ def table_names(sections: Sequence[TableView]) -> dict[str, str]:
         version = f"{section.title}, {signature.dataset} {signature.dataset_version}"
         names[section.anchor] = (section.title, version, f"{version}, {signature.prompt}", section.name)
     return _distinct(names)
+
+
+def placed_in_order(
+    board: Board, models: Sequence[ModelView], sections: Sequence[TableView], least: int = 1
+) -> tuple[list[Placement], dict[str, str]]:
+    """Return the results of language models in the order of their tables, and names of these for readers, by anchor.
+
+    Args:
+        board: All tables.
+        models: All models with their results.
+        sections: The tables with their addresses.
+        least: Number of language models from which a table counts.
+    """
+    placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
+    n_models = Counter(placement.section.anchor for placement in placements)
+    shown = in_order(board, [section for section in sections if n_models[section.anchor] >= least])
+    order = {section.anchor: number for number, section in enumerate(shown)}
+    kept = [placement for placement in placements if placement.section.anchor in order]
+    return sorted(kept, key=lambda placement: order[placement.section.anchor]), table_names(shown)
 
 
 def answers_link(entry: Entry, group: Mapping[str, str] | None = None) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -21,7 +20,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
 from leaderboard.pages.addresses import anchor_of
-from leaderboard.pages.choice_keys import in_order, model_choices, model_key, result_id, table_id, table_names
+from leaderboard.pages.choice_keys import model_choices, model_key, placed_in_order, result_id, table_id
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import TableView
@@ -64,13 +63,8 @@ def compare_files(
         report: Callback for progress.
     """
     memory = machine_memory()
-    placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
-    n_models = Counter(placement.section.anchor for placement in placements)
-    ordered = in_order(board, [section for section in sections if n_models[section.anchor] > 1])
-    order = {section.anchor: number for number, section in enumerate(ordered)}
-    shared = [one for one in placements if one.section.anchor in order and one.row.entry.folder is not None]
-    shared.sort(key=lambda placement: order[placement.section.anchor])
-    names = table_names(ordered)
+    placements, names = placed_in_order(board, models, sections, least=2)
+    shared = [placement for placement in placements if placement.row.entry.folder is not None]
     files: dict[str, str] = {}
     tables: dict[str, dict[str, JsonValue]] = {}
     results: dict[str, list[JsonValue]] = {}
@@ -84,25 +78,21 @@ def compare_files(
     profiles = [profile for benchmark in board.benchmarks for profile in profiles_of(board, benchmark)]
     measures = [(profile, column) for profile in profiles for column in profile.columns]
     addresses = {view.anchor: f"{view.page}#{view.anchor}" for view in (*sections, *indices)}
+    benchmarks: dict[str, dict[str, None]] = {}
+    for placement in (placement for model in models for placement in model.placements):
+        key = model_key(placement.row.entry.result.model.identity_sha256)
+        benchmarks.setdefault(key, {})[placement.section.pages.heading] = None
+    choices = model_choices(models)
     listed: dict[str, JsonValue] = {
         "n_draws": N_DRAWS,
-        "models": _listed(models),
+        "models": [{**one, "benchmarks": list(benchmarks[one["key"]])} for one in choices],
         "measures": [_about_measure(profile, one, addresses[anchor_of(one.table)]) for profile, one in measures],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     files[f"{FOLDER}/models.json"] = json_text(listed)
     # A model that nothing is compared with has a file, too, since pages ask for it.
-    of_nobody = {f"{FOLDER}/pairs/{one.key}.json": json_text({}) for one in model_choices(models)}
+    of_nobody = {f"{FOLDER}/pairs/{one['key']}.json": json_text({}) for one in choices}
     return files | of_nobody | _pairs(measures)
-
-
-def _listed(models: Sequence[ModelView]) -> JsonValue:
-    """Return the models to choose from, each with the benchmarks that it has results in."""
-    benchmarks: dict[str, dict[str, None]] = {}
-    for placement in (placement for model in models for placement in model.placements):
-        key = model_key(placement.row.entry.result.model.identity_sha256)
-        benchmarks.setdefault(key, {})[placement.section.pages.heading] = None
-    return [{**one._asdict(), "benchmarks": list(benchmarks[one.key])} for one in model_choices(models)]
 
 
 def _about_measure(profile: Profile, column: ProfileColumn, address: str) -> JsonValue:

@@ -6,7 +6,6 @@ A card may come from anybody, so that its sections are rendered as HTML that can
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,21 +56,6 @@ _TABLE_OF_CARD = re.compile(r"(?:^[^\n|]+\n+)?(?:^\|.*\n)+", re.MULTILINE)
 """A table and the line above it that introduces it."""
 _MARKS = ["paragraph", "list", "newline", "escape", "backticks", "emphasis"]
 """Marks that are rendered; addresses and pictures would lead or fetch elsewhere."""
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,_-]*")
-_OPTIONS = (
-    "limit",
-    "bias_per_label",
-    "pool_per_label",
-    "pool",
-    "instructions",
-    "label_names",
-    "licence",
-    "complete_pairs",
-    "map",
-    "compat",
-    "dataset_version",
-)
-"""Parameters that a builder's command line takes besides the source and the seed."""
 
 
 class BuiltDataset(NamedTuple):
@@ -95,18 +79,30 @@ class DatasetView:
 
     name: str
     version: str
-    manifest: Manifest | None
-    """Manifest of the dataset; None if it is not on this machine."""
-    statement: Markup | None
-    """Description of the data by its card; None if there is none."""
-    limits: Markup | None
-    """Known limits by its card; None if there are none."""
+    local: BuiltDataset | None
+    """The dataset; None if it is not on this machine."""
     keys: tuple[AnswerKey, ...]
     """Answer keys that the board keeps of it."""
     sections: tuple[TableView, ...]
     """Tables with results on it."""
-    count_tables: tuple[CountTable, ...] = ()
-    """What its benchmark counts in it; empty if it is not on this machine."""
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest of the dataset; None if it is not on this machine."""
+        return None if self.local is None else self.local.manifest
+
+    @cached_property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """What its benchmark counts in it; empty if it is not on this machine."""
+        local = self.local
+        count = None if local is None else load_pages(local.manifest.benchmark).count_tables
+        return count(local.folder, local.manifest) if local and local.folder and count else ()
+
+    def section_of_card(self, heading: str) -> Markup | None:
+        """Return what a section of its card says, as HTML that cannot act; None if there is none."""
+        _, *parts = _HEADING.split("" if self.local is None else self.local.card or "")
+        sections = dict(zip(parts[::2], parts[1::2], strict=True))
+        return safe_html(sections[heading].strip()) if heading in sections else None
 
     @property
     def page(self) -> str:
@@ -142,20 +138,15 @@ class DatasetView:
         manifest = self.manifest
         return manifest is not None and any(key.dataset_sha256 != manifest.content_sha256 for key in self.keys)
 
-    @property
-    def command(self) -> str | None:
-        """The command that builds the dataset again; None if its builder is none of this project."""
-        return None if self.manifest is None else _rebuilding(self.manifest)
-
     @cached_property
     def tables(self) -> dict[str, DownloadTable]:
         """The tables that the page offers for download, by name, of which some may be empty."""
         manifest = self.manifest
         kinds = () if manifest is None else (("reject", manifest.rejects), ("flag", manifest.flags))
-        stem, about = f"files/dataset-{PurePosixPath(self.page).stem}", {"dataset": self.title}
+        stem = f"files/dataset-{PurePosixPath(self.page).stem}"
 
         def table(name: str, fields: Fields[T], rows: Iterable[T]) -> DownloadTable:
-            return DownloadTable.of(Files(f"{stem}-{name}"), fields, rows, about=about)
+            return DownloadTable.of(Files(f"{stem}-{name}"), fields, rows)
 
         found = {
             "splits": table("splits", _SPLITS, () if manifest is None else manifest.splits),
@@ -165,7 +156,7 @@ class DatasetView:
         }
         for one in self.count_tables:
             columns: Columns = {heading.lower(): int if number else str for number, heading in enumerate(one.columns)}
-            found[one.name] = DownloadTable(Files(f"{stem}-{one.name}"), columns, one.rows, about=about)
+            found[one.name] = DownloadTable(Files(f"{stem}-{one.name}"), columns, one.rows)
         return found
 
     @property
@@ -237,35 +228,14 @@ def make_datasets(
     local_builds = {dataset.name: dataset for dataset in built}
     names = {*local_builds, *(name for section in sections for name in section.datasets)}
     return tuple(
-        _view(
-            name,
-            local_builds.get(name),
-            [key for key in keys if (key.signature.dataset, key.signature.dataset_version) == name],
-            [section for section in sections if name in section.datasets],
+        DatasetView(
+            name=name[0],
+            version=name[1],
+            local=local_builds.get(name),
+            keys=tuple(key for key in keys if (key.signature.dataset, key.signature.dataset_version) == name),
+            sections=tuple(section for section in sections if name in section.datasets),
         )
         for name in sorted(names)
-    )
-
-
-def _view(
-    name: tuple[str, str], local: BuiltDataset | None, keys: Sequence[AnswerKey], sections: Sequence[TableView]
-) -> DatasetView:
-    _, *parts = _HEADING.split("" if local is None else local.card or "")
-    described = dict(zip(parts[::2], parts[1::2], strict=True))
-    statement, limits = (
-        safe_html(described[heading].strip()) if heading in described else None
-        for heading in ("Data statement", "Known limits")
-    )
-    count = None if local is None else load_pages(local.manifest.benchmark).count_tables
-    return DatasetView(
-        name=name[0],
-        version=name[1],
-        manifest=None if local is None else local.manifest,
-        statement=statement,
-        limits=limits,
-        keys=tuple(keys),
-        sections=tuple(sections),
-        count_tables=count(local.folder, local.manifest) if local and local.folder and count else (),
     )
 
 
@@ -287,31 +257,3 @@ _DATASETS: Fields[DatasetView] = {
 def datasets_table(views: Sequence[DatasetView]) -> DownloadTable:
     """Return one row for each dataset."""
     return DownloadTable.of(Files("files/datasets"), _DATASETS, views)
-
-
-def _rebuilding(manifest: Manifest) -> str | None:
-    """Return the command that builds a dataset again, as far as its manifest records it.
-
-    A manifest may come from anybody and readers copy commands, so every word must be one that a shell leaves alone.
-    """
-    package, *inner = manifest.builder.partition(" ")[0].split(".")
-    if package != "builders" or not inner:
-        return None
-    read_from = ("http://", "https://", "folder of ", "file of ")
-    is_fetched = any(one.address.startswith(read_from) for one in manifest.sources)
-    options = {
-        "source": manifest.parameters.get("source"),
-        "input": "PATH" if is_fetched else None,
-        **{name: manifest.parameters.get(name) for name in _OPTIONS},
-        "seed": manifest.seed,
-    }
-    # Both None and False are options that were not given.
-    parts = {name: str(value) for name, value in options.items() if value is not None and value is not False}
-    if not all(map(_PLAIN_WORD.fullmatch, [inner[0], *parts.values()])):
-        return None
-    words = (
-        word
-        for name, value in parts.items()
-        for word in (f"--{name.replace('_', '-')}", *([] if options[name] is True else [value]))
-    )
-    return shlex.join(["biasboard", "build", inner[0], *words])

@@ -20,12 +20,11 @@ from evaluators.task import Task, load_task, prompt_of
 from leaderboard.pages.addresses import permalink
 from leaderboard.pages.choice_keys import (
     answers_link,
-    in_order,
     model_choices,
     model_key,
+    placed_in_order,
     result_id,
     table_id,
-    table_names,
 )
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView, Placement
@@ -65,12 +64,7 @@ def explorer_files(
         report: Callback for progress.
     """
     memory = machine_memory()
-    placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
-    asked = {placement.section.anchor for placement in placements}
-    shown = in_order(board, [section for section in sections if section.anchor in asked])
-    order = {section.anchor: number for number, section in enumerate(shown)}
-    names = table_names(shown)
-    placements.sort(key=lambda placement: order[placement.section.anchor])
+    placements, names = placed_in_order(board, models, sections)
     files: dict[str, str] = {}
     tables: dict[str, dict[str, JsonValue]] = {}
     results: dict[str, list[JsonValue]] = {}
@@ -105,7 +99,7 @@ def explorer_files(
         files[f"{FOLDER}/{table}/index.json"] = json_text(about)
     listed: dict[str, JsonValue] = {
         "kinds": list(KINDS),
-        "models": [one._asdict() for one in model_choices(models)],
+        "models": [{**one} for one in model_choices(models)],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
     return files | {f"{FOLDER}/tables.json": json_text(listed)}

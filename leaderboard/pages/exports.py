@@ -23,8 +23,6 @@ Line: TypeAlias = Mapping[str, Scalar]
 """One row of an export, as values by column name."""
 
 _MANY_ROWS = 1_000
-_PREFIX = "biasboard."
-"""Beginning of the names of metadata, which distinguishes them from those of other writers."""
 
 
 def json_text(value: JsonValue) -> str:
@@ -82,15 +80,11 @@ class DownloadTable(NamedTuple):
     rows: Sequence[Values]
     signature: str | None = None
     """Signatures of its results, separated by spaces; None if it is about no certain ones."""
-    about: Mapping[str, str] = {}
-    """Further metadata of the Parquet file besides the signature, by name."""
 
     @staticmethod
-    def of(
-        files: Files, fields: Fields[T], things: Iterable[T], about: Mapping[str, str] | None = None
-    ) -> DownloadTable:
+    def of(files: Files, fields: Fields[T], things: Iterable[T]) -> DownloadTable:
         """Return a table with a row about each of some things."""
-        return DownloadTable(files, columns_of(fields), [values_of(fields, one) for one in things], about=about or {})
+        return DownloadTable(files, columns_of(fields), [values_of(fields, one) for one in things])
 
     @property
     def lines(self) -> list[Line]:
@@ -109,18 +103,16 @@ class DownloadTable(NamedTuple):
     @property
     def parquet(self) -> bytes:
         """The rows as Parquet; the same table always has the same bytes."""
-        signed = {} if self.signature is None else {"signature": self.signature}
         schema = pa.schema([(name, SCALARS[kind]) for name, kind in self.columns.items()])
-        return _parquet(pa.Table.from_pylist(self.lines, schema=schema), signed | dict(self.about))
+        return _parquet(pa.Table.from_pylist(self.lines, schema=schema), self.signature)
 
 
 def frame_parquet(frame: pd.DataFrame) -> bytes:
     """Return a data frame as Parquet; the same frame always has the same bytes."""
-    return _parquet(pa.Table.from_pandas(frame, preserve_index=False), {})
+    return _parquet(pa.Table.from_pandas(frame, preserve_index=False))
 
 
-def _parquet(table: pa.Table, about: Mapping[str, str]) -> bytes:
-    """Return a table as Parquet, with metadata by name."""
+def _parquet(table: pa.Table, signature: str | None = None) -> bytes:
     content = io.BytesIO()
     table = table.replace_schema_metadata(None)
     # Most tables have hundreds of columns and few rows, so that what a file says about each column is most of it:
@@ -131,7 +123,8 @@ def _parquet(table: pa.Table, about: Mapping[str, str]) -> bytes:
         content, table.schema, store_schema=False, use_dictionary=has_many_rows, write_statistics=False
     ) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({f"{_PREFIX}{name}": value for name, value in sorted(about.items())})
+        # With a prefix, which tells the metadata from those of other writers.
+        writer.add_key_value_metadata({} if signature is None else {"biasboard.signature": signature})
     return content.getvalue()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import singledispatch
 from itertools import chain
 from statistics import fmean
 from typing import NamedTuple
@@ -178,22 +179,10 @@ def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str)
             yield make_picture(chart, f"{stem}-{figure.name}", figure.caption + of_all)
 
 
+@singledispatch
 def _chart(figure: Figure, models: Sequence[Subject]) -> Chart | None:
-    match figure:
-        case BumpChart():
-            return _bump_chart(figure, models)
-        case HeatMap():
-            return _heat_map(figure, models)
-        case Matrix():
-            return _matrix(figure, models)
-        case Strips():
-            return _strips(figure, models)
-        case Curves():
-            return _curves(figure, models)
-        case Lorenz():
-            return _lorenz(figure, models)
-        case Clouds():
-            return _clouds(figure, models)
+    """Draw a figure of models; nothing if too few of them have a value."""
+    raise NotImplementedError(type(figure))
 
 
 def _filled(panels: Mapping[str, tuple[Shown, ...]], models: Sequence[Subject]) -> tuple[list[Subject], list[Panel]]:
@@ -207,6 +196,7 @@ def _filled(panels: Mapping[str, tuple[Shown, ...]], models: Sequence[Subject]) 
     return [models[place] for place in drawn], [panel for panel in filled if panel.known]
 
 
+@_chart.register
 def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
     drawn, panels = _filled(figure.panels, models)
     if not drawn:
@@ -234,6 +224,7 @@ def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
     return chart._replace(note=f"{_SIGN.strip()} {needed.note}") if needed and any(unreliable) else chart
 
 
+@_chart.register
 def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
     if figure.lines:
         return _curves_of_each(figure, models)
@@ -307,6 +298,7 @@ def _last_range(panel: Panel, lines: Sequence[str]) -> str:
     return f"{panel.title} at {panel.names[-1]} from {last[low]:.2f} ({low}) to {last[high]:.2f} ({high})"
 
 
+@_chart.register
 def _lorenz(figure: Lorenz, models: Sequence[Subject]) -> Chart | None:
     drawn, panels = _filled(figure.panels, models)
     n_parts = len(next(iter(figure.panels.values())))
@@ -340,6 +332,7 @@ def _cumulated(parts: Sequence[Metric | None]) -> list[Metric | None]:
     return [replace(first, value=share) for share in shares.tolist()]
 
 
+@_chart.register
 def _clouds(figure: Clouds, models: Sequence[Subject]) -> Chart | None:
     clouds = [cloud for model in models if (cloud := _cloud(figure, model)).spots]
     if not clouds:
@@ -382,6 +375,7 @@ def _cloud(figure: Clouds, model: Subject) -> Cloud:
     return Cloud(model.label, tuple(spots))
 
 
+@_chart.register
 def _bump_chart(figure: BumpChart, models: Sequence[Subject]) -> Chart | None:
     asked = [model for model in models if any(map(model.metric, figure.orderings[0].parts))]
     return bump_chart(
@@ -406,6 +400,7 @@ def _ordered_by(ordering: Ordering, model: Subject) -> float | str:
     return ordering.together(values)
 
 
+@_chart.register
 def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
     # Values that no model has belong to other data, such as groups in another language.
     drawn, panels = _filled({shown.label: (shown,) for shown in figure.columns}, models)
@@ -433,6 +428,7 @@ def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
     )
 
 
+@_chart.register
 def _matrix(figure: Matrix, models: Sequence[Subject]) -> Chart | None:
     """Draw the mean of each cell over the models that have the metric."""
     having = [model for model in models if model.metric(Shown("", figure.metric, config=figure.config)) is not None]

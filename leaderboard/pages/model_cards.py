@@ -10,21 +10,22 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from biasboard.ground.charts.drawing import check_installed, png_of
 from biasboard.ground.files import replacing_folder
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.badges import summary_badge
-from leaderboard.pages.citations import bibtex_of_benchmarks
-from leaderboard.pages.markup import number, source_markdown
-from leaderboard.pages.summary_figure import summary_figure
-from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, placing_text, why_tied
-from schemas.documents.model_summary import BenchmarkSummary, ComparedAs, MeasureValue, ModelSummary
+from leaderboard.pages.markup import source_markdown
+from leaderboard.pages.paper_files import bibtex_of_benchmarks
+from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, placing_text
+from schemas.documents.model_summary import ComparedAs, MeasureValue, ModelSummary
 
 CARD, METADATA = "card.md", "model-index.yaml"
-_FIGURE = "figure.png"
 _SHOWN_OF_HASH = 12
+_BELOW = (
+    "**The model is not shown to do better than a useless predictor in: {}.** There, its values of evenness say "
+    "nothing about bias."
+)
 
 
 def write_card(summary: ModelSummary, out: Path, *, page: str | None = None) -> list[Path]:
@@ -39,30 +40,23 @@ def write_card(summary: ModelSummary, out: Path, *, page: str | None = None) -> 
 
     Returns:
         The paths of the files, that of the Markdown first.
-
-    Raises:
-        MissingExtraError: the extra ``site`` is not installed.
     """
-    check_installed()
-    figure, metadata = summary_figure(summary), model_index(summary, page=page)
-    files: dict[str, str | bytes] = {
+    metadata = model_index(summary, page=page)
+    files = {
         CARD: card_markdown(summary, page=page),
         **({} if metadata is None else {METADATA: metadata}),
-        "figure.svg": figure,
-        _FIGURE: png_of(figure),
         "table.tex": latex(summary),
         **{f"badge-{one.benchmark}.svg": summary_badge(summary.model, one) for one in summary.benchmarks},
     }
     folder = out / summary.model.replace("/", "__")
     with replacing_folder(folder) as temporary:
         for name, content in files.items():
-            (temporary / name).write_bytes(content.encode() if isinstance(content, str) else content)
+            (temporary / name).write_bytes(content.encode())
     return [folder / name for name in files]
 
 
 def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
     """Return the section of a model card as Markdown, in which no text from outside can act."""
-    name = source_markdown(display_name(summary.model))
     # Where the model may know nothing, evenness says nothing.
     below = [source_markdown(benchmark.heading) for benchmark in summary.benchmarks if not benchmark.beats_useless]
     useless = {
@@ -79,23 +73,10 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         "## Bias",
         f"Measured with biasboard {importlib.metadata.version('biasboard')}.",
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
-        *(
-            [
-                f"**The model is not shown to do better than a useless predictor in: {', '.join(below)}.** There, its "
-                "values of evenness say nothing about bias."
-            ]
-            if below
-            else []
-        ),
+        *(_BELOW.format(", ".join(below)) for _ in below[:1]),
         markdown(summary).rstrip("\n"),
         "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
         "of evenness." + (f" The one nearest to the ideal is shown, by its name: {'; '.join(gives)}." if gives else ""),
-        f"![Headline measures of {name} with their 95 % intervals]({_FIGURE})",
-    ]
-    compared = _listed(comparisons(summary))
-    if compared:
-        parts += [f"### Compared with {source_markdown(display_name(summary.against or ''))}", compared]
-    parts += [
         "### What the values say",
         _listed(
             f"**{source_markdown(measure.label)}**: {source_markdown(measure.sentence)}"
@@ -119,55 +100,6 @@ def _listed(lines: Iterator[str]) -> str:
     return "\n".join(f"* {line}" for line in lines)
 
 
-def comparisons(summary: ModelSummary) -> Iterator[str]:
-    """Yield a sentence about each measure that is compared with another model, and one for each benchmark that is not.
-
-    Only separable differences are called better or worse, and a sentence goes before them where one of the models is
-    not shown to do better than a useless predictor.
-    """
-    if summary.against is None:
-        return
-    other = source_markdown(display_name(summary.against))
-    for benchmark in summary.benchmarks:
-        if benchmark.why_not_compared is not None:
-            yield f"{source_markdown(f'{benchmark.heading}: not compared: {benchmark.why_not_compared}')}."
-        elif not benchmark.beats_useless or benchmark.is_other_below:
-            name = source_markdown(display_name(summary.model))
-            names = [name] * (not benchmark.beats_useless) + [other] * benchmark.is_other_below
-            who = f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'}"
-            yield (
-                f"{source_markdown(benchmark.heading)}: {who} not shown to do better than a useless predictor, which "
-                "can be even too. Read what follows with that in mind."
-            )
-        for measure in benchmark.measures:
-            if measure.difference is not None:
-                yield _comparison(measure, other, benchmark)
-
-
-def _comparison(measure: MeasureValue, other: str, benchmark: BenchmarkSummary) -> str:
-    difference = measure.difference
-    assert difference is not None
-    label, low, high = source_markdown(f"“{measure.label}”"), difference.low, difference.high
-    if low is None or high is None:
-        return f"No interval of the difference from {other} in {label}, so that nothing can be said."
-    size = f"{number(abs(difference.lead))} [{number(low)}, {number(high)}]"
-    size_of_other = f"{number(-difference.lead)} [{number(-high)}, {number(-low)}]"
-    if difference.outcome == "better" and not benchmark.beats_useless:
-        return f"Nearer to the ideal than {other} in {label} by {size}, as a useless predictor can be."
-    if difference.outcome == "better":
-        return f"**Better than {other}** in {label} by {size}."
-    if difference.outcome == "worse" and benchmark.is_other_below:
-        return (
-            f"Farther from the ideal than {other} in {label} by {size_of_other}, which a useless predictor can be near."
-        )
-    if difference.outcome == "worse":
-        return f"**Worse than {other}** in {label} by {size_of_other}."
-    lead = f"{number(difference.lead, signed=True)} [{number(low, signed=True)}, {number(high, signed=True)}]"
-    why = why_tied(difference)
-    why = f", {why}" if why else ""
-    return f"Cannot be told apart from {other} in {label}: nearer to the ideal by {lead}{why}."
-
-
 def _limits(summary: ModelSummary) -> Iterator[str]:
     for benchmark in summary.benchmarks:
         some = "" if benchmark.is_whole else ", which are only some of all"
@@ -179,6 +111,11 @@ def _limits(summary: ModelSummary) -> Iterator[str]:
             f"({conditions(benchmark)}){some}; {missing}."
         )
         yield from (source_markdown(f"{benchmark.heading}: {claim}.") for claim in benchmark.claims)
+        other = display_name(summary.against or "")
+        if benchmark.why_not_compared is not None:
+            yield source_markdown(f"{benchmark.heading}: not compared with {other}: {benchmark.why_not_compared}.")
+        if benchmark.is_other_below:
+            yield source_markdown(f"{benchmark.heading}: {other} is not shown to do better than a useless predictor.")
     yield "Unless the card of a dataset says otherwise, no person has validated its items."
     yield (
         "Brackets are 95 % intervals over the items; those of differences are widened for the number of measures. They "

@@ -1,19 +1,27 @@
-"""Prepares the list of all models: facts about each, and which results it has."""
+"""Prepares the list of all models, with facts about each and its results, and that of the useless predictors."""
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from leaderboard.benchmark_pages import BenchmarkPages, load_pages
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
+from leaderboard.pages.addresses import model_page
 from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.model_views import ModelView
+from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Fields, Kind, Scalar
-from leaderboard.verify.entries import Provenance
+from leaderboard.ranking.profiles import profiles_of
+from leaderboard.verify.entries import Entry, Provenance
 from schemas.documents.model_facts import ModelFacts
+from schemas.documents.result import Metric
+
+UselessPredictor: TypeAlias = tuple[str, str, str, list[Metric | None]]
+"""Name, anchor on the page, what it does, and what it gets in each headline measure."""
 
 
 class ListedModel(NamedTuple):
@@ -26,6 +34,11 @@ class ListedModel(NamedTuple):
     """Those that it has results of."""
     vouching: tuple[Provenance, ...]
     """How far its results are vouched for, the strongest first."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Its results."""
+        return [placement.row.entry for placement in self.view.placements]
 
     @property
     def name(self) -> str:
@@ -89,41 +102,34 @@ _FIELDS: Fields[ListedModel] = {
     "benchmarks": (str, lambda listed: ", ".join(pages.heading for pages in listed.benchmarks)),
     "n_results": (int, lambda listed: len(listed.view.placements)),
     "vouching": (str, lambda listed: ", ".join(listed.vouching)),
-    "backend": (str, lambda listed: listed.view.backends),
-    "status": (str, lambda listed: listed.view.status),
+    "backend": (str, lambda listed: ", ".join(sorted({one.result.model.backend for one in listed.entries}))),
+    "status": (str, lambda listed: ", ".join(sorted({one.origin for one in listed.entries}))),
     "baseline": (bool, lambda listed: listed.view.is_baseline),
 }
-
-
-def population(models: Sequence[ModelView]) -> str:
-    """Return the sentences on how many language models there are, where their answers are from, and how new they are.
-
-    The text is empty if there is none.
-    """
-    views = [model for model in models if not model.is_baseline]
-    if not views:
-        return ""
-    imported = sum(all(placed.row.entry.is_imported for placed in model.placements) for model in views)
-    given = [placed.row.entry for model in views for placed in model.placements if not placed.row.entry.is_imported]
-    # Who misses large models here asks why.
-    where = " on a CPU, which suits small models" if {one.result.environment.device for one in given} == {"cpu"} else ""
-    origins = {"published elsewhere": imported, f"given for this board{where}": len(views) - imported}
-    told = " and ".join(f"{n} {'has' if n == 1 else 'have'} answers {origin}" for origin, n in origins.items() if n)
-    known = [facts for model in views if (facts := facts_of(model.id))]
-    dated = [(facts.released, facts.id) for facts in known if facts.released]
-    bounds = [facts.released_by for facts in known if facts.released_by]
-    newest = ""
-    if dated:
-        date, model_id = max(dated)
-        newest = f" The newest of the {len(dated)} whose date a source tells is {display_name(model_id)} ({date})"
-        # Who looks for models of this year wants to know it of all.
-        newest += f"; the others were there by {max(bounds)}." if len(dated) + len(bounds) == len(views) else "."
-    models_of = "1 language model" if len(views) == 1 else f"{len(views)} language models"
-    rule = "they are few, since a row needs answers from which its numbers can be computed again"
-    joins = "A newer one joins the tables of what can be asked today once somebody hands in its answers."
-    return f"{models_of}: {told}; {rule}.{newest} {joins}"
 
 
 def models_table(models: Sequence[ListedModel]) -> DownloadTable:
     """Return one row for each model."""
     return DownloadTable.of(Files("files/models"), _FIELDS, models)
+
+
+def useless_predictors(board: Board) -> Iterator[tuple[BenchmarkPages, list[Headline], list[UselessPredictor]]]:
+    """Yield the baselines of each benchmark with their headline measures, under the first conditions that have any."""
+    anchors: set[str] = set()
+    for benchmark in board.benchmarks:
+        texts = {baseline.name: baseline.description for baseline in load_benchmark(benchmark).baselines}
+        rows = [row for table in board.tables if table.signature.benchmark == benchmark for row in table.rows]
+        known = (one.columns for one in profiles_of(board, benchmark))
+        columns = next((each for each in known if any(row.is_baseline for one in each for row in one.table.rows)), ())
+        predictors: list[UselessPredictor] = []
+        for model_id in sorted({row.model.id for row in rows if row.is_baseline}):
+            metrics = [
+                next((row.metric(one.headline.name) for row in one.rows.values() if row.model.id == model_id), None)
+                for one in columns
+            ]
+            # The first benchmark of several that have a baseline has its anchor.
+            name, anchor = model_id.removeprefix("baseline/"), model_page(model_id).partition("#")[2]
+            predictors.append((name, "" if anchor in anchors else anchor, texts.get(name, ""), metrics))
+            anchors.add(anchor)
+        if predictors:
+            yield load_pages(benchmark), [one.headline for one in columns], predictors

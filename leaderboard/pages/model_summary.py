@@ -47,7 +47,10 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
     for benchmark in board.benchmarks:
         of_benchmark = profiles_of(board, benchmark)
         known = [each for each in identities if any(each in _identities(profile) for profile in of_benchmark)]
-        own = known[0] if known and _is_accepted(board, of_benchmark, known[0]) else (known or identities)[-1]
+        # The results under the first identity, by which accepted ones come first.
+        found = [_results(board, each, known[0]) for each in of_benchmark if known and known[0] in _identities(each)]
+        is_accepted = any(entry.origin == "accepted" for entries in found for entry in entries)
+        own = known[0] if is_accepted else (known or identities)[-1]
         profiles = [profile for profile in of_benchmark if own in _identities(profile)]
         shared = [profile for profile in profiles if other in _identities(profile)]
         for profile in (shared or profiles)[:1]:
@@ -102,11 +105,6 @@ def _identity_of(board: Board, against: str, model: Model) -> tuple[str | None, 
 
 def _identities(profile: Profile) -> frozenset[str]:
     return frozenset(identity for column in profile.columns for identity in column.rows)
-
-
-def _is_accepted(board: Board, profiles: Sequence[Profile], identity: str) -> bool:
-    profiles = [profile for profile in profiles if identity in _identities(profile)]
-    return any(entry.origin == "accepted" for profile in profiles for entry in _results(board, profile, identity))
 
 
 def _results(board: Board, profile: Profile, identity: str) -> list[Entry]:

@@ -1,4 +1,9 @@
-"""Prepares the results of a model for their pages, with their metrics, slices and charts."""
+"""Prepares the results of a model for their pages: metrics, slices, charts, and how far each can be trusted.
+
+A slice is better than another if its value is nearer to the ideal, and separably so if the intervals of the two
+distances do not overlap. How a result lies beside other models and useless predictors, its table, the page of its model
+and Compare say.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +14,22 @@ from typing import NamedTuple
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
-from leaderboard.benchmark_pages import Column, SliceFact
-from leaderboard.charts.rows import dots
-from leaderboard.charts.values import RowValue
+from leaderboard.benchmark_pages import SliceFact
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import ResultExamples, make_answers
 from leaderboard.pages.class_tables import ClassTable, class_table
-from leaderboard.pages.definitions import define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
-from leaderboard.pages.markup import slug
-from leaderboard.pages.pictures import PageChart, make_picture
-from leaderboard.pages.summaries import doubts_of, uneven_groups
-from leaderboard.pages.tables import TableView, result_files
+from leaderboard.pages.markup import number, percent, slug, value_text
+from leaderboard.pages.pictures import PageChart
+from leaderboard.pages.tables import TableView, define, result_files
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric
+
+_MOST_SLICES = 12
+"""Number of slices above which the best and the worst are not named, because some of many would differ by chance."""
 
 
 class Slice(NamedTuple):
@@ -74,10 +78,6 @@ class Placement:
         """The path of the page of the result, relative to the root of the site."""
         return permalink(self.row.entry.result)
 
-    def label(self, metric: str) -> str:
-        """Return the name of a metric for readers."""
-        return self.section.pages.label(metric)
-
     def text(self, metric: str) -> str:
         """Return the description of a metric."""
         known = metric_definitions(self.section.table.signature.task)
@@ -85,7 +85,7 @@ class Placement:
 
     def define(self, metric: Metric) -> str:
         """Return the description of a metric, with its range and ideal value."""
-        found = define(self.label(metric.name), metric, self.text(metric.name))
+        found = define(self.section.pages.label(metric.name), metric, self.text(metric.name))
         return f"{found.text} {found.facts}"
 
     @property
@@ -107,16 +107,6 @@ class ModelView:
     def is_baseline(self) -> bool:
         """True if all its results come from a baseline and not from a language model."""
         return all(placement.row.entry.is_baseline for placement in self.placements)
-
-    @property
-    def backends(self) -> str:
-        """The names of the backends that called the model, separated by commas."""
-        return ", ".join(sorted({placement.row.entry.result.model.backend for placement in self.placements}))
-
-    @property
-    def status(self) -> str:
-        """The origins of its results (accepted, local), separated by commas."""
-        return ", ".join(sorted({placement.row.entry.origin for placement in self.placements}))
 
 
 def make_models(
@@ -170,7 +160,7 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
         uneven=tuple(uneven_groups(section, entry)),
         slice_metrics=slice_metrics,
         slices=slices,
-        pictures=() if row.is_baseline else tuple(_pictures(section, entry, slices, f"charts/{name}")),
+        pictures=() if row.is_baseline else figures_of_result(entry, f"charts/{name}"),
         of_classes=class_table(entry, f"charts/{name}", machine_memory()),
     )
 
@@ -186,41 +176,68 @@ def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> t
     return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
 
 
-def _pictures(section: TableView, entry: Entry, slices: Sequence[Slice], stem: str) -> Iterator[PageChart]:
-    """Yield the first two metrics of the table by group, then the charts that the benchmark describes."""
-    pages = section.pages
-    shown = [
-        (column, metric)
-        for column in section.columns
-        if not column.group and (metric := column.of(entry)) and (column.version is None or metric.value is not None)
-    ]
+def doubts_of(entry: Entry) -> Iterator[str]:
+    """Yield sentences on the items of a result that count and on answers that may be damaged."""
+    counts = entry.result.counts
+    missing = {
+        "refused": counts.refused,
+        "answered in a way that could not be read": counts.unparsed,
+        "failed": counts.failed,
+    }
+    known = [f"{n:,} {words}" for words, n in missing.items() if n]
+    rest = ", ".join(known) or "none was refused, unread or failed"
+    yield f"{counts.scored:,} of {counts.items:,} items were scored ({percent(counts.scored, counts.items)}); {rest}."
+    if counts.truncated:
+        yield f"{counts.truncated:,} items have an answer that was cut off at the token limit."
+    if (share := entry.first_token_share) is not None:
+        yield (
+            f"The letters of the options have {number(share)} of the probability of an answer's first token "
+            "together (median); the rest is elsewhere."
+        )
+    if (reason := entry.result.environment.corruption) is not None:
+        yield f"Its answers look corrupted: {reason}."
 
-    def sliced(column: Column, wanted: Sequence[Slice]) -> list[tuple[Slice, Metric]]:
-        found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in wanted)
-        return [(slice_, metric) for slice_, metric in found if metric is not None]
 
-    charts: list[tuple[list[RowValue], str, str, str]] = []
-    of_charts = {chart.group for chart in pages.slice_charts}
-    for column, metric in shown[:2]:
-        if found := sliced(column, [slice_ for slice_ in slices if slice_.key not in of_charts]):
-            keys = sorted({pages.group_names.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in found})
-            rows = [RowValue(slice_.value.replace("_", " "), value) for slice_, value in found]
-            caption = f"{column.label} by {' and '.join(keys)}."
-            charts.append(([RowValue("all items", metric), *rows], column.label, f"{column.metric}-groups", caption))
-    for chart in pages.slice_charts:
-        wanted = [slice_ for slice_ in slices if slice_.key == chart.group and chart.applies(slice_.value)]
-        for chosen in chart.choose([column for column, _ in shown if sliced(column, wanted)]):
-            found = sliced(chosen, wanted)
-            if (order := chart.order) is not None:
-                found.sort(key=lambda each: order(each[0].value))
-            rows = [RowValue(chart.label(slice_.value), value) for slice_, value in found]
-            caption = f"{chosen.label} {chart.caption}"
-            charts.append((rows, chosen.label, f"{chosen.metric}-{chart.name}", caption))
-    for share in pages.share_charts:
-        rows = [RowValue(words, value) for name, words in share.metrics.items() if (value := entry.metric(name))]
-        if len(rows) == len(share.metrics):
-            charts.append((rows, share.title, share.name, share.caption))
-    for rows, title, name, caption in charts:
-        if (drawn := dots(rows, title=title)) is not None:
-            yield make_picture(drawn, f"{stem}-{name}", caption)
-    yield from figures_of_result(entry, stem)
+def uneven_groups(section: TableView, entry: Entry) -> Iterator[str]:
+    """Yield sentences on groups of items that differ clearly, for each metric that summaries of a table are about."""
+    names = section.pages.group_names
+    for column in section.summarised:
+        by_group: dict[str, list[tuple[str, Metric]]] = {}
+        for (name, group), metric in entry.metrics.items():
+            if name == column.metric and len(group) == 1:
+                key, value = group[0]
+                by_group.setdefault(key, []).append((value.replace("_", " "), metric))
+        for key, slices in by_group.items():
+            if (ends := extremes(slices)) is not None:
+                (best, best_value), (worst, worst_value), note = ends
+                yield (
+                    f"{column.heading} differs by {names.get(key, key.replace('_', ' '))}{note}: best for {best} with "
+                    f"{value_text(best_value)} and worst for {worst} with {value_text(worst_value)}."
+                )
+
+
+def extremes(slices: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, Metric], tuple[str, Metric], str] | None:
+    """Return the slices on which a metric is nearest to its ideal and farthest from it, and which were compared.
+
+    It is None if the intervals of their distances overlap or there are too many. Slices of so few clusters that they
+    have no interval are left out, and the words say so; they are the end of a clause, and empty if all were compared.
+    """
+    valued = [(name, metric) for name, metric in slices if metric.value is not None and metric.ideal is not None]
+    defined = [(ends, name, metric) for name, metric in valued if (ends := distances(metric)) is not None]
+    if not 2 <= len(defined) <= _MOST_SLICES:
+        return None
+    by_value = sorted(defined, key=lambda each: (abs((each[2].value or 0.0) - (each[2].ideal or 0.0)), each[1]))
+    best, worst = by_value[0], by_value[-1]
+    if best[0][1] >= worst[0][0]:
+        return None
+    known = f", of the {len(defined)} with an interval" if len(defined) < len(valued) else ""
+    return best[1:], worst[1:], known
+
+
+def distances(metric: Metric) -> tuple[float, float] | None:
+    """Return the smallest and largest distance to the ideal that the interval allows; None if one is unknown."""
+    if metric.value is None or metric.interval is None or metric.ideal is None:
+        return None
+    ends = sorted(abs(end - metric.ideal) for end in (metric.interval.low, metric.interval.high))
+    contains = metric.interval.low <= metric.ideal <= metric.interval.high
+    return (0.0 if contains else ends[0]), ends[1]

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD, H100
-from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.charts.bumps import BumpColumn, bump_chart
-from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import anchor_of, result_page, row_anchor
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
@@ -20,16 +16,12 @@ from leaderboard.ranking.profiles import Scope, scope_of, tables_of
 from leaderboard.ranking.reproduced import (
     ComparedPart,
     CostOfModel,
-    Ours,
     ReproducedPaper,
     Status,
-    canonical_id,
     costs_of,
     reproduced,
 )
 from leaderboard.reproductions import citation_of, reproductions
-from schemas.documents.reproduction import PaperRun, Reproduction, UnkeptRun
-from schemas.documents.result import Result
 
 _ORDERS = "How the order of the models changes from measure to measure: a line for each model, the nearest to 1 on top."
 STATUS_CLASSES: Mapping[Status, str] = {
@@ -40,45 +32,6 @@ STATUS_CLASSES: Mapping[Status, str] = {
     "not reproducible": "impossible",
 }
 """Class of each status in the style sheet."""
-
-
-class SpentCell(NamedTuple):
-    """What a run of the paper took of a model here, and what is left of it."""
-
-    n_parts: int
-    """Number of configs and prompts that were asked."""
-    n_requests: int
-    seconds: float
-    notes: tuple[str, ...]
-    """Why some of the results are not kept, or some questions not asked."""
-    left: float | None
-    """Seconds that the rest would take at the pace of the model's results on the board; None if nothing is left, if it
-    cannot be asked, or if that pace is unknown."""
-
-
-class Spent(NamedTuple):
-    """What the runs of a model here took."""
-
-    name: str
-    devices: tuple[str, ...]
-    cells: Mapping[str, SpentCell]
-    """By the name of the run."""
-
-    @property
-    def seconds(self) -> float:
-        """The time of all runs."""
-        return sum(cell.seconds for cell in self.cells.values())
-
-
-class ComparedMeasure(NamedTuple):
-    """A compared measure."""
-
-    key: str
-    label: str
-    text: str
-    digits: int
-    ours: str
-    """What ours is called on other pages; empty if the label says it, or if nothing is compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +45,6 @@ class PaperView:
     benchmark_pages: tuple[tuple[str, str | None], ...]
     """Heading and page of each benchmark of the paper; no page of one without results."""
     planned: tuple[CostOfModel, ...]
-    spent: tuple[Spent, ...]
 
     @property
     def name(self) -> str:
@@ -129,25 +81,22 @@ class PaperView:
         """Return what hours of a GPU cost, by assumption."""
         return hours * GPU_HOUR_USD
 
-    def columns_of(self, part: ComparedPart) -> tuple[ComparedMeasure, ...]:
-        """Return the compared columns of a table or figure."""
+    def columns_of(self, part: ComparedPart) -> dict[str, tuple[str, str, str]]:
+        """Return the heading and the description of each compared column of a table or figure, and what ours is called.
+
+        That is empty if the heading says it, or if nothing is compared.
+        """
         pages = load_pages(self.compared.paper.benchmarks[0])
         reported = {} if part.table is None else {column.key: column for column in part.table.columns}
-        digits = 3 if part.table is None else part.table.digits
-        columns = []
+        columns = {}
         for key in part.columns:
             measure, printed = part.part.measures.get(key), reported.get(key)
             ours = "" if measure is None else measure.label or pages.label(measure.metric)
             label, text = (ours, "") if printed is None else (printed.label, printed.text)
             # A mean over chosen sets is named by their choice, as the printed one is.
             is_named = printed is not None and measure is not None and measure.set_row is None
-            columns.append(ComparedMeasure(key, label, text, digits, ours if is_named else ""))
-        return tuple(columns)
-
-    def address(self, ours: Ours) -> str:
-        """Return the page behind one of our values."""
-        model = ours.row.model
-        return result_page(model.id, row_anchor(anchor_of(ours.table), model))
+            columns[key] = label, text, ours if is_named else ""
+        return columns
 
 
 def paper_views(board: Board, figures: Mapping[Scope, tuple[PageChart, ...]]) -> tuple[PaperView, ...]:
@@ -177,7 +126,6 @@ def _view(compared: ReproducedPaper, board: Board, figures: Mapping[Scope, tuple
             for name in paper.benchmarks
         ),
         planned=tuple(costs_of(paper, *(_sum([size[number] for size in sizes]) for number in range(2)))),
-        spent=tuple(_spent(paper, board)),
     )
 
 
@@ -208,89 +156,6 @@ def _pictures(names: Sequence[str], drawn: Sequence[PageChart]) -> Iterator[Page
 def _sum(numbers: Sequence[int | None]) -> int | None:
     known = [each for each in numbers if each is not None]
     return sum(known) if known and len(known) == len(numbers) else None
-
-
-def _spent(paper: Reproduction, board: Board) -> Iterator[Spent]:
-    """Yield what the runs of each model took here; imported answers took nothing."""
-    runs = {
-        (run.dataset, config, prompt): run for run in paper.runs for config in run.configs for prompt in run.prompts
-    }
-    entries = [row.entry for table in board.tables for row in table.rows]
-    kept: list[tuple[PaperRun, Result]] = []
-    for entry in entries:
-        signature = entry.result.signature
-        run = runs.get((signature.dataset, signature.config, signature.prompt))
-        if run and signature.benchmark in paper.benchmarks and not (entry.is_baseline or entry.is_imported):
-            kept.append((run, entry.result))
-    ids = [result.model.id for _, result in kept] + [one.model for one in paper.unkept]
-    for model in dict.fromkeys(map(canonical_id, ids)):
-        own = [(run, result) for run, result in kept if canonical_id(result.model.id) == model]
-        others = [one for one in paper.unkept if canonical_id(one.model) == model]
-        on_board = [entry.result for entry in entries if canonical_id(entry.result.model.id) == model]
-        devices = [result.environment.device or "an unknown device" for _, result in own]
-        cells = {
-            run.name: _spent_cell(
-                run,
-                [result for its, result in own if its is run],
-                [one for one in others if one.run == run.name],
-                on_board,
-            )
-            for run in paper.runs
-            if run.answers is None
-        }
-        yield Spent(display_name(model), tuple(dict.fromkeys([*devices, *(one.device for one in others)])), cells)
-
-
-def _spent_cell(
-    run: PaperRun, results: Sequence[Result], unkept: Sequence[UnkeptRun], on_board: Sequence[Result]
-) -> SpentCell:
-    """Return what a run took of a model.
-
-    Args:
-        run: The run.
-        results: The model's results of the run.
-        unkept: What it took whose results are not kept.
-        on_board: All results of the model on the board, which show how fast it answers.
-    """
-    asked = {(result.signature.config, result.signature.prompt) for result in results}
-    n_requests = sum(one.usage.n_requests for one in results) + sum(one.n_requests for one in unkept)
-    n_parts = min(len(asked) + sum(one.n_parts for one in unkept), run.n_parts)
-    left = None
-    if n_parts < run.n_parts and run.n_requests and not (run.unasked or any(one.missing for one in unkept)):
-        missing = [prompt for config in run.configs for prompt in run.prompts if (config, prompt) not in asked]
-        pace = _pace(on_board, missing, writes=bool(run.n_completion_tokens))
-        left = None if pace is None else max(run.n_requests - n_requests, 0) * pace
-    return SpentCell(
-        n_parts,
-        n_requests,
-        sum(one.usage.seconds or 0.0 for one in results) + sum(one.seconds for one in unkept),
-        tuple(note for one in unkept for note in (f"results not kept: {one.why}", one.missing) if note),
-        left,
-    )
-
-
-def _pace(results: Sequence[Result], prompts: Sequence[str], *, writes: bool) -> float | None:
-    """Return the mean number of seconds for a request under these prompts; None if nothing alike was asked.
-
-    Of a prompt that was not asked, it is that of all that were asked to write a text as well, or to choose.
-
-    Args:
-        results: The model's results on the board.
-        prompts: Names of the prompts.
-        writes: True if the model is asked to write a text.
-    """
-    alike = []
-    for result in results:
-        usage, name = result.usage, result.signature.prompt
-        prompt = load_task(result.signature.task).prompts.get(name)
-        is_written = prompt is not None and prompt.max_tokens is not None
-        if usage.seconds and usage.n_requests and is_written == writes:
-            alike.append((name, usage.n_requests, usage.seconds))
-    if not alike:
-        return None
-    groups = ([one for one in alike if one[0] == prompt] or alike for prompt in prompts)
-    paces = [sum(seconds for *_, seconds in group) / sum(n for _, n, _ in group) for group in groups]
-    return sum(paces) / len(paces)
 
 
 def assumptions() -> str:

@@ -13,8 +13,7 @@ from leaderboard.pages.addresses import dataset_page, permalink
 from leaderboard.pages.choice_keys import result_id
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.markup import slug
-from leaderboard.pages.part_values import PartOfResult, floors
-from leaderboard.pages.suites import SuiteView, counts_of
+from leaderboard.pages.suites import PartOfResult, SuiteView, counts_of, floors
 from leaderboard.verify.entries import Entry, why_withheld
 from schemas.documents.dataset import SplitEntry
 from schemas.folders.dataset_folder import read_split

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
-from leaderboard.pages.addresses import anchor_of, model_page, result_page, row_anchor, table_page
+from leaderboard.pages.addresses import anchor_of, model_page, row_page, table_page
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Columns, Kind, Scalar
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of, scope_of
-from leaderboard.ranking.rank_ranges import RankRange
-from leaderboard.ranking.rows import Row, Table
+from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Provenance
 from schemas.documents.result import Metric
 
@@ -44,29 +43,13 @@ class Cell(NamedTuple):
     """Address of the result, relative to the root of the site; of the model if it was asked under other conditions."""
 
 
-class GroupRank(NamedTuple):
-    """The rank of a model in the default table of a benchmark."""
-
-    rank: RankRange | None
-    why: str
-    """Why it has none, in few words; empty if these are not enough, or a tint says it."""
-    reason: str
-    """Why it has none; empty if it has one."""
-    page: str | None
-    """Page of the model if it was asked under other conditions only; None otherwise."""
-    place: int = 0
-    """Place of its row in the table; 0 if it has none."""
-    of_answers: RankRange | None = None
-    """The rank if missing answers are left out; None if it is the same."""
-
-
 class FrontRow(NamedTuple):
     """The row of a language model."""
 
     model_id: str
     page: str
-    ranks: tuple[GroupRank, ...]
-    """Rank in each group."""
+    ranks: tuple[tuple[Row | None, str], ...]
+    """Row in the table that ranks each group, and why there is no rank; neither if it was asked otherwise or not."""
     cells: tuple[tuple[Cell, ...], ...]
     """Cells of each group, in the order of its columns."""
     vouching: tuple[Provenance, ...]
@@ -80,27 +63,25 @@ class FrontRow(NamedTuple):
         return all(cell.metric is not None and cell.metric.value is not None for group in self.cells for cell in group)
 
 
-class Folded(NamedTuple):
-    """Models that were asked in a way that few were, in place of a group of columns."""
-
-    heading: str
-    """Name of the benchmark."""
-    note: str
-    """Words on how they do."""
-    models: tuple[str, ...]
-    ways: tuple[tuple[str, str], ...]
-    """The conditions under which all of them were asked, with the address of a table, with ranks if one has any."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontTable:
     """The table of the front page."""
 
     groups: tuple[Profile, ...]
     rows: tuple[FrontRow, ...]
-    folded: tuple[Folded, ...]
+    folded: Mapping[tuple[str, str, tuple[str, ...]], Sequence[tuple[str, str]]]
+    """Ways in which few models were asked: conditions with the address of a table, one with ranks if there is any.
+
+    They stand by the name of the benchmark, words on how the models do, and these models.
+    """
     missing: tuple[BenchmarkPages, ...]
     """Benchmarks without any language model."""
+
+    @property
+    def has_other_texts(self) -> bool:
+        """True if a model has results on a benchmark with other texts or prompts only."""
+        groups = (group for row in self.rows for group in zip(row.ranks, row.cells, strict=True))
+        return any(ranked == (None, "") and cells[0].page is not None for ranked, cells in groups)
 
     @property
     def is_mixed(self) -> bool:
@@ -134,11 +115,6 @@ def profile_page(profile: Profile) -> str:
     return f"{page}#{anchor_of(profile.table)}" if profile.is_own else page
 
 
-def row_page(table: Table, row: Row) -> str:
-    """Return the address of the result or the index in a row of a table."""
-    return result_page(row.model.id, row_anchor(anchor_of(table), row.model))
-
-
 def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str] = frozenset()) -> FrontTable:
     """Return the table of the front page.
 
@@ -153,7 +129,7 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
     asked = {part.benchmark for part in parts if not part.scope.is_retired}
     names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks() if not pages.is_of_own_data)}
     shown: list[Profile] = []
-    folded: dict[Folded, list[tuple[str, str]]] = {}
+    folded: dict[tuple[str, str, tuple[str, ...]], list[tuple[str, str]]] = {}
     models: dict[str, str | None] = {}
     for part in parts:
         owners = models | {model: owner for model, owner in part.weight.models.items() if model in part.models}
@@ -171,7 +147,7 @@ def front_table(board: Board, parts: Sequence[Profile], explored: frozenset[str]
     return FrontTable(
         groups=tuple(shown),
         rows=_rows(board, shown, explored),
-        folded=tuple(line._replace(ways=tuple(ways)) for line, ways in folded.items()),
+        folded=folded,
         missing=tuple(load_pages(name) for name in sorted(names - asked)),
     )
 
@@ -184,7 +160,8 @@ def _ranked_page(part: Profile) -> str:
     return next((table_page(table, is_default=False) for table in others), profile_page(part))
 
 
-def _folded(part: Profile) -> Folded:
+def _folded(part: Profile) -> tuple[str, str, tuple[str, ...]]:
+    """Return the name of a benchmark, words on how the models of a way to ask do, and these models."""
     # A model may pass in one config of the data and not in another.
     newest = frozenset(part.models.values())
     tables = [table for table in part.tables if scope_of(table) == part.scope]
@@ -197,7 +174,7 @@ def _folded(part: Profile) -> Folded:
         note = "one can be ranked, with nobody to compare it with"
     else:
         note = f"{n_ranked or 'none'} can be ranked"
-    return Folded(part.pages.heading, note, tuple(sorted(part.models)), ())
+    return part.pages.heading, note, tuple(sorted(part.models))
 
 
 def _rows(board: Board, parts: Sequence[Profile], explored: frozenset[str]) -> tuple[FrontRow, ...]:
@@ -210,54 +187,47 @@ def _rows(board: Board, parts: Sequence[Profile], explored: frozenset[str]) -> t
                 if row.entry.origin == "local":
                     local.add(row.model.id)
     tints = [tints_of(part) for part in parts]
-    rows = []
+    places = [{identity: place for place, identity in enumerate(part.rows)} for part in parts]
+    rows: list[tuple[tuple[object, ...], FrontRow]] = []
     for model_id, benchmarks in sorted(asked.items()):
         if not any(model_id in part.models for part in parts):
             continue
         page = model_page(model_id)
         elsewhere = [page if part.benchmark in benchmarks else None for part in parts]
         levels = (entry.provenance for part in parts for entry in part.entries if entry.result.model.id == model_id)
-        rows.append(
-            FrontRow(
-                model_id=model_id,
-                page=page,
-                ranks=tuple(_rank(part, model_id, other) for part, other in zip(parts, elsewhere, strict=True)),
-                cells=tuple(
-                    tuple(
-                        _cell(column, part.models.get(model_id), of_column, other, explored)
-                        for column, of_column in zip(part.columns, of_part, strict=True)
-                    )
-                    for part, of_part, other in zip(parts, tints, elsewhere, strict=True)
-                ),
-                vouching=tuple(dict.fromkeys(levels)),
-                is_local=model_id in local,
-            )
+        identities = [part.models.get(model_id) for part in parts]
+        shown = FrontRow(
+            model_id=model_id,
+            page=page,
+            ranks=tuple(_ranked(part, identity) for part, identity in zip(parts, identities, strict=True)),
+            cells=tuple(
+                tuple(
+                    _cell(column, identity, of_column, other, explored)
+                    for column, of_column in zip(part.columns, of_part, strict=True)
+                )
+                for part, identity, of_part, other in zip(parts, identities, tints, elsewhere, strict=True)
+            ),
+            vouching=tuple(dict.fromkeys(levels)),
+            is_local=model_id in local,
         )
-    return tuple(sorted(rows, key=_order))
+        placed = [
+            (row is None or row.rank is None, of_part.get(str(identity), 0))
+            for (row, _), identity, of_part in zip(shown.ranks, identities, places, strict=True)
+        ]
+        n_ranked = sum(not is_unranked for is_unranked, _ in placed)
+        n_values = sum(cell.metric is not None for group in shown.cells for cell in group)
+        rows.append(((not shown.is_local, -n_ranked, placed, -n_values, model_id), shown))
+    return tuple(row for _, row in sorted(rows, key=lambda one: one[0]))
 
 
-def _order(row: FrontRow) -> tuple[object, ...]:
-    n_values = sum(cell.metric is not None for group in row.cells for cell in group)
-    places = tuple((each.rank is None, each.place) for each in row.ranks)
-    return not row.is_local, -sum(each.rank is not None for each in row.ranks), places, -n_values, row.model_id
-
-
-def _rank(part: Profile, model_id: str, elsewhere: str | None) -> GroupRank:
-    """Return the rank of a model, or the page of its results under other conditions."""
-    identity = part.models.get(model_id)
+def _ranked(part: Profile, identity: str | None) -> tuple[Row | None, str]:
+    """Return the row of a model in the table that ranks, and why it has no rank; neither if it was not asked so."""
     if identity is None:
-        return GroupRank(None, "", "", elsewhere)
-    if identity not in part.rows:
-        return GroupRank(None, "lacks parts", "it lacks results that the ranking needs", None)
-    row = part.rows[identity]
-    return GroupRank(
-        rank=row.rank,
-        why="answers look changed" if row.warnings and row.rank is None else "",
-        reason="" if row.rank else row.unranked or "",
-        page=None,
-        place=[*part.rows].index(identity),
-        of_answers=None if row.rank_of_answers == row.rank else row.rank_of_answers,
-    )
+        return None, ""
+    row = part.rows.get(identity)
+    if row is None:
+        return None, "it lacks results that the ranking needs"
+    return row, "" if row.rank else row.unranked or ""
 
 
 def _cell(
@@ -357,8 +327,8 @@ def front_file(front: FrontTable) -> DownloadTable:
 def _exported(row: FrontRow) -> Iterator[Scalar]:
     """Yield the values of a row in the order of the columns of :func:`front_file`."""
     yield row.model_id
-    for placed, cells in zip(row.ranks, row.cells, strict=True):
-        yield from (*(placed.rank or (None, None, None)), placed.reason or None)
+    for (ranked, why), cells in zip(row.ranks, row.cells, strict=True):
+        yield from (*(ranked.rank if ranked and ranked.rank else (None, None, None)), why or None)
         for cell in cells:
             interval = None if cell.metric is None else cell.metric.interval
             yield None if cell.metric is None else cell.metric.value

@@ -18,41 +18,45 @@ from evaluators.runs.plan.estimate import rough_duration
 from leaderboard.benchmark_pages import load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import BASELINES, anchor_of, dataset_page, model_page, permalink, result_page
+from leaderboard.pages.addresses import (
+    BASELINES,
+    anchor_of,
+    dataset_page,
+    model_page,
+    permalink,
+    row_anchor,
+    row_page,
+)
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link, in_order
-from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
 from leaderboard.pages.explorer import explored, explorer_files, explorer_link
 from leaderboard.pages.exports import DownloadTable, Files, frame_parquet
 from leaderboard.pages.figures import figures_of
-from leaderboard.pages.latex import paper_latex, paper_markdown
-from leaderboard.pages.marker_blocks import make_blocks
-from leaderboard.pages.model_list import listed_models, models_table, population, size_text
-from leaderboard.pages.model_views import ModelView, Placement, make_models
-from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
+from leaderboard.pages.model_list import listed_models, models_table, size_text, useless_predictors
+from leaderboard.pages.model_views import ModelView, make_models
+from leaderboard.pages.paper_files import bibtex, paper_latex, paper_markdown
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import PageChart, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
-from leaderboard.pages.profile import FrontTable, all_parts, front_file, front_table, profile_page
+from leaderboard.pages.profile import TINTS, FrontTable, all_parts, front_file, front_parts, front_table, profile_page
 from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
-from leaderboard.pages.set_aside import ApartGroup, make_apart
+from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
-from leaderboard.pages.tables import TableView, index_placements, index_views, make_sections
-from leaderboard.pages.useless_predictors import useless_predictors
+from leaderboard.pages.tables import TableView, table_views
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import bounds_note
 from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import Scope, scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
-from leaderboard.reported_tables import reported_tables
+from leaderboard.ranking.rows import Row
+from leaderboard.reproductions import reported_tables
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.board import AnswerKey, Register
-from schemas.documents.dataset import Manifest
 
 _MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 
@@ -66,19 +70,14 @@ class View:
     indices: tuple[TableView, ...]
     models: tuple[ModelView, ...]
     left_out: tuple[LeftOut, ...]
-    manifests: tuple[Manifest, ...]
     settings: SiteSettings
     """Who runs the board, and where."""
     badges: Mapping[str, tuple[Badge, ...]]
     """Badges of each model, by its id."""
     tries: Mapping[str, str]
     """How many results the owner of an accepted one has handed in, by the folder of the result."""
-    news: tuple[News, ...]
-    """Events of accepted results, the newest first."""
     datasets: tuple[DatasetView, ...]
     """Datasets that are built here or have results, sorted by name and version."""
-    apart: tuple[ApartGroup, ...]
-    """Results that are set apart, by kind."""
     suites: tuple[SuiteView, ...]
     """Parts of the suites that have results."""
     figures: Mapping[Scope, tuple[PageChart, ...]]
@@ -99,19 +98,13 @@ class View:
         return frames_of(self.board)
 
     @property
-    def lately(self) -> tuple[News, ...]:
-        """The news with one event for all results of a model on a benchmark, as pages and the feed tell them."""
-        return by_benchmark(self.news)
-
-    @property
-    def quoted(self) -> tuple[str, ...]:
-        """The benchmarks of which papers print tables."""
-        return tuple(name for name in self.board.benchmarks if reported_tables(name))
-
-    @property
     def tables(self) -> tuple[TableView, ...]:
         """All tables that compare models."""
         return (*self.sections, *self.indices)
+
+    def index_rows(self, model_id: str) -> list[tuple[TableView, Row]]:
+        """Return the rows of a model in the tables of all indices, each with its table."""
+        return [(index, row) for index in self.indices for row in index.table.rows if row.model.id == model_id]
 
     def tables_of(self, benchmark: str) -> tuple[TableView, ...]:
         """Return the tables of a benchmark, the default one first."""
@@ -137,26 +130,22 @@ def make_view(
         built: The datasets on this machine.
         report: Callback for progress.
         settings: Who runs the board, and where.
-        register: Decisions about accepted results, with their dates; None if there are none.
+        register: Decisions about accepted results; None if there are none.
         keys: Answer keys that the board keeps.
     """
-    sections = make_sections(board)
-    manifests = tuple(dataset.manifest for dataset in built)
-    models = make_models(sections, manifests, report)
-    indices, figures = index_views(board), figures_of(board)
+    sections = table_views(board, board.tables)
+    models = make_models(sections, [dataset.manifest for dataset in built], report)
+    indices, figures = table_views(board, board.indices.tables), figures_of(board)
     return View(
         board=board,
         sections=sections,
         indices=indices,
         models=models,
         left_out=tuple(left_out),
-        manifests=manifests,
         settings=settings,
         badges=make_badges(in_order(board, (*sections, *indices))),
         tries={} if register is None else register.tries(),
-        news=() if register is None else make_news(register, board, models, left_out),
         datasets=make_datasets(sections, built, keys),
-        apart=make_apart(board, models),
         suites=make_suites(sections, built, report),
         figures=figures,
         by_size=size_pictures(board),
@@ -182,18 +171,10 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     environment = templates()
     exported = _exports(view, report)
     exported |= {badge.path: badge.svg for of_model in view.badges.values() for badge in of_model}
-    if (fed := feed(view.lately, view.settings.address)) is not None:
-        exported["feed.xml"] = fed
     files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
     files |= {**explorer_files(view.board, view.models, view.sections, report), **part_files(view.suites)}
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
-    n_apart = sum(len(group.results) for group in view.apart)
-    blocks = make_blocks(environment, view.board, view.front, view.lately, n_apart)
-    blocks["about"] = environment.get_template("about.html.j2").render(view=view)
-    told = population(view.models)
-    blocks["population"] = environment.get_template("population.html.j2").render(view=view, population=told)
-    blocks["licences"] = environment.get_template("licences.html.j2").render(datasets=view.datasets)
-    blocks["install"] = environment.get_template("install.md.j2").render(repository=view.settings.repository)
+    blocks = _blocks(environment, view)
     for path, text in handwritten.items():
         if path in files:
             raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
@@ -202,6 +183,26 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
             raise ConfigError(f"site/docs/{path}: no generated block '{unknown[0]}'; have: {', '.join(sorted(blocks))}")
         files[path] = _MARKER.sub(lambda found: blocks[found[1]], text)
     return files
+
+
+def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
+    """Return the blocks that hand-written pages show instead of their markers, by name."""
+    parts = front_parts(view.board)
+    entries = (row.entry for table in view.board.tables for row in table.rows)
+    dates = sorted(entry.acceptance.accepted for entry in entries if entry.acceptance is not None)
+
+    def block(template: str, **context: object) -> str:
+        return environment.get_template(template).render(**context)
+
+    return {
+        "about": block("about.html.j2", settings=view.settings, dates=dates),
+        "examples": block("examples.html.j2", parts=parts),
+        "findings": block("findings.html.j2", findings=shown_findings(parts)),
+        "install": block("install.md.j2", repository=view.settings.repository),
+        "leaders": block("leaders.html.j2", leaders=leaders(parts)),
+        "licences": block("licences.html.j2", datasets=view.datasets),
+        "profile": block("profile.html.j2", table=view.front, tints=TINTS),
+    }
 
 
 def copies(view: View) -> dict[str, Path]:
@@ -244,6 +245,7 @@ def templates() -> jinja2.Environment:
         "outside_text": markup.outside_text,
         "metric_number": markup.metric_number,
         "model_page": model_page,
+        "permalink": permalink,
         "plain_markdown": markup.plain_markdown,
         "profile_page": profile_page,
         "slug": markup.slug,
@@ -255,7 +257,7 @@ def templates() -> jinja2.Environment:
         ),
         "whisker": markup.whisker,
     }
-    environment.globals["facts_of"] = facts_of
+    environment.globals |= {"facts_of": facts_of, "row_anchor": row_anchor, "row_page": row_page}
     environment.globals["status_class"] = STATUS_CLASSES.__getitem__
     environment.globals["reported_tables"] = reported_tables
     environment.globals["suite_page"] = suite_page
@@ -317,21 +319,15 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             portraits=described[model.id],
             badges=view.badges.get(model.id, ()),
             address=view.settings.address,
-            wrong=_wrong(model),
             has_answers=any(map(explorer_link, model.placements)),
         )
         for placement in model.placements:
             tries = _tries(view, placement.row.entry)
             write(placement.page, "result.md.j2", model=model, placement=placement, tries=tries, rule=rule())
-        for placed in index_placements(view.indices, model.id):
-            write(
-                result_page(model.id, placed.anchor),
-                "index_result.md.j2",
-                model=model,
-                placement=placed,
-                tries=_tries(view, placed.row.entry),
-                answers=answers,
-            )
+        for index, row in view.index_rows(model.id):
+            tries = _tries(view, row.entry)
+            path = row_page(index.table, row)
+            write(path, "index_result.md.j2", model=model, index=index, row=row, tries=tries, answers=answers)
     if len(language_models) < len(view.models):
         write(BASELINES, "useless.md.j2", groups=useless_predictors(view.board))
     return pages
@@ -340,19 +336,6 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
 def _tries(view: View, entry: Entry) -> str | None:
     """Return how many results the owner of an accepted one has handed in; published answers of others are no tries."""
     return view.tries.get(entry.place) if entry.acceptance is not None and not entry.is_imported else None
-
-
-def _wrong(model: ModelView) -> Placement | None:
-    """Return the result with a wrong answer for the page of a model, of a headline measure if possible; None without.
-
-    Of several, it is that of the headline which its benchmark names first.
-    """
-
-    def order(placement: Placement) -> int:
-        has = [placement.row.entry.metric(one.name) is not None for one in placement.section.pages.headlines]
-        return [*has, True].index(True)
-
-    return min((one for one in model.placements if one.answers.plain_wrong is not None), key=order, default=None)
 
 
 def _shown(table: TableView, tables: Sequence[TableView]) -> tuple[TableView, ...]:
@@ -376,18 +359,9 @@ def _write_lists(write: Callable[..., None], view: View) -> None:
         "audit.md.j2",
         lines=table_files.audit_table(view.board, view.left_out).lines,
         n_left_out=len(view.left_out),
-        has_apart=bool(view.apart),
         files=Files("files/audit"),
     )
-    write("news.html", "news.md.j2", news=view.lately, files=Files("files/news"), most_shown=MOST_SHOWN)
-    write(
-        "data.html",
-        "data.md.j2",
-        datasets=view.datasets,
-        dataset_files=Files("files/datasets"),
-        lines=table_files.data_table(view.sections, view.manifests).lines,
-        files=Files("files/data"),
-    )
+    write("data.html", "data.md.j2", datasets=view.datasets, files=Files("files/datasets"))
     write("papers/index.html", "papers.md.j2", papers=view.papers)
     for paper in view.papers:
         write(paper.page, "paper.md.j2", view=paper, compared=paper.compared, assumptions=assumptions())
@@ -398,8 +372,6 @@ def _write_lists(write: Callable[..., None], view: View) -> None:
     if view.suites:
         by_id = {suite.suite_id: suite for suite in view.suites}
         write("part.html", "part.md.j2", suites=view.suites, by_id=by_id)
-    if view.apart:
-        write("apart.html", "apart.md.j2", groups=view.apart)
 
 
 def _answers(view: View) -> Callable[..., str | None]:
@@ -439,19 +411,14 @@ def tables_of(view: View) -> Iterator[DownloadTable]:
 
 def _tables_of_few(view: View) -> Iterator[DownloadTable]:
     """Yield the tables of which no result has its own."""
-    manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
-    for table in view.tables:
-        yield table_files.view_table(table, manifests)
+    yield from map(table_files.view_table, view.tables)
     yield from table_files.pair_tables(view.tables, view.frames.pairs)
     yield table_files.audit_table(view.board, view.left_out)
-    yield table_files.data_table(view.sections, view.manifests)
     yield datasets_table(view.datasets)
     for data in view.datasets:
         yield from (table for table in data.tables.values() if table.lines)
     yield from (suite.table for suite in view.suites)
     yield table_files.benchmarks_table(view.sections)
-    if view.news:
-        yield news_table(view.news)
     yield models_table(listed_models(view.models))
     yield front_file(view.front)
 

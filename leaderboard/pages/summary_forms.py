@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from leaderboard.model_facts import display_name
-from leaderboard.pages.latex import escape, latex_row, latex_table, markdown_table
 from leaderboard.pages.markup import number, source_markdown
+from leaderboard.pages.paper_files import escape, latex_row, latex_table, markdown_table
 from leaderboard.ranking.rank_ranges import RankRange, rank_words
 from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelDifference, ModelSummary
 
@@ -201,38 +201,24 @@ def frame(summary: ModelSummary) -> pd.DataFrame:
     rows = [
         {
             "model": summary.model,
-            "benchmark": benchmark.benchmark,
-            "dataset": benchmark.dataset,
-            "dataset_version": benchmark.dataset_version,
-            "protocol": benchmark.protocol,
-            "config": measure.config,
-            "measure": measure.name,
-            "value": measure.value,
-            "low": None if measure.interval is None else measure.interval.low,
-            "high": None if measure.interval is None else measure.interval.high,
+            **_fields(benchmark, "benchmark", "dataset", "dataset_version", "protocol"),
+            **_fields(measure, "config", measure="name", value="value"),
+            **_fields(measure.interval, "low", "high"),
             "ideal": measure.ideal,
-            "useless_predictor": None if measure.useless is None else measure.useless.name,
-            "useless_value": None if measure.useless is None else measure.useless.value,
-            "at_worst": measure.at_worst,
-            "n": measure.n,
-            "reason": measure.reason,
-            "is_whole": benchmark.is_whole,
-            "n_items": benchmark.n_items,
-            "n_refused": benchmark.n_refused,
-            "n_unparsed": benchmark.n_unparsed,
-            "n_failed": benchmark.n_failed,
-            "why_unranked": benchmark.why_unranked,
-            "rank_best": None if benchmark.rank is None or not measure.ranks else benchmark.rank.best,
-            "rank_worst": None if benchmark.rank is None or not measure.ranks else benchmark.rank.worst,
+            **_fields(measure.useless, useless_predictor="name", useless_value="value"),
+            **_fields(measure, "at_worst", "n", "reason"),
+            **_fields(benchmark, "is_whole", "n_items", "n_refused", "n_unparsed", "n_failed", "why_unranked"),
+            **_fields(benchmark.rank if measure.ranks else None, rank_best="best", rank_worst="worst"),
             "against": summary.against,
-            "against_value": None if measure.difference is None else measure.difference.value,
-            "lead": None if measure.difference is None else measure.difference.lead,
-            "lead_low": None if measure.difference is None else measure.difference.low,
-            "lead_high": None if measure.difference is None else measure.difference.high,
-            "lead_at_worst": None if measure.difference is None else measure.difference.lead_at_worst,
-            "lead_at_best": None if measure.difference is None else measure.difference.lead_at_best,
-            "outcome": None if measure.difference is None else measure.difference.outcome,
+            **_fields(measure.difference, against_value="value", lead="lead", lead_low="low", lead_high="high"),
+            **_fields(measure.difference, "lead_at_worst", "lead_at_best", "outcome"),
         }
         for benchmark, measure in _measures(summary)
     ]
     return pd.DataFrame(rows)
+
+
+def _fields(document: object, *names: str, **renamed: str) -> dict[str, object]:
+    """Return fields of a document by name, some under another one; each is None without a document."""
+    fields = dict(zip(names, names, strict=True)) | renamed
+    return {name: None if document is None else getattr(document, field) for name, field in fields.items()}

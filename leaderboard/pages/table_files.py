@@ -5,13 +5,11 @@ Pairs, and the values of a result, are rows of the frames of the board.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import DownloadTable, Files, json_text, rows_by
+from leaderboard.pages.exports import DownloadTable, Files, rows_by
 from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Columns, Fields, Scalar, Values, attributes, columns_of, values_of
@@ -22,13 +20,11 @@ from leaderboard.ranking.frames import (
     RANKS,
     REASONS,
     VALUE_COLUMNS,
-    slice_of,
     table_name,
 )
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, LeftOut
-from schemas.documents.dataset import Manifest
-from schemas.documents.result import Metric, Model, Signature
+from schemas.documents.result import Metric, Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,17 +73,6 @@ _AUDITED: Columns = {
     "records_sha256": str,
     "biasboard": str,
 }
-_ASKED: Columns = {
-    "dataset": str,
-    "version": str,
-    "config": str,
-    "splits": str,
-    "n_items": int,
-    "items_sha256": str,
-    "n_results": int,
-    "licence": str,
-    "human_validated": bool,
-}
 _TABLED: Fields[TableView] = {
     "benchmark": (str, lambda section: section.benchmark),
     "dataset": (str, lambda section: section.table.signature.dataset),
@@ -100,11 +85,9 @@ _TABLED: Fields[TableView] = {
     "signature": (str, lambda section: str(section.table.signature)),
     "signature_sha256": (str, lambda section: section.table.signature_sha256),
 }
-Manifests = Mapping[tuple[str, str], Manifest]
-"""Manifests of the datasets that were built here, by name and version."""
 
 
-def view_table(view: TableView, manifests: Manifests) -> DownloadTable:
+def view_table(view: TableView) -> DownloadTable:
     """Return the table of a view: of each row the model, its ranks, its values and the results behind them."""
     entries = view.table.rows[0].entries
     of_rank, of_metric, of_result = columns_of(_RANKED), columns_of(_METRIC), columns_of(_RESULT)
@@ -119,12 +102,8 @@ def view_table(view: TableView, manifests: Manifests) -> DownloadTable:
         **{f"{column.key}{name}": kind for column in view.all_columns for name, kind in of_metric.items()},
         **{f"{prefix}{name}": kind for prefix in _prefixes(entries) for name, kind in of_result.items()},
     }
-    metrics: dict[str, JsonValue] = {
-        column.key: _about_metric(column.example) for column in view.all_columns if column.example is not None
-    }
-    about = _about([entry.result.signature for entry in entries], manifests) | {"metrics": json_text(metrics)}
     rows = [tuple(_values(view, row)) for row in view.table.rows]
-    return DownloadTable(view.files, columns, rows, " ".join(map(str, view.table.signatures)), about)
+    return DownloadTable(view.files, columns, rows, " ".join(map(str, view.table.signatures)))
 
 
 def _values(view: TableView, row: Row) -> Iterator[Scalar]:
@@ -171,9 +150,12 @@ def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterato
 
 
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> DownloadTable:
-    """Return one row for each result that was found, shown or not, with the reason if it is not shown."""
+    """Return one row for each result that was found, with the reason if it is not shown or has no rank."""
     found: list[tuple[str, str | None, Entry]] = [
-        ("shown", None, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed
+        ("shown", "; ".join(row.reasons) or None, row.entry)
+        for table in board.tables
+        for row in table.rows
+        if not row.entry.is_computed
     ]
     found += [("duplicate", one.reason, one.entry) for one in board.duplicates]
     found += [("apart", entry.match.reason, entry) for entry in board.apart]
@@ -190,41 +172,3 @@ def audit_table(board: Board, left_out: Sequence[LeftOut]) -> DownloadTable:
 def benchmarks_table(sections: Sequence[TableView]) -> DownloadTable:
     """Return one row for each table of results."""
     return DownloadTable.of(Files("files/benchmarks"), _TABLED, sections)
-
-
-def data_table(sections: Sequence[TableView], manifests: Sequence[Manifest]) -> DownloadTable:
-    """Return one row for each set of items that has results, with facts from the manifest if it is available."""
-    built = {(manifest.name, manifest.version): manifest for manifest in manifests}
-    n_results: Counter[tuple[str, ...]] = Counter()
-    n_items: dict[tuple[str, ...], int] = {}
-    key: tuple[str, ...]
-    for section in sections:
-        asked = section.table.signature
-        key = (asked.dataset, asked.dataset_version, asked.config, "+".join(asked.splits), asked.items_sha256)
-        n_results[key] += len(section.table.rows)
-        n_items[key] = asked.n_items
-    rows = []
-    for key in sorted(n_results):
-        *names, items_sha256 = key
-        manifest = built.get((key[0], key[1]))
-        known = (None, None) if manifest is None else (manifest.licence, manifest.human_validated)
-        rows.append((*names, n_items[key], items_sha256, n_results[key], *known))
-    return DownloadTable(Files("files/data"), _ASKED, rows)
-
-
-def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, str]:
-    """Return the licences and sources of the datasets of some results, as far as they were built here."""
-    names = dict.fromkeys((signature.dataset, signature.dataset_version) for signature in signatures)
-    used = [manifest for name in names if (manifest := manifests.get(name)) is not None]
-    about = {"datasets": " ".join(f"{name}@{version}" for name, version in names)}
-    if used:
-        about["licence"] = "; ".join(dict.fromkeys(manifest.licence for manifest in used))
-        sources = [f"{source.address} ({source.licence})" for manifest in used for source in manifest.sources]
-        about["sources"] = "; ".join(dict.fromkeys(sources))
-    return about
-
-
-def _about_metric(metric: Metric) -> JsonValue:
-    """Return what is the same for all values of a metric; its version stands beside each."""
-    about: dict[str, JsonValue] = {"metric": metric.name, "unit": metric.unit, "ideal": metric.ideal}
-    return about | {"slice": slice_of(metric)} if metric.group else about

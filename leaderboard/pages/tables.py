@@ -6,22 +6,19 @@ A table compares models on the results with one signature, or by an index over s
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.index_values import Index
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.scorer import KINDS
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import anchor_of, result_anchor, result_page, row_anchor, table_page
-from leaderboard.pages.definitions import Definition, define
+from leaderboard.pages.addresses import anchor_of, result_anchor, table_page
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
 from leaderboard.pages.pictures import PageChart, index_pictures, results_pictures
@@ -43,8 +40,6 @@ _LONGEST_CONDITION = 40
 """Largest number of characters of a condition beside the name of a model; its result page shows all."""
 _MOST_MISSING, _MOST_REASONS = 3, 3
 """Numbers of missing results, and of reasons, that the line about indices without a value names."""
-_LIMITS = re.compile(r" --(?:limit|part|split) \S+")
-"""Options of a command that decide which items of a config are asked."""
 _TOGETHER, _DEMO = "all parts together", ", texts judged by word lists"
 
 
@@ -71,7 +66,6 @@ class TableView:
     """A table and its page, whose rows are those of the table."""
 
     table: Table
-    benchmark: str
     words: str
     """What distinguishes the table from others of its benchmark, for readers, as in ``solving word problems``."""
     conditions: str
@@ -87,6 +81,11 @@ class TableView:
     files: Files
     comparisons: Files
     pictures: tuple[PageChart, ...]
+
+    @property
+    def benchmark(self) -> str:
+        """The name of the benchmark."""
+        return self.table.signature.benchmark
 
     @property
     def pages(self) -> BenchmarkPages:
@@ -239,15 +238,15 @@ class TableView:
         benchmark = load_benchmark(self.benchmark)
         if self.n_baselines or not benchmark.baselines or any(entry.is_imported for entry in entries):
             return ""
+        # Of some items only, nothing is ranked.
+        if any(entry.match.extent == "slice" for entry in entries):
+            return ""
         dataset, version = self.datasets[0]
         if f"{dataset}@{version}" in benchmark.retired:
             return f"No useless predictor was scored on {dataset} {version}, which is retired."
-        is_slice = any(entry.match.extent == "slice" for entry in entries)
-        commands = (entry.command for row in self.table.rows for entry in row.entries)
-        limits = "".join(_LIMITS.findall(next(filter(None, commands), ""))) if is_slice else ""
         return (
             f"No useless predictor has a row under these conditions. With {dataset} {version} in out/datasets, this "
-            f"does it: {_command(entries[0], '--backend baseline --model all', limits)}"
+            f"does it: {_command(entries[0], '--backend baseline --model all')}"
         )
 
     @property
@@ -284,15 +283,13 @@ class TableView:
         """What readers need to understand the columns of the page."""
         defined: dict[str, Definition] = {}
         sentences = {headline.name: headline.sentence for headline in self.pages.headlines}
-        cells = [(row, self.cells(row)) for row in self.table.rows]
         for column in self.columns:
             # The parts of an index have short headings, and several may be one metric under several prompts.
             label = self.pages.label(column.metric) if self.table.is_index else column.heading
             if column.example is not None:
                 # The sentence of the front page first, then the exact words.
                 text = f"{sentences.get(column.metric, '')} {column.text}".strip()
-                values = [(row, of_row[column.key][0]) for row, of_row in cells] if column.is_headline else []
-                defined.setdefault(label, define(label, column.example, text, _seen(values)))
+                defined.setdefault(label, define(label, column.example, text))
         return tuple(defined.values())
 
     def set_name(self, name: str) -> str:
@@ -301,9 +298,47 @@ class TableView:
         is_metric = metric in load_benchmark(self.benchmark).compared_over_sets
         return f"{word.capitalize()} {self.pages.label(metric) if is_metric else metric}"
 
-    def result_page(self, row: Row) -> str:
-        """Return the path of the page of a row's result or index."""
-        return result_page(row.model.id, row_anchor(self.anchor, row.model))
+    def index_rows(self, row: Row) -> list[tuple[Metric, dict[str, tuple[Metric, Entry | None]]]]:
+        """Return each index of a row with a value, with the metrics that it averages and the result that each is from.
+
+        The metrics are named as in :meth:`part_labels`.
+        """
+        return [
+            (
+                index.metric,
+                {
+                    part.label or part.key: (metric, row.entry_of(part))
+                    for part, metric in zip(index.definition.parts, index.parts, strict=True)
+                },
+            )
+            for index in row.indices
+            if index.metric.value is not None
+        ]
+
+    def part_labels(self, row: Row) -> dict[str, str]:
+        """Return the headings of the metrics that the indices of a row average, by the names in :meth:`index_rows`."""
+        headings = {column.key: column.heading for column in self.columns}
+        labels: dict[str, str] = {}
+        for index in row.indices:
+            for part in index.definition.parts if index.metric.value is not None else ():
+                label = part.label or part.key
+                labels.setdefault(label, headings.get(part.key, label))
+        return labels
+
+    def without_value(self, row: Row) -> str:
+        """Return the sentence on how many indices of a row have no value, and why; empty if all have one."""
+        others = [index for index in row.indices if index.metric.value is None]
+        if not others:
+            return ""
+        missing = dict.fromkeys(str(source) for index in others for source in index.missing)
+        lacking = f"there is no result of {listed(list(missing), most=_MOST_MISSING)}"
+        # A reason begins with the name of the part without a value; the rest is often the same for several indices.
+        reasons = Counter(
+            lacking if index.missing else (index.metric.reason or "").partition(": ")[2] for index in others
+        )
+        why = [f"{reason} ({n})" if len(reasons) > 1 else reason for reason, n in reasons.most_common(_MOST_REASONS)]
+        more = "1 more index has" if len(others) == 1 else f"{len(others)} more indices have"
+        return f"{more} no value: {'; '.join(why)}."
 
     def detail(self, row: Row) -> str:
         """Return what distinguishes rows of one model id: backend, precision, short revision, adapters and conditions.
@@ -326,121 +361,61 @@ def result_files(result: Result) -> Files:
     return Files(f"files/{slug(result.model.id)}-{result_anchor(result)}")
 
 
-class IndexPlacement(NamedTuple):
-    """A row of an index table, for its own page."""
+class Definition(NamedTuple):
+    """An entry in the list of definitions below a table."""
 
-    view: TableView
-    row: Row
-
-    @property
-    def indices(self) -> tuple[Index, ...]:
-        """The indices with a value, the ranking one first."""
-        return tuple(index for index in self.row.indices if index.metric.value is not None)
-
-    @property
-    def part_labels(self) -> Mapping[str, str]:
-        """The headings of the metrics that the indices average, by the keys of their columns in :attr:`rows`."""
-        headings = {column.key: column.heading for column in self.view.columns}
-        labels: dict[str, str] = {}
-        for index in self.indices:
-            for part in index.definition.parts:
-                label = part.label or part.key
-                labels.setdefault(label, headings.get(part.key, label))
-        return labels
-
-    @property
-    def rows(self) -> tuple[tuple[Metric, Mapping[str, tuple[Metric, Entry | None]]], ...]:
-        """Each index with a value, with the metrics that it averages and the result that each comes from."""
-        return tuple(
-            (
-                index.metric,
-                {
-                    part.label or part.key: (metric, self.row.entry_of(part))
-                    for part, metric in zip(index.definition.parts, index.parts, strict=True)
-                },
-            )
-            for index in self.indices
-        )
-
-    @property
-    def without_value(self) -> str:
-        """The sentence on how many indices have no value, and why; empty if all have one."""
-        others = [index for index in self.row.indices if index.metric.value is None]
-        if not others:
-            return ""
-        missing = dict.fromkeys(str(source) for index in others for source in index.missing)
-        lacking = f"there is no result of {listed(list(missing), most=_MOST_MISSING)}"
-        # A reason begins with the name of the part without a value; the rest is often the same for several indices.
-        reasons = Counter(
-            lacking if index.missing else (index.metric.reason or "").partition(": ")[2] for index in others
-        )
-        why = [f"{reason} ({n})" if len(reasons) > 1 else reason for reason, n in reasons.most_common(_MOST_REASONS)]
-        more = "1 more index has" if len(others) == 1 else f"{len(others)} more indices have"
-        return f"{more} no value: {'; '.join(why)}."
-
-    @property
-    def anchor(self) -> str:
-        """The anchor of the row on the page of its model."""
-        return row_anchor(self.view.anchor, self.row.model)
+    label: str
+    name: str
+    """Name of the metric in files."""
+    version: str
+    text: str
+    facts: str
+    """Sentence about range, ideal value and unit."""
 
 
-def index_placements(views: Sequence[TableView], model_id: str) -> tuple[IndexPlacement, ...]:
-    """Return the rows of a model in the tables of all indices."""
-    return tuple(IndexPlacement(view, row) for view in views for row in view.table.rows if row.model.id == model_id)
+def define(label: str, metric: Metric, text: str) -> Definition:
+    """Return the definition of a metric.
+
+    Args:
+        label: Name of the metric for readers.
+        metric: Any value of the metric.
+        text: Description of the metric.
+    """
+    ideal = "no value is ideal" if metric.ideal is None else f"ideal {metric.ideal:g}"
+    limits = f"From {metric.minimum:g}" + (" up" if metric.maximum is None else f" to {metric.maximum:g}")
+    facts = f"{limits}, {ideal}; computed from {metric.unit}."
+    return Definition(label, metric.name, metric.version, text, facts.replace("-", "\N{MINUS SIGN}"))
 
 
-def _seen(values: Sequence[tuple[Row, Metric | None]]) -> str:
-    """Return the sentence on which values of a metric models and useless predictors have in a table; empty if none."""
-    known = [(metric.value, row, metric) for row, metric in values if metric is not None and metric.value is not None]
-    known.sort(key=lambda each: each[0], reverse=True)
-    models = [metric_number(metric) for _, row, metric in known if not row.is_baseline]
-    told = [f"models {models[-1]} to {models[0]}" if len(models) > 1 else f"the model {models[0]}"] if models else []
-    useless = [f"{display_name(row.model.id)} {metric_number(metric)}" for _, row, metric in known if row.is_baseline]
-    told += [f"useless predictors: {', '.join(useless)}"] if useless else []
-    return f"In this table: {'; '.join(told)}." if told else ""
-
-
-def make_sections(board: Board) -> tuple[TableView, ...]:
-    """Return a view of each table of results, in the board's order."""
-    return _views(board, board.tables)
-
-
-def index_views(board: Board) -> tuple[TableView, ...]:
-    """Return a view of each index table of a board."""
-    return _views(board, board.indices.tables)
-
-
-def _views(board: Board, tables: Sequence[Table]) -> tuple[TableView, ...]:
+def table_views(board: Board, tables: Sequence[Table]) -> tuple[TableView, ...]:
+    """Return a view of each of the tables of results, or of the tables of indices, of a board, in their order."""
     defaults = {tables_of(board, benchmark)[0].sha256 for benchmark in board.benchmarks}
-    own = board.own_datasets
-    return tuple(
-        _view(table, tables, is_default=table.sha256 in defaults, is_own=scope_of(table).data in own)
-        for table in tables
-    )
-
-
-def _view(table: Table, tables: Sequence[Table], *, is_default: bool, is_own: bool) -> TableView:
-    signature, anchor = table.signature, anchor_of(table)
-    if table.is_index:
-        words = f"{_TOGETHER}{_DEMO if table.is_demo else ''}"
-    else:
-        words = load_pages(signature.benchmark).config_words(signature.config, signature.prompt)
-    stem = f"files/{slug(signature.benchmark)}-{anchor}"
-    return TableView(
-        table=table,
-        benchmark=signature.benchmark,
-        # The config of own data is called as that of others.
-        words=f"{' '.join(scope_of(table).data)}, {words}" if is_own else words,
-        conditions=_index_conditions(table, tables) if table.is_index else table_title(table, tables),
-        anchor=anchor,
-        page=table_page(table, is_default=is_default),
-        is_default=is_default,
-        is_own=is_own,
-        all_columns=tuple(_index_columns(table) if table.is_index else _result_columns(table)),
-        files=Files(stem),
-        comparisons=Files(f"{stem}-comparisons"),
-        pictures=(index_pictures if table.is_index else results_pictures)(table, f"charts/{anchor}"),
-    )
+    views = []
+    for table in tables:
+        signature, anchor = table.signature, anchor_of(table)
+        is_default, is_own = table.sha256 in defaults, scope_of(table).data in board.own_datasets
+        if table.is_index:
+            words = f"{_TOGETHER}{_DEMO if table.is_demo else ''}"
+        else:
+            words = load_pages(signature.benchmark).config_words(signature.config, signature.prompt)
+        stem = f"files/{slug(signature.benchmark)}-{anchor}"
+        views.append(
+            TableView(
+                table=table,
+                # The config of own data is called as that of others.
+                words=f"{' '.join(scope_of(table).data)}, {words}" if is_own else words,
+                conditions=_index_conditions(table, tables) if table.is_index else table_title(table, tables),
+                anchor=anchor,
+                page=table_page(table, is_default=is_default),
+                is_default=is_default,
+                is_own=is_own,
+                all_columns=tuple(_index_columns(table) if table.is_index else _result_columns(table)),
+                files=Files(stem),
+                comparisons=Files(f"{stem}-comparisons"),
+                pictures=(index_pictures if table.is_index else results_pictures)(table, f"charts/{anchor}"),
+            )
+        )
+    return tuple(views)
 
 
 def _result_columns(table: Table) -> Iterator[TableColumn]:
@@ -527,11 +502,11 @@ def _index_conditions(table: Table, tables: Sequence[Table]) -> str:
     return ", ".join([short(table), *words])
 
 
-def _command(entry: Entry, options: str, limits: str = "") -> str:
+def _command(entry: Entry, options: str) -> str:
     signature = entry.result.signature
     # A task that was chosen by name is not the one that the config asks by itself.
     task = f" --task {signature.task}" if " --task " in (entry.command or "") else ""
     return (
-        f"biasboard run --dataset out/datasets/{signature.dataset} --config {signature.config}{task}{limits} "
+        f"biasboard run --dataset out/datasets/{signature.dataset} --config {signature.config}{task} "
         f"--prompt {signature.prompt} {options}"
     )

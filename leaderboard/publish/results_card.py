@@ -138,25 +138,20 @@ def _table(table: Mapping[str, Result], repo: str) -> Iterator[str]:
     measured = {place: {metric.name: metric for metric in _headlines(result)} for place, result in table.items()}
     # A measure that no model has a value of does not exist under these conditions.
     valued = {name: metric for of_one in measured.values() for name, metric in of_one.items() if metric.reason is None}
-    header = ("model", *(source_markdown(_heading(pages.label(name), metric)) for name, metric in valued.items()))
+    ideals = {name: "" if one.ideal is None else f", ideal {one.ideal:g}" for name, one in valued.items()}
+    header = ("model", *(source_markdown(f"{pages.label(name)}{ideal}") for name, ideal in ideals.items()))
     lines = [header, tuple("---" for _ in header)]
     named = Counter(result.model.id for result in table.values())
     for place, result in table.items():
         model = result.model.id if named[result.model.id] == 1 else label_of(result.model)
-        cells = (source_markdown(_cell(measured[place].get(name))) for name in valued)
+        found = (measured[place].get(name) for name in valued)
+        cells = (
+            source_markdown("" if one is None else f"none: {one.reason}" if one.reason else value_text(one))
+            for one in found
+        )
         address = f"{constants.ENDPOINT}/datasets/{repo}/tree/main/{quote(place, safe='/@')}"
         lines.append((f"[{source_markdown(model)}]({address})", *cells))
     yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _heading(label: str, metric: Metric) -> str:
-    return label if metric.ideal is None else f"{label}, ideal {metric.ideal:g}"
-
-
-def _cell(metric: Metric | None) -> str:
-    if metric is None:
-        return ""
-    return value_text(metric) if metric.reason is None else f"none: {metric.reason}"
 
 
 def _headlines(result: Result) -> list[Metric]:

@@ -22,7 +22,7 @@ from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import rank_correlation
 from leaderboard.ranking.rows import Row, Table
-from leaderboard.reported_tables import table_of_file
+from leaderboard.reproductions import table_of_file
 from leaderboard.verify.entries import Entry
 from schemas.documents.reported_table import ReportedTable
 from schemas.documents.reproduction import Claim, PaperMeasure, PaperModel, PaperPart, Reproduction

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import leaderboard
 from biasboard.ground.errors import DataError
-from leaderboard import model_facts, reported_tables, reproductions
+from leaderboard import model_facts, reproductions
 from tests.leaderboard.browsing import ARGUMENTS, Opened, Visit, served, visit
 from tests.leaderboard.forging import Places, honest_places
 from tests.leaderboard.withheld_world import World, make_world
@@ -74,7 +74,7 @@ def opened(browser: Browser, address: str) -> Iterator[Opened]:
 @pytest.fixture
 def package_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder whose files about models, tables and papers are the only ones there are."""
-    remembered = (model_facts._by_id, reported_tables._tables, reproductions.reproductions)
+    remembered = (model_facts._by_id, reproductions._quoted, reproductions.reproductions)
     monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
     for name in ("models", "reported", "papers"):
         (tmp_path / name).mkdir()

@@ -13,7 +13,7 @@ from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from leaderboard.pages.publishing import handwritten_pages
 from leaderboard.pages.rendering import make_view
-from leaderboard.pages.tables import index_placements, index_views
+from leaderboard.pages.tables import table_views
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import strange_files
@@ -63,12 +63,12 @@ def test_every_result_verifies_and_is_the_accepted_one(loaded: LoadedResults) ->
 @pytest.mark.slow
 def test_the_page_of_an_index_shows_those_with_a_value_and_counts_the_others(loaded: LoadedResults) -> None:
     own = [entry for entry in loaded.entries if entry.result.signature.dataset == "superni"]
-    views = index_views(assemble(own))
+    board = assemble(own)
+    views = table_views(board, board.indices.tables)
     assert views
     for view in views:
         for row in view.table.rows:
-            (page,) = index_placements([view], row.model.id)
-            shown = {metric.name: parts for metric, parts in page.rows}
+            shown = {metric.name: parts for metric, parts in view.index_rows(row)}
             by_prompt = {entry.result.signature.prompt: entry for entry in own if entry.result.model == row.model}
             for index in load_benchmark("superni").indices:
                 values = []
@@ -83,8 +83,8 @@ def test_the_page_of_an_index_shows_those_with_a_value_and_counts_the_others(loa
                         zip([part.label for part in index.parts], values, strict=True)
                     )
             n_others = len(load_benchmark("superni").indices) - len(shown)
-            assert list(page.part_labels) == ["Set 0", "Set 1", "Set 2", "No examples"]
-            assert page.without_value.startswith(
+            assert list(view.part_labels(row)) == ["Set 0", "Set 1", "Set 2", "No examples"]
+            assert view.without_value(row).startswith(
                 f"{n_others} more indices have no value: there is no result of classification with k2-set0, "
             )
 

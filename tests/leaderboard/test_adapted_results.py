@@ -21,7 +21,7 @@ from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.run_options import RunOptions
 from leaderboard.benchmark_figures import Shown
 from leaderboard.pages.figures import subjects_of
-from leaderboard.pages.tables import make_sections
+from leaderboard.pages.tables import table_views
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.comparisons import rerun
@@ -175,7 +175,8 @@ def test_the_board_keeps_base_and_adapters_apart(root: Path) -> None:
     renamed = [
         replace(one, result=replace(one.result, model=replace(one.result.model, id="lab/one"))) for one in entries
     ]
-    for view in make_sections(assemble(renamed)):
+    board = assemble(renamed)
+    for view in table_views(board, board.tables):
         details = [view.detail(row) for row in view.table.rows if not row.is_baseline]
         assert sorted(detail.endswith(f", LoRA {sha256[:8]}") for detail in details) == [False, True]
 

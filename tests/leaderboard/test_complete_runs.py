@@ -18,7 +18,6 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import compared
-from leaderboard.pages.set_aside import make_apart
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Origin
@@ -52,8 +51,6 @@ def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World
     board = assemble(list(world.entries(world.results).values()))
     assert board.tables == ()
     assert {entry.match.reason for entry in board.apart} == {TEXTS_ELSEWHERE}
-    (group,) = make_apart(board, [])
-    assert (group.kind, len(group.results)) == ("texts", len(board.apart))
     verdicts = world.verdicts()
     assert {verdict.state for verdict in verdicts} == {"accepted with warnings"}
     assert all(UNCOMPARED in verdict.warnings for verdict in verdicts)

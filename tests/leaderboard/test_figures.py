@@ -474,19 +474,6 @@ DRAWN: dict[str, tuple[Callable[[], Chart | None], int]] = {
 }
 
 
-def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
-    points = [
-        ScatterPoint(name, a_metric(x), a_metric(y), name == "uniform")
-        for name, x, y in (("low", 0.4, 0.9), ("high", 0.8, 0.85), ("uniform", 0.1, 1.0))
-    ]
-    chart = scatter(points, x_title="Accuracy", y_title="UCerF")
-    assert chart is not None
-    assert chart.alt == (
-        "Scatter plot of 2 models and 1 useless predictors: UCerF 0.85 (high) to 0.90 (low); "
-        "Accuracy 0.40 (low) to 0.80 (high)."
-    )
-
-
 @pytest.mark.parametrize(("draw", "n_named"), DRAWN.values(), ids=DRAWN)
 def test_no_two_labels_of_fifty_models_overlap(
     draw: Callable[[], Chart | None], n_named: int, browser: Browser, tmp_path: Path

@@ -136,7 +136,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         register=register,
         keys=kept_keys(write_keys(root / "keys", root / "runs")),
     ).view
-    assert {group.kind for group in view.apart} >= {"unknown", "disputed", "withdrawn"}
     return render(view, root, with_parquet=True)
 
 
@@ -175,7 +174,7 @@ def assert_inert(found: dict[str, Any], where: str) -> None:
 
 def test_nothing_acts_on_any_page(built: Path, browser: Browser, address: str) -> None:
     kinds = kinds_of_pages(built)
-    assert {"index.html", "benchmarks", "models", "datasets", "apart.html", "audit.html", "news.html"} <= set(kinds)
+    assert {"index.html", "benchmarks", "models", "datasets", "audit.html"} <= set(kinds)
     assert len(kinds["models"]) > 2 * len(NAMES)
     # Pages without a word of a stranger, such as those of the documentation, are what they are on any site.
     paths = [path for paths in kinds.values() for path in paths if STRANGE.search((built / path).read_text("utf-8"))]
@@ -250,7 +249,7 @@ def test_pictures_are_inert_even_when_they_are_opened_alone(built: Path, browser
 
 def test_no_cell_of_any_csv_file_is_a_formula(built: Path) -> None:
     files = sorted((built / "files").glob("*.csv"))
-    assert {"audit", "data", "datasets", "models", "news"} <= {path.stem for path in files}
+    assert {"audit", "datasets", "models"} <= {path.stem for path in files}
     cells = [
         cell for path in files for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))) for cell in row
     ]
@@ -276,17 +275,6 @@ def test_files_for_papers_hold_no_command_of_a_stranger(built: Path) -> None:
             assert depths[-1] == 0
 
 
-def test_the_feed_is_one_of_plain_texts(built: Path) -> None:
-    text = (built / "feed.xml").read_text(encoding="utf-8")
-    tree = ElementTree.fromstring(text)
-    titles = [element.text or "" for element in tree.iter("{http://www.w3.org/2005/Atom}title")]
-    assert any("<script>window.taken=1" in title for title in titles)
-    assert {element.get("type") for element in tree.iter("{http://www.w3.org/2005/Atom}content")} == {"text"}
-    assert not UNSEEN.search(text)
-    for link in tree.iter("{http://www.w3.org/2005/Atom}link"):
-        assert re.fullmatch(r"[a-z0-9_./#-]+", link.get("href") or "")
-
-
 def test_files_have_plain_names_and_none_says_what_submitters_write_to_maintainers(built: Path) -> None:
     files = {path.relative_to(built).as_posix(): path for path in built.rglob("*") if path.is_file()}
     made = [name for name in files if name.startswith(("models/", "datasets/", "charts/", "files/"))]
@@ -300,7 +288,7 @@ def test_files_have_plain_names_and_none_says_what_submitters_write_to_maintaine
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_new_pages_can_be_read_by_everybody(built: Path, browser: Browser, address: str, scheme: Any) -> None:
     found = {}
-    paths = ("apart.html", "data.html", *kinds_of_pages(built)["datasets"])
+    paths = ("audit.html", "data.html", *kinds_of_pages(built)["datasets"])
     for path, visited in visit_all(browser, address, paths, scheme=scheme):
         found[path] = serious_violations(visited.page)
         visited.page.set_viewport_size({"width": 390, "height": 844})

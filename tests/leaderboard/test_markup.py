@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.pages import markup
-from leaderboard.pages.summaries import Extremes, distances, extremes
+from leaderboard.pages.model_views import distances, extremes
 from schemas.documents.result import Interval, Metric
 from tests.schemas import examples
 
@@ -79,14 +79,14 @@ def of_slice(value: float | None, low: float = 0.0, high: float = 0.0, ideal: fl
 def test_groups_differ_only_if_the_intervals_of_the_extremes_do_not_meet() -> None:
     best, middle, worst = of_slice(0.9, 0.8, 1.0), of_slice(0.6, 0.4, 0.9), of_slice(0.3, 0.1, 0.5)
     found = extremes([("old", worst), ("adult", middle), ("young", best)])
-    assert found == Extremes(("young", best), ("old", worst), "")
+    assert found == (("young", best), ("old", worst), "")
     assert extremes([("young", best), ("adult", middle)]) is None
     assert extremes([("old", worst), ("unknown", of_slice(None))]) is None
     assert extremes([(str(n), best if n else worst) for n in range(40)]) is None
     # The lowest value is the worst, however long its interval is; a group of too few clusters is left out in words.
     lowest, of_few = of_slice(0.0, 0.0, 0.7), replace(of_slice(0.0), interval=None, interval_reason="too few")
     found = extremes([("old", worst), ("ill", lowest), ("poor", of_few), ("young", best)])
-    assert found == Extremes(("young", best), ("ill", lowest), ", of the 3 with an interval")
+    assert found == (("young", best), ("ill", lowest), ", of the 3 with an interval")
 
 
 def test_an_ideal_inside_the_range_is_missed_on_both_sides() -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from leaderboard.model_facts import facts_of
-from leaderboard.pages.model_list import listed_models, population
+from leaderboard.pages.model_list import listed_models
 from leaderboard.pages.rendering import templates
 from tests.commands import REPOSITORY
 from tests.leaderboard.synthetic import leaning, uniform, write_model
@@ -69,21 +69,13 @@ def test_what_no_source_says_is_unknown_with_its_reason(page: str) -> None:
     assert "No facts yet about small-1b: add <code>leaderboard/models/acme__small-1b.toml</code>" in page
 
 
-def test_the_list_is_exported_with_unknowns_left_empty_and_counted_on_the_front_page(made: MadeBoard) -> None:
+def test_the_list_is_exported_with_unknowns_left_empty(made: MadeBoard) -> None:
     lines = {line["model"]: line for line in made.csv("files/models.csv")}
     assert set(lines) == {*MODELS, SIZED, "baseline/uniform"}
     assert (lines["gpt2"]["parameters"], lines["gpt2"]["kind"]) == ("124000000", "base")
     assert (lines["acme/small-1b"]["parameters"], lines["acme/small-1b"]["licence"]) == ("", "")
     names = [listed.name for listed in listed_models(made.view.models)]
     assert names == sorted(names, key=str.casefold)
-    dated = sorted((line["released"], line["name"]) for line in lines.values() if line["released"])
-    assert population(made.view.models) == (
-        "5 language models: 5 have answers given for this board on a CPU, which suits small "
-        "models; they are few, since a row needs answers from which its numbers can be computed again. "
-        f"The newest of the {len(dated)} whose date a source tells is {dated[-1][1]} ({dated[-1][0]}). "
-        "A newer one joins the tables of what can be asked today once somebody hands in its answers."
-    )
-    assert population(()) == ""
 
 
 def test_headline_values_are_drawn_over_size_where_enough_sizes_are_known(made: MadeBoard, page: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from leaderboard.pages.choice_keys import model_key
 from leaderboard.pages.markup import source_markdown
-from leaderboard.pages.model_cards import comparisons, short_lines
+from leaderboard.pages.model_cards import card_markdown, short_lines
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.profile import front_parts
 from leaderboard.pages.summary_forms import summary_lines
@@ -21,12 +21,12 @@ from leaderboard.ranking.rows import Table
 from tests.worlds import MadeBoard
 
 SAYS = {
-    "first": ("better", "better", ("**Better than", "Nearer to the ideal than")),
-    "second": ("worse", "worse", ("**Worse than", "Farther from the ideal than")),
-    "tied": ("tied", "not separable", ("Cannot be told apart from",)),
-    "unknown": ("unknown", "no interval", ("No interval of the difference",)),
+    "first": ("better", "better"),
+    "second": ("worse", "worse"),
+    "tied": ("tied", "not separable"),
+    "unknown": ("unknown", "no interval"),
 }
-"""What a summary, a line of the terminal and a sentence of a card say of an outcome."""
+"""What a summary, and a line of the terminal or of a card, say of an outcome."""
 OF_USELESS = {"better": "nearer, as a useless predictor can be", "worse": "farther, as a useless predictor can be"}
 
 
@@ -94,7 +94,8 @@ def test_summaries_lines_of_the_terminal_and_cards(made: MadeBoard, pairs: list[
     for row, other in itertools.permutations(rows.values(), 2):
         found = summarise(made.board, row.model, against=other.model.id)
         (benchmark,) = found.benchmarks
-        lines, sentences = ("\n".join(of(found)).splitlines() for of in (summary_lines, comparisons))
+        lines = list(summary_lines(found))
+        cards = card_markdown(found).splitlines()
         for measure in benchmark.measures:
             same = {
                 pair.seen_from(row.identity).outcome
@@ -107,16 +108,16 @@ def test_summaries_lines_of_the_terminal_and_cards(made: MadeBoard, pairs: list[
                 assert same == set()
                 continue
             (outcome,) = same
-            word, said, begins = SAYS[outcome]
+            word, said = SAYS[outcome]
             assert measure.difference.outcome == word
             (line,) = [one for one in lines if one.strip().startswith(measure.label)]
-            assert said in line or OF_USELESS.get(word, said) in line
-            assert not [one for _, one, _ in SAYS.values() if one in line and one != said]
-            (sentence,) = [one for one in sentences if f"“{source_markdown(measure.label)}”" in one]
-            assert sentence.startswith(begins)
+            (cells,) = [one for one in cards if one.startswith(f"| {source_markdown(measure.label)} |")]
+            for one in (line, cells):
+                assert said in one or OF_USELESS.get(word, said) in one
+                assert not [other for _, other in SAYS.values() if other in one and other != said]
             n_compared += 1
         outcomes: list[str] = [one.difference.outcome for one in benchmark.measures if one.difference is not None]
         (short,) = short_lines(found)
-        for word, said, _ in SAYS.values():
+        for word, said in SAYS.values():
             assert word == "unknown" or (f"{said} in {outcomes.count(word)}" in short) == (word in outcomes)
     assert n_compared > 50

@@ -15,10 +15,9 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
 from leaderboard.pages.portraits import facts_sentence
 from leaderboard.pages.rendering import generate, make_view, templates
-from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.boards import Board
 from leaderboard.ranking.reproduced import ReproducedPaper, Sighting, costs_of, reproduced, side_of
-from leaderboard.reported_tables import reported_tables
-from leaderboard.reproductions import citation_of, reproductions
+from leaderboard.reproductions import citation_of, reported_tables, reproductions
 from schemas.documents.model_facts import FACTS
 from schemas.documents.reported_table import ReportedTable
 from tests.commands import REPOSITORY
@@ -315,56 +314,6 @@ def test_a_printed_table_is_shown_alone_or_with_the_name_of_what_is_compared(fil
     assert "no result here" not in ranks
     (beside,) = [part for part in of_part if part.startswith("Table 5")]
     assert f"Rank ours: {load_pages('synthbias').label('ucerf')} Large 8 no result here" in beside
-
-
-MORE_RUNS = """
-[[runs]]
-name = "twice"
-words = "Two configs"
-dataset = "synthbias"
-build = "synthbias"
-configs = ["type2", "type1"]
-prompts = ["intrinsic-v1"]
-n_requests = 2000
-n_prompt_tokens = 360_000
-n_completion_tokens = 0
-counted = "by hand"
-
-[[runs]]
-name = "texts"
-words = "Texts"
-dataset = "texts"
-build = "gifi"
-configs = ["math"]
-prompts = ["sampled-v1"]
-unasked = "nobody has the files"
-n_requests = 10
-n_prompt_tokens = 100
-n_completion_tokens = 1000
-counted = "by hand"
-"""
-
-
-def test_what_runs_took_and_what_is_left_of_them(file: Path, board: Board) -> None:
-    file.write_text(SOUND + MORE_RUNS + UNKEPT)
-    entries = [row.entry for table in board.tables for row in table.rows]
-    usage = replace(entries[0].result.usage, n_requests=500, seconds=60.0)
-    board = assemble([replace(entry, result=replace(entry.result, usage=usage)) for entry in entries])
-    (view,) = make_view(board, (), ()).papers
-    even, _, other = view.spent
-    assert even.cells["all"].n_parts == 0  # Of another dataset.
-    half = even.cells["twice"]
-    assert (half.n_parts, half.n_requests, half.seconds) == (1, usage.n_requests, 60)
-    assert half.left == pytest.approx((2000 - 500) * 60 / 500)
-    assert even.cells["texts"] == (0, 0, 0.0, (), None)  # How fast it writes is unknown.
-    assert (other.devices, other.seconds) == (("abacus",), 180)
-    page = plain(generate(make_view(board, (), ()), {})["papers/made.md"])
-    for words in (
-        f"{usage.n_requests:,} requests 1 of 2 configs and prompts; the rest takes about 3 min",
-        "Texts not run nobody has the files not run nobody has the files 3 min 10 requests results not kept: they",
-        "large the rest is too long",
-    ):
-        assert words in page, words
 
 
 SHIPPED = [table for benchmark in benchmarks() for table in reported_tables(benchmark.name)]

@@ -12,8 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from evaluators.task_abilities import PartReport
-from leaderboard.pages.part_values import PartOfResult, PartValue
-from leaderboard.pages.suites import SuiteView
+from leaderboard.pages.suites import PartOfResult, PartValue, SuiteView
 from tests.leaderboard.browsing import Opened, Scheme, Visit, serious_violations, served, settle, visit, visit_all
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.suites.commands import ask, board, copied, made, run

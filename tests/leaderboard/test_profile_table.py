@@ -11,9 +11,8 @@ import pytest
 
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
-from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.profile import TINTS, FrontRow, FrontTable, front_parts, front_table, tints_of
-from leaderboard.pages.rendering import templates
+from leaderboard.pages.rendering import generate, templates
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.useless import Named, best_useless
@@ -84,7 +83,10 @@ def test_the_benchmark_with_most_models_comes_first_and_those_without_any_say_wh
 
 
 def test_models_ranked_on_most_benchmarks_come_first_then_those_with_the_better_rank(table: FrontTable) -> None:
-    ranks = [[(99, 99) if each.rank is None else each.rank[:2] for each in row.ranks] for row in table.rows]
+    ranks = [
+        [(99, 99) if ranked is None or ranked.rank is None else ranked.rank[:2] for ranked, _ in row.ranks]
+        for row in table.rows
+    ]
     keys = [(of_row.count((99, 99)), *of_row) for of_row in ranks]
     assert keys == sorted(keys)
     assert table.rows[0].model_id == "acme/even"
@@ -128,7 +130,10 @@ def test_a_model_that_lacks_a_part_says_so_in_place_of_its_rank_and_the_gate_say
     write_gifi_model(tmp_path, "acme/partial", 0.9, tasks=["recognition", "continuation"], n_templates=8)
     made = MadeBoard(tmp_path)
     table = table_of(made.board)
-    assert {row.model_id: row.ranks[0].why for row in table.rows} == {"acme/whole": "", "acme/partial": "lacks parts"}
+    lacking = "it lacks results that the ranking needs"
+    assert {row.model_id: row.ranks[0][1] for row in table.rows} == {"acme/whole": "", "acme/partial": lacking}
+    block = templates().get_template("profile.html.j2").render(table=table, tints=TINTS)
+    assert block.count(f'title="{lacking}">none<small class="bb-name">lacks parts</small>') == 1
     entry = next(one for one in made.of("acme/whole") if one.result.signature.config == "recognition")
     assert entry.standing is not None
     best = max(lead.value for lead in entry.standing.leads)
@@ -142,8 +147,9 @@ def test_tints_follow_from_ranks_and_from_the_comparisons_of_their_tables(made: 
     tints = {name: row.cells[0][0].tint for name, row in rows.items()}
     assert tints == {"acme/even": "best", "acme/even-too": "best", "acme/biased": "worse", UNABLE: "useless"}
     for row in rows.values():
-        if (rank := row.ranks[0].rank) is not None:
-            assert tints[row.model_id] == ("best" if rank.best == 1 else "worse")
+        ranked, _ = row.ranks[0]
+        if ranked is not None and ranked.rank is not None:
+            assert tints[row.model_id] == ("best" if ranked.rank.best == 1 else "worse")
     (profile,) = (part for part in front_parts(made.board) if part.benchmark == "synthbias")
     names = {row.identity: row.model.id for row in profile.rows.values()}
     n_worse = 0
@@ -175,8 +181,10 @@ def test_evenness_of_a_model_that_guesses_is_no_merit_and_of_one_alone_nothing_i
     values = [cell.metric.value for cell in row.cells[0][1:3] if cell.metric is not None]
     assert values == [pytest.approx(0.0, abs=0.01), pytest.approx(1.0, abs=0.01)]
     assert {cell.tint for cell in row.cells[0]} == {"useless"}
-    assert row.ranks[0].rank is None
-    assert row.ranks[0].reason
+    ranked, why = row.ranks[0]
+    assert ranked is not None
+    assert ranked.rank is None
+    assert why
     alone = rows_of(table)["acme/even"].cells[1]
     assert any(cell.metric is not None for cell in alone)
     assert {cell.tint for cell in alone} == {None}
@@ -190,9 +198,10 @@ def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: 
     table = table_of(MadeBoard(tmp_path).board)
     other, one = (rows_of(table)[f"acme/{name}"] for name in ("other", "one"))
     assert [cell.metric for cell in other.cells[0]] == [None] * len(table.groups[0].columns)
-    assert {cell.page for cell in other.cells[0]} == {other.ranks[0].page} == {other.page}
-    assert one.ranks[1].page is None
+    assert other.ranks[0] == one.ranks[1] == (None, "")
+    assert {cell.page for cell in other.cells[0]} == {other.page}
     assert {cell.page for cell in one.cells[1]} == {None}
+    assert table.has_other_texts
 
 
 def test_a_value_leads_to_its_answers_if_the_site_shows_them_and_else_to_its_result(
@@ -275,10 +284,9 @@ def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(own: MadeB
 
 
 def test_findings_and_leaders_stay_those_of_accepted_results(own: MadeBoard) -> None:
-    view = own.view
-    assert not any(part.is_own for part in front_parts(view.board))
-    blocks = make_blocks(templates(), view.board, view.front, (), 0)
-    assert OWN not in blocks["leaders"] + blocks["findings"]
+    assert not any(part.is_own for part in front_parts(own.board))
+    pages = generate(own.view, {"index.md": "<!-- generated: leaders -->\n\n<!-- generated: findings -->"})
+    assert OWN not in pages["index.md"]
 
 
 def test_a_board_of_accepted_results_alone_knows_no_own_data(entries: tuple[Entry, ...]) -> None:

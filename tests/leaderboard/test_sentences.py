@@ -20,7 +20,9 @@ from evaluators.tasks.labels.classification_metrics import METRICS
 from evaluators.tasks.labels.label_answers import label_answers
 from evaluators.tasks.labels.label_tables import SuiteTable
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages
+from leaderboard.findings import Finding
 from leaderboard.model_facts import display_name
+from leaderboard.pages.addresses import permalink
 from leaderboard.pages.model_views import Placement
 from leaderboard.pages.portraits import portraits
 from leaderboard.pages.profile import front_parts
@@ -30,7 +32,6 @@ from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import Profile
 from leaderboard.ranking.unranked import BY_INDEX
-from leaderboard.reported_tables import reported_tables
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import open_book
@@ -43,6 +44,7 @@ from tests.evaluators.label_data import Answer, Asked, made_dataset, made_record
 from tests.leaderboard.gifi_results import chance, write_gifi_model
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.worlds import MadeBoard
 
 Line: TypeAlias = Mapping[str, str]
 T = TypeVar("T")
@@ -54,9 +56,7 @@ class Site:
     def __init__(self, name: str, entries: Sequence[Entry]) -> None:
         self.name = name
         self.view: View = make_view(assemble(with_baselines(entries, Memory(None))), (), ())
-        markers = "\n".join(
-            f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings", "licences", "population")
-        )
+        markers = "\n".join(f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings", "licences"))
         self.texts = generate(self.view, {"index.md": markers})
 
     def lines(self, path: str) -> list[Line]:
@@ -106,7 +106,6 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Site("accepted", loaded.entries)
 
 
-Check: TypeAlias = Callable[[Site, str, BenchmarkPages, str], None]
 ENDS = ("first", "second")
 
 
@@ -115,151 +114,15 @@ def in_percent(value: str | float) -> int:
     return math.floor(100 * float(value) + 0.5)
 
 
-def percents(text: str) -> list[int]:
-    return [int(found) for found in re.findall(r"(\d+)\N{NO-BREAK SPACE}%", text)]
-
-
 def distance(line: Line) -> float:
     return abs(float(line["value"]) - float(line["ideal"]))
-
-
-def nearest_distance(low: float, high: float, ideal: float) -> tuple[float, float]:
-    ends = sorted(abs(end - ideal) for end in (low, high))
-    return (0.0 if low <= ideal <= high else ends[0]), ends[1]
-
-
-def check_rank(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    places = re.findall(r"(\d+)(?:st|nd|rd|th)", sentence) or ["1"]
-    n = next(iter(re.findall(r"of the (\d+) models", sentence)), "1")
-    lines = site.of_benchmark(pages, model_id)
-    assert (places[0], places[-1], n) in [(one["rank_best"], one["rank_worst"], one["n_ranked"]) for one in lines]
-
-
-def check_separable(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    """The numbers of models that are better and worse, counted in the file of pairs."""
-    said = re.findall(r"(?:better than|worse than) (\d+|none)", sentence) or ["none", "none"]
-    found = []
-    for view in site.view.tables:
-        for line in site.ranked(view) if view.benchmark == pages.name else ():
-            if line["model"] == model_id:
-                # In the table of an index, the columns of each result begin with its config.
-                identity = next(value for key, value in line.items() if key.endswith("identity_sha256"))
-                own = [one for one in site.pairs(view) if identity in (one[f"{end}_identity_sha256"] for end in ENDS)]
-                winners = [one[f"{one['outcome']}_identity_sha256"] for one in own if one["outcome"] in ENDS]
-                n_better = winners.count(identity)
-                found.append([str(n_better or "none"), str(len(winners) - n_better or "none")])
-    assert said in found
-
-
-def check_reason(holds: Callable[[Line], object]) -> Check:
-    """What checks that a model has a row for which something holds."""
-
-    def check(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-        assert any(holds(line) and not line["rank_best"] for line in site.of_benchmark(pages, model_id))
-
-    return check
-
-
-check_below = check_reason(lambda line: line["no_better_than_baselines_reason"])
-check_changed = check_reason(lambda line: "the answers look changed" in line["unranked_reason"])
-check_unranked = check_reason(lambda line: line["unranked_reason"] and not line["no_better_than_baselines_reason"])
-
-
-def check_lacking(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    (default,) = [view for view in site.view.tables if view.benchmark == pages.name and view.is_default]
-    assert model_id not in [line["model"] for line in site.lines(default.files.csv)]
-
-
-def check_share(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    """The value, that of the nearest other model and that of the nearest useless predictor, in one table."""
-    label = sentence.partition(": ")[0]
-    (headline,) = [one for one in pages.headlines if one.label == label]
-    said = percents(re.sub(r"even is \d+\N{NO-BREAK SPACE}%(, )?", "", sentence))
-    name = re.findall(r"the (?:best|only) other model asked the same, (.+?), \d", sentence)
-    agreeing = 0
-    for view in site.view.tables:
-        lines = site.lines(view.files.csv)
-        columns = [one for one in view.all_columns if one.metric == headline.name and not one.group]
-        if view.benchmark != pages.name or not columns or model_id not in [line["model"] for line in lines]:
-            continue
-        example = columns[0].example
-        assert example is not None
-        ideal = example.ideal
-        values = {line["model"]: float(line[columns[0].key]) for line in lines if line[columns[0].key]}
-        far = {one: 0.0 if ideal is None else abs(value - ideal) for one, value in values.items()}
-        nearest = sorted(values, key=lambda one: (far[one], one))
-        models = [one for one in nearest if not one.startswith("baseline/") and one != model_id]
-        baselines = [one for one in nearest if one.startswith("baseline/")]
-        expected = [in_percent(values.get(model_id, -1.0))]
-        if name and models:
-            expected.append(in_percent(values[models[0]]))
-            assert display_name(models[0]) == name[0] or expected[0] != said[0]
-        if "a useless predictor" in sentence and baselines:
-            expected.append(in_percent(values[baselines[0]]))
-        agreeing += expected == said[: len(expected)]
-    assert agreeing
-
-
-def check_groups(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    """The groups with the values nearest to the ideal and farthest from it, of those with an interval."""
-    said = re.fullmatch(r"By (.+?), it goes from (\d+).% for (.+?) to (\d+).% for (.+?)(, of the .*)?\.", sentence)
-    assert said is not None
-    best, worst = (int(said[2]), said[3]), (int(said[4]), said[5])
-    found = []
-    for headline in pages.headlines:
-        for lines in site.values(model_id, headline.name):
-            by_group: dict[str, list[Line]] = {}
-            for line in lines:
-                key, equals, _ = line["slice"].partition("=")
-                if equals and ", " not in line["slice"] and line["low"]:
-                    by_group.setdefault(key, []).append(line)
-            for key, of_group in by_group.items():
-                if pages.group_names.get(key, key.replace("_", " ")) == said[1]:
-                    ordered = sorted(of_group, key=distance)
-                    found.append([(in_percent(one["value"]), words(one)) for one in (ordered[0], ordered[-1])])
-                    nearest, farthest = (
-                        nearest_distance(float(one["low"]), float(one["high"]), float(one["ideal"]))
-                        for one in (ordered[0], ordered[-1])
-                    )
-                    if found[-1] == [best, worst]:
-                        assert nearest[1] < farthest[0]
-    assert [best, worst] in found
 
 
 def words(line: Line) -> str:
     return line["slice"].partition("=")[2].replace("_", " ")
 
 
-def check_given(site: Site, model_id: str, pages: BenchmarkPages, sentence: str) -> None:
-    worst, best, *rank = re.findall(r"[\d.]*\d", sentence)
-    assert [worst, best, *dict.fromkeys(rank)] in [
-        [
-            *(f"{float(line[name]):.3f}" for name in ("ranked_by_worst", "best_with_missing")),
-            *dict.fromkeys(line[f"rank_{end}_of_answers"] for end in ("best", "worst")),
-        ]
-        for line in site.of_benchmark(pages, model_id)
-        if line["ranked_by_worst"]
-    ]
-
-
-PORTRAIT: dict[str, Check] = {
-    r"On .+ has no rank: see the table\.": check_unranked,
-    r"On .+ has no rank: its answers look changed, so they may not be what the model does\.": check_changed,
-    r"On .+ has no rank: it lacks results that the ranking needs\.": check_lacking,
-    r"On .+ has no rank: it is not shown to do better than a useless predictor( at .+)?\.": check_below,
-    r"On .+ is the only model that can be ranked\.": check_rank,
-    r"On .+ is (between \S+ and )?\S+ of the \d+ models that can be ranked\.": check_rank,
-    r"It is separably better than \S+ of them and separably worse than \S+\.": check_separable,
-    r"It cannot be told apart from any of them\.": check_separable,
-    r"That counts its missing answers at their worst and best, from \S+ to \S+; by the given ones it has rank \S+\."
-    r"": check_given,
-    r"By .+, it goes from .+ to .+\.": check_groups,
-    r".+: \d+\N{NO-BREAK SPACE}% of .+\.": check_share,
-}
-
-
-def test_sentences_of_model_pages(site: Site) -> None:
-    seen = set()
+def test_model_pages_lead_to_all_results_and_say_where_the_model_stands(site: Site) -> None:
     for model_id, of_model in portraits(site.view.board, site.view.tables).items():
         (model,) = (one for one in site.view.models if one.id == model_id)
         text = site.text(model.page)
@@ -268,12 +131,6 @@ def test_sentences_of_model_pages(site: Site) -> None:
         assert not [line for line in text.splitlines() if line.startswith("#") and "-v1" in line]
         for portrait in of_model:
             assert f">{portrait.pages.heading}</a>: {portrait.placing}</span></th>" in text
-            for sentence in portrait.sentences:
-                assert sentence in text
-                _, check = matched(sentence, PORTRAIT)
-                check(site, model_id, portrait.pages, sentence)
-                seen.add(check)
-    assert {check_below, check_rank, check_separable, check_groups, check_share, check_lacking} <= seen
 
 
 def tied_in(site: Site, view: TableView) -> str:
@@ -302,91 +159,24 @@ def test_sentences_above_tables(site: Site) -> None:
 
 def test_sentences_of_the_front_page(site: Site) -> None:
     parts = front_parts(site.view.board)
-    for one in leaders(parts):
-        view = next(each for each in site.view.tables if each.is_default and each.page == one.page)
-        assert f"{apart_in(site, view)} can be told apart." in one.text
-        assert f"{tied_in(site, view)} (no other ranked model is separably better)" in one.text
-        check_nearest(site.ranked(view), view.table.primary or "", one.why)
-        (part,) = [each for each in parts if each.table is view.table]
-        check_best_without_rank(site, part, [line["model"] for line in site.lines(view.files.csv)], one.text)
+    for text, part in leaders(parts):
+        (view,) = [each for each in site.view.tables if each.table is part.table]
+        assert f"{apart_in(site, view)} can be told apart." in text
+        assert f"{tied_in(site, view)} (no other ranked model is separably better)" in text
+        assert f'<p>{text} <a href="{view.page}">All about it</a></p>' in site.text("index.md")
     assert leaders(parts)
-
-
-def check_best_without_rank(site: Site, part: Profile, in_table: Sequence[str], text: str) -> None:
-    """Check who is said to be nearest to the ideal of a column without a row in the table that ranks."""
-    front = [line for line in site.lines("files/front.csv") if line["model"] in part.models]
-    expected: dict[str, list[str]] = {}
-    for column in part.columns:
-        key = f"{part.key}_{column.headline.name}"
-        ideal = next(metric.ideal for metric in column.metrics.values())
-        values = {line["model"]: float(line[key]) for line in front if line[key]}
-        if values and ideal is not None:
-            _, best = min((abs(value - ideal), model) for model, value in values.items())
-            if best not in in_table:
-                expected.setdefault(display_name(best), []).append(f"“{column.headline.label}”")
-    found = re.findall(r"(?:^|\. )(\S[^.]*) has the best value in (“.+?”), and no rank, since it lacks results", text)
-    assert found == [(name, ", ".join(labels)) for name, labels in expected.items()]
-
-
-def check_nearest(ranked: Sequence[Mapping[str, str]], metric: str, text: str) -> None:
-    """Check who is said to be nearest to the ideal, 1 for these metrics, by the given answers."""
-    nearest = max(ranked, key=lambda line: float(line[metric]))
-    ranks = [[nearest[f"rank_{end}{of}"] for end in ("best", "worst")] for of in ("", "_of_answers")]
-    found = re.search(
-        r"By the given answers alone, (.+) has the best value \((\S+), rank (\S+)\), but (\d+)\s% of its "
-        r"answers are missing\.",
-        text,
-    )
-    if ranks[1] in ([ranks[0], ["", ""]]):
-        assert found is None
-        return
-
-    def missing(line: Line) -> tuple[int, int]:
-        numbers = [
-            sum(int(value) for key, value in line.items() if key.endswith(end)) for end in ("n_items", "n_scored")
-        ]
-        return numbers[0] - numbers[1], numbers[0]
-
-    assert found is not None
-    assert found.groups()[:2] == (display_name(nearest["model"]), f"{in_percent(nearest[metric]) / 100:.2f}")
-    assert re.findall(r"\d+", found[3]) == [*dict.fromkeys(ranks[1])]
-    n_missing, n_items = missing(nearest)
-    assert int(found[4]) == in_percent(n_missing / n_items)
-    first = re.search(r"so (.+) has the first row, with rank (\S+) and (\S+) of (\S+) answers missing\.", text)
-    head = ranked[0]
-    assert (first is None) == (head is nearest)
-    if first is not None:
-        n_missing, n_items = missing(head)
-        assert (first[1], first[3], first[4]) == (display_name(head["model"]), f"{n_missing:,}", f"{n_items:,}")
-        assert re.findall(r"\d+", first[2]) == [*dict.fromkeys([head["rank_best"], head["rank_worst"]])]
 
 
 def test_ways_that_fold_into_a_line_lead_to_their_ranks(site: Site) -> None:
     n_ways = 0
-    for folded in site.view.front.folded:
-        for _, page in folded.ways:
+    for (_, note, _), ways in site.view.front.folded.items():
+        for _, page in ways:
             (view, *_) = [each for each in site.view.tables if each.page == page.partition("#")[0]]
             models = {line["model"] for line in site.ranked(view)}
-            assert bool(models) == folded.note.endswith(("one can be ranked, with nobody to compare it with", "ranked"))
+            assert bool(models) == note.endswith(("one can be ranked, with nobody to compare it with", "ranked"))
             assert f'<a href="{page}">' in site.texts["index.md"]
             n_ways += 1
     assert bool(n_ways) == (site.name == "accepted")
-
-
-def test_which_models_there_are_and_how_new(site: Site) -> None:
-    page = site.text("index.md")
-    models = [line for line in site.lines("files/models.csv") if line["baseline"] == "false"]
-    assert f"{len(models)} language models: " in page
-    said = re.search(r"The newest of the (\d+) whose date a source tells is (.+?) \(([\d-]+)\)(; [^.]+)?\.", page)
-    dated = [line for line in models if line["released"]]
-    bounds = [line["released_by"] for line in models if line["released_by"]]
-    assert (said is not None) == bool(dated)
-    if said is not None:
-        newest = max(dated, key=lambda line: line["released"])
-        assert said.groups()[:3] == (str(len(dated)), display_name(newest["model"]), newest["released"])
-        others = f"; the others were there by {max(bounds)}" if len(dated) + len(bounds) == len(models) else None
-        assert said[4] == others
-    assert bool(dated) == (site.name == "accepted")
 
 
 def test_licences_of_datasets(site: Site) -> None:
@@ -399,32 +189,6 @@ def test_licences_of_datasets(site: Site) -> None:
     lines = site.lines("files/datasets.csv")
     assert listed == {f"{line['dataset']} {line['version']}": line["licence"] or "unknown" for line in lines}
     assert listed
-
-
-def test_orders_of_printed_and_recomputed_values(site: Site) -> None:
-    """Kendall's tau-b (Kendall 1945), counted over pairs from the quoted table and the file of the front page."""
-    page = site.text("papers/gifi.md")
-    said = re.findall(r"Evenness index (\S+) \((\d+) models\)", page)
-    (quoted,) = [table for table in reported_tables("gifi") if "index" in {column.key for column in table.columns}]
-    printed = {row.model: row.values["index"] for row in quoted.rows if row.model and "index" in row.values}
-    both = [
-        (printed[line["model"]], float(line[key]))
-        for line in site.lines("files/front.csv")
-        for key in line
-        if key.endswith("_index") and line[key] and line["model"] in printed
-    ]
-    if site.name == "made":
-        assert (said, both) == ([], [])
-        return
-    signs = [
-        tuple((one > two) - (one < two) for one, two in zip(first, second, strict=True))
-        for number, first in enumerate(both)
-        for second in both[:number]
-    ]
-    untied = [sum(sign[place] != 0 for sign in signs) for place in range(2)]
-    tau = sum(one * two for one, two in signs) / math.sqrt(math.prod(untied))
-    assert {*said} == {(f"{tau:+.2f}", str(len(both)))}
-    assert len(said) == 2
 
 
 class Said(NamedTuple):
@@ -568,28 +332,31 @@ FINDINGS: dict[str, Callable[[Said], set[str]]] = {
 }
 
 
+def named(finding: Finding) -> list[str]:
+    """The models that a finding leads to."""
+    return [display_name(entry.result.model.id) for entry in finding.entries]
+
+
 def test_findings(site: Site) -> None:
     parts = front_parts(site.view.board)
     page = site.text("index.md")
-    assert all(f"<li>{one.text} " in page for one in shown_findings(parts))
+    assert all(f"<li>{one.text} " in page for one, _ in shown_findings(parts))
     seen = set()
     for part in parts:
         # The front page shows four findings of all benchmarks; alone, each benchmark shows more of its own.
-        for one in shown_findings([part]):
+        for one, _ in shown_findings([part]):
             if one.text.startswith("Not shown to know more"):
                 continue
             match, check = matched(one.text, FINDINGS)
-            assert {name for name, _ in one.links} == check(Said(site, part, match))
-            assert one.n_more == 0
+            assert {*named(one)} == check(Said(site, part, match))
             seen.add(check)
     made = {check_kept, check_stereotypes, check_lean}
     assert seen == (made if site.name == "made" else {check_kept, check_she, check_called, check_chosen})
 
 
 def test_finding_on_models_below_the_line(site: Site) -> None:
-    (one,) = [
-        each for each in shown_findings(front_parts(site.view.board)) if each.text.startswith("Not shown to know")
-    ]
+    findings = shown_findings(front_parts(site.view.board))
+    (one,) = [each for each, _ in findings if each.text.startswith("Not shown to know")]
     counted = re.findall(r"(\d+) of (\d+) models asked alike on “([^”]+)”", one.text)
     found = []
     for n_below, n_models, heading in counted:
@@ -599,7 +366,7 @@ def test_finding_on_models_below_the_line(site: Site) -> None:
         assert (int(n_below), int(n_models)) == (len(below), len(models))
         found += below
     # Each is named once, however many tables it is below the line of.
-    assert sorted(name for name, _ in one.links) == sorted(map(display_name, {*found}))
+    assert sorted(named(one)) == sorted(map(display_name, {*found}))
     assert counted
 
 
@@ -863,16 +630,18 @@ def test_nothing_is_said_where_intervals_overlap_and_nothing_of_one_model_or_non
     assert [compute(given) for compute in computed for given in (alike, single, {})] == [None] * 3 * len(computed)
 
 
-def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
-    shown = shown_findings(front_parts(assemble(entries)))
+def test_each_finding_leads_to_its_rows_and_its_benchmark(entries: Sequence[Entry]) -> None:
+    made = MadeBoard(*entries, pages={"index.md": "<!-- generated: findings -->"})
+    shown = shown_findings(front_parts(made.board))
     assert 3 <= len(shown) <= 6
-    names = {model_id.removeprefix("acme/") for model_id in (*MODELS, "acme/old", "acme/new", "acme/newer")}
-    for finding in shown:
-        for name, address in finding.links:
-            assert name in names
-            assert re.fullmatch(r"models/acme__[a-z]+/[a-z0-9.-]+\.html", address)
-        assert finding.pages
-        assert all(re.fullmatch(r"benchmarks/[a-z]+\.html", page) for _, page in finding.pages)
+    lines = re.findall(r"<li>(.+) <small>(.*)</small></li>", made.texts["index.md"])
+    assert [html.unescape(text) for text, _ in lines] == [finding.text for finding, _ in shown]
+    for (finding, parts), (_, links) in zip(shown, lines, strict=True):
+        addresses = re.findall(r'<a href="([^"]+)">', links)
+        assert addresses == [
+            *(permalink(entry.result) for entry in finding.entries),
+            *(f"benchmarks/{part.benchmark}.html" for part in parts),
+        ]
 
 
 def test_findings_of_benchmarks_come_in_turn(entries: Sequence[Entry]) -> None:
@@ -886,5 +655,5 @@ def test_findings_of_benchmarks_come_in_turn(entries: Sequence[Entry]) -> None:
             able.append(entry)
     shown = shown_findings(front_parts(assemble(able)))
     turns = ["Gender and occupation", "Pronoun families", "Gender and occupation"]
-    assert [finding.pages[0][0] for finding in shown[:3]] == turns
+    assert [parts[0].heading for _, parts in shown[:3]] == turns
     assert shown_findings(front_parts(assemble(()))) == ()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
 import io
-import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,16 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderboard.pages.exports import DownloadTable, Files, to_csv
-from leaderboard.pages.latex import escape
+from leaderboard.pages.paper_files import escape
 from leaderboard.pages.publishing import SiteSettings
 from leaderboard.pages.rendering import generate, make_view, tables_of
 from leaderboard.pages.table_files import result_tables
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.fields import Columns
 from leaderboard.verify.entries import Root
-from tests.leaderboard.forging import accepted
+from tests.leaderboard.forging import Places, accepted, asking, board, constant, forge
 from tests.leaderboard.synthetic import leaning, write_model
-from tests.worlds import HOSTILE, MadeBoard
+from tests.worlds import HOSTILE, MadeBoard, table_rows
 
 COLUMNS: Columns = {"first": str, "second": str, "difference": float, "separable": bool}
 TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -74,15 +75,8 @@ def test_every_table_is_there_as_csv_and_as_parquet_with_its_numbers_and_types(s
 
 def test_a_parquet_file_says_what_it_is_about(strangers: MadeBoard, section: TableView) -> None:
     read = pq.read_table(io.BytesIO(strangers.parquet[section.files.parquet]))
-    told = read.schema.metadata
-    assert told[b"biasboard.signature"].decode() == str(section.table.signature)
-    assert told[b"biasboard.licence"] == b"CC0-1.0"
-    assert told[b"biasboard.sources"] == b"https://data.test/x (MIT)"
-    of_metric = json.loads(told[b"biasboard.metrics"])["accuracy_anti"]
-    assert of_metric == {"metric": "accuracy", "slice": "stereotype=anti", "unit": "items", "ideal": 1}
+    assert read.schema.metadata == {b"biasboard.signature": str(section.table.signature).encode()}
     assert read.to_pylist()[0]["accuracy_anti_version"] == "1.0"
-    unbuilt = next(one for one in strangers.view.sections if one.table.signature.benchmark != "synthbias")
-    assert b"biasboard.licence" not in pq.read_schema(io.BytesIO(strangers.parquet[unbuilt.files.parquet])).metadata
 
 
 def test_a_row_without_a_value_for_each_column_is_an_error() -> None:
@@ -251,3 +245,27 @@ def test_pages_offer_the_files_and_the_citation(strangers: MadeBoard) -> None:
     # Markdown must see one unbroken HTML block.
     block = page[page.index("<summary>Share</summary>") :]
     assert "\n\n" not in block[: block.index("</details>")]
+
+
+def test_the_audit_gives_the_whole_reason_of_each_result_without_a_rank_or_a_table(
+    places: Places, tmp_path: Path
+) -> None:
+    shutil.copytree(places.honest, tmp_path / "honest")
+    forge(places, tmp_path / "unknown", constant(0.71), model="acme/unknown", **asking(dataset="elsewhere"))
+    forge(places, tmp_path / "slice", lambda records: records[:100], **asking(n_items=100, items_sha256="1" * 64))
+    forge(places, tmp_path / "withdrawn", constant(0.74), model="acme/withdrawn")
+    accepted(tmp_path, "withdrawn", "2026-01-02", decision="withdrawn", reason="the tokenizer was wrong")
+    view = make_view(board(tmp_path, places), (), ())
+    told = {row["place"]: (row["state"], str(row["reason"] or "")) for row in table_rows(view, "files/audit")}
+    begins = {
+        "honest": ("shown", ""),
+        "slice": ("shown", "a limited run, of 100 of 200 items: ask all of them"),
+        "unknown": ("apart", "the board has no answer key of elsewhere@1.0.0 type2 under prompt intrinsic-v1"),
+        "withdrawn": ("shown", "withdrawn: the tokenizer was wrong"),
+    }
+    page = generate(view, {})["audit.md"]
+    for place, (state, reason) in begins.items():
+        assert told[place][0] == state
+        assert reason in told[place][1]
+        assert f'<span class="bb-reason">{html.escape(told[place][1], quote=False)}</span>' in page
+    assert told["honest"] == ("shown", "")

@@ -15,7 +15,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure import baseline_gate
-from leaderboard.pages import class_tables, compare, explorer, part_values
+from leaderboard.pages import class_tables, compare, explorer, suites
 from leaderboard.verify import checks, verification
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.intake import contents_of
@@ -197,7 +197,7 @@ MADE_OF_RESULTS: list[Callable[[Entry, Memory], object]] = [
     lambda entry, memory: compare._slices(entry, ["accuracy"], memory),
     lambda entry, memory: explorer._remembered(explorer._items, entry, memory),
     lambda entry, memory: explorer._remembered(explorer._answers, entry, memory),
-    lambda entry, memory: part_values.parts_of(entry, ["accuracy"], memory),
+    lambda entry, memory: suites.parts_of(entry, ["accuracy"], memory),
     lambda entry, memory: class_tables._report(entry, entry.folder or Path(), memory),
 ]
 

@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
-from biasboard.ground.errors import import_extra
 from biasboard.ground.plain_text import visible
 
 FONT_SIZE = 12
@@ -216,25 +215,6 @@ class Drawing:
         self._parts.append((style, f"<{tag}", f"{place}>{escape(words)}</{tag}>" if words else f"{place}/>"))
         ends = self._box
         self._box = [min(ends[0], *across), min(ends[1], *down), max(ends[2], *across), max(ends[3], *down)]
-
-
-def check_installed() -> None:
-    """Check that pictures in PNG can be made.
-
-    Raises:
-        MissingExtraError: the extra ``site`` is not installed.
-    """
-    import_extra("vl_convert", "site")
-
-
-def png_of(svg: str) -> bytes:
-    """Return a picture of an SVG with two pixels for each of its own, for places that show no SVG.
-
-    Raises:
-        MissingExtraError: the extra ``site`` is not installed.
-    """
-    png: bytes = import_extra("vl_convert", "site").svg_to_png(svg, scale=2.0)
-    return png
 
 
 def width_of(text: str) -> float:

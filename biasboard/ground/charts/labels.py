@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,21 +34,11 @@ class Point(NamedTuple):
     """Upper and lower end of the interval; twice ``y`` if there is none."""
 
 
-class LabelPlace(NamedTuple):
-    """The left end and vertical middle of a label, in pixels."""
-
-    x: float
-    y: float
-    text: str
-    lead: tuple[float, float] | None
-    """Where a line from the mark meets the label; None if the label is beside its mark and needs none."""
-
-
-class _Box(NamedTuple):
-    left: float
-    top: float
-    right: float
-    bottom: float
+LabelPlace: TypeAlias = tuple[float, float, str, tuple[float, float] | None]
+"""Left end and vertical middle of a label in pixels, its text, and where a line from the mark meets it; None if the
+label is beside its mark and needs no line."""
+_Box: TypeAlias = tuple[float, float, float, float]
+"""Left, upper, right and lower edge in pixels."""
 
 
 def place_labels(points: Sequence[Point], *, width: float, height: float) -> list[LabelPlace | None]:
@@ -63,19 +53,17 @@ def place_labels(points: Sequence[Point], *, width: float, height: float) -> lis
     # Rows are boxes: each point's mark and two intervals, then the labels positioned so far.
     taken = np.zeros((4 * len(points), 4))
     for index, (_, x, y, across, down) in enumerate(points):
-        taken[3 * index] = _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
-        taken[3 * index + 1] = _Box(across[0], y - _LINE, across[1], y + _LINE)
-        taken[3 * index + 2] = _Box(x - _LINE, down[0], x + _LINE, down[1])
+        taken[3 * index] = (x - _MARK, y - _MARK, x + _MARK, y + _MARK)
+        taken[3 * index + 1] = (across[0], y - _LINE, across[1], y + _LINE)
+        taken[3 * index + 2] = (x - _LINE, down[0], x + _LINE, down[1])
     n_taken = n_marks = 3 * len(points)
     marks = taken[:n_marks:3]
-    plane = np.array([_Box(0, 0, width, height)])
+    plane = np.array([(0, 0, width, height)])
     positions: list[LabelPlace | None] = []
     for label, x, y, across, down in points:
         text = shortened(label)
         length = len(text) * _WIDTH_OF_LETTER
-        mark = _Box(
-            min(x - _MARK, across[0]), min(y - _MARK, down[0]), max(x + _MARK, across[1]), max(y + _MARK, down[1])
-        )
+        mark = (min(x - _MARK, across[0]), min(y - _MARK, down[0]), max(x + _MARK, across[1]), max(y + _MARK, down[1]))
         boxes = np.array(_candidates(x, y, mark, length))
         is_free = _overlaps(boxes, np.vstack([taken[n_marks:n_taken], marks])).sum(axis=1) == 0
         is_free &= _overlaps(boxes, plane)[:, 0] > _INSIDE * length * _HEIGHT
@@ -85,12 +73,12 @@ def place_labels(points: Sequence[Point], *, width: float, height: float) -> lis
         boxes = boxes[is_free]
         # Summed in order: a pairwise sum rounds differently, and would break ties between positions differently.
         covered = _overlaps(boxes, taken[:n_taken]).cumsum(axis=1)[:, -1]
-        box = _Box(*boxes[int(covered.argmin())])
-        taken[n_taken] = box
+        taken[n_taken] = boxes[int(covered.argmin())]
+        left, top, right, bottom = taken[n_taken].tolist()
         n_taken += 1
-        near = min(max(x, box.left), box.right), min(max(y, box.top), box.bottom)
+        near = min(max(x, left), right), min(max(y, top), bottom)
         is_beside = max(abs(near[0] - x), abs(near[1] - y)) <= _MARK + _GAP
-        positions.append(LabelPlace(box.left, (box.top + box.bottom) / 2, text, None if is_beside else near))
+        positions.append((left, (top + bottom) / 2, text, None if is_beside else near))
     return positions
 
 
@@ -146,15 +134,16 @@ def _candidates(x: float, y: float, mark: _Box, width: float) -> list[_Box]:
 
     The place is that of the middle of the mark, whose box includes its intervals.
     """
-    boxes = []
+    boxes: list[_Box] = []
+    outer_left, outer_top, outer_right, outer_bottom = mark
     for step in range(_STEPS):
         for side in (-1, 1):
             middle = y + side * (_HEIGHT + 1) * step
-            for left in (x + _MARK + _GAP, x - _MARK - _GAP - width, mark.right + _GAP, mark.left - _GAP - width):
-                boxes.append(_Box(left, middle - _HEIGHT / 2, left + width, middle + _HEIGHT / 2))
-            for edge in (y + side * _MARK, mark.top if side < 0 else mark.bottom):
+            for left in (x + _MARK + _GAP, x - _MARK - _GAP - width, outer_right + _GAP, outer_left - _GAP - width):
+                boxes.append((left, middle - _HEIGHT / 2, left + width, middle + _HEIGHT / 2))
+            for edge in (y + side * _MARK, outer_top if side < 0 else outer_bottom):
                 far = edge + side * (_GAP + _HEIGHT / 2 + (_HEIGHT + 1) * step)
-                boxes.append(_Box(x - width / 2, far - _HEIGHT / 2, x + width / 2, far + _HEIGHT / 2))
+                boxes.append((x - width / 2, far - _HEIGHT / 2, x + width / 2, far + _HEIGHT / 2))
     return boxes
 
 

@@ -32,15 +32,6 @@ class Dot(NamedTuple):
     """Name beside the mark; empty for none."""
 
 
-class Kind(NamedTuple):
-    """How the marks of one kind look."""
-
-    name: str
-    colour: str
-    shape: str = "circle"
-    is_hollow: bool = False
-
-
 class Plane:
     """A rectangle of a drawing, at whose edges lie the ends of two axes."""
 
@@ -108,10 +99,11 @@ class Plane:
         for dot, point, place in zip(dots, points, places, strict=True):
             if place is None:
                 continue
-            if place.lead is not None:
-                ends = [(self.left + x, self.top + y) for x, y in ((point.x, point.y), place.lead)]
+            left, middle, text, lead = place
+            if lead is not None:
+                ends = [(self.left + x, self.top + y) for x, y in ((point.x, point.y), lead)]
                 self.drawing.line(ends, MUTED, width=0.7)
-            self.drawing.text(self.left + place.x, self.top + place.y, place.text, colour=dot.colour)
+            self.drawing.text(self.left + left, self.top + middle, text, colour=dot.colour)
 
     def line(
         self, points: Iterable[Ends], colour: str, *, width: float = 1.8, opacity: float = 1.0, dash: str = ""
@@ -165,14 +157,6 @@ class Plane:
         else:
             x = math.floor(x) + 0.5
             self.drawing.line([(x, ends[0]), (x, ends[1])], GRID)
-
-
-def legend(drawing: Drawing, kinds: Iterable[Kind], *, left: float = 0.0, y: float = -16.0) -> None:
-    """Write what each kind of mark means, in a line."""
-    for kind in kinds:
-        drawing.shape(left + 4, y, kind.colour, name=kind.shape, size=4, hollow=kind.is_hollow)
-        drawing.text(left + 13, y, kind.name)
-        left += 13 + width_of(kind.name) + 12
 
 
 def ticks(low: float, high: float, most: int, *, signed: bool = False) -> dict[float, str]:

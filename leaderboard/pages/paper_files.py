@@ -1,11 +1,17 @@
-"""Writes tables that compare models for papers: LaTeX with the package booktabs, and Markdown."""
+"""Writes what goes into papers: tables that compare models, as LaTeX with booktabs and as Markdown, and BibTeX.
+
+A BibTeX entry cites the software, a paper, or one table in exactly the version that a reader sees.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from biasboard.ground.plain_text import printable
+from leaderboard.benchmark_pages import BenchmarkPages, Paper
 from leaderboard.pages.markup import value_text
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.rows import Row
@@ -34,6 +40,7 @@ _SPECIAL = {
 }
 _SPECIALS = re.compile("[" + re.escape("".join(_SPECIAL)) + "]|-(?=-)|,(?=,)")
 _UNKNOWN = "---"
+_DISTRIBUTION = "biasboard"
 _SCORING = {
     "option_logprob": "log-probabilities of the options",
     "pseudo_log_likelihood": "pseudo-log-likelihoods of the texts",
@@ -214,3 +221,75 @@ def _named(view: TableView, row: Row) -> str:
     """Return the id of a model with its backend, precision and revision: a paper has no page to look them up on."""
     detail = view.detail(row)
     return f"{row.model.id} ({detail})" if detail else row.model.id
+
+
+def bibtex(view: TableView, rows: str, address: str | None) -> str:
+    """Return an entry of a table and one of each paper that belongs to it.
+
+    Args:
+        view: Table to cite.
+        rows: Text of its CSV export, whose hash identifies the numbers.
+        address: Address of the site, which ends with a slash; None if it has none.
+    """
+    return "\n".join([_table_entry(view, rows, address), *map(_paper_entry, view.pages.papers)]) + "\n"
+
+
+def bibtex_of_benchmarks(pages: Sequence[BenchmarkPages]) -> str:
+    """Return an entry of the software and one of each paper that belongs to some benchmarks."""
+    version = importlib.metadata.version(_DISTRIBUTION)
+    software = {
+        "title": f"{{{_DISTRIBUTION}: versioned bias benchmarks for language models}}",
+        "author": f"{{The {_DISTRIBUTION} contributors}}",
+        "version": version,
+    }
+    papers = dict.fromkeys(paper for of_benchmark in pages for paper in of_benchmark.papers)
+    return "\n".join([_entry("software", _DISTRIBUTION, software), *map(_paper_entry, papers)]) + "\n"
+
+
+def _table_entry(view: TableView, rows: str, address: str | None) -> str:
+    sha256 = hashlib.sha256(rows.encode()).hexdigest()
+    version = importlib.metadata.version(_DISTRIBUTION)
+    entries = [entry for row in view.table.rows for entry in row.entries]
+    accepted = max((entry.acceptance.accepted for entry in entries if entry.acceptance is not None), default=None)
+    fields = {
+        "title": f"{{{_bibtex_text(f'{_DISTRIBUTION} leaderboard: {view.name}')}}}",
+        "author": f"{{The {_DISTRIBUTION} contributors}}",
+        "version": version,
+        "note": _bibtex_text(f"Table made by {_DISTRIBUTION} {version}; SHA-256 of {view.files.csv}: {sha256}"),
+    }
+    if accepted is not None:
+        fields |= {"year": accepted[:4], "date": accepted}
+    if address is not None:
+        fields["url"] = _address(f"{address}{view.page}#{view.anchor}")
+    # The hash makes another key of every other version of the table.
+    return _entry("misc", f"{_DISTRIBUTION}-{view.anchor}-{sha256[:8]}", fields)
+
+
+def _paper_entry(paper: Paper) -> str:
+    fields = {
+        "title": f"{{{_bibtex_text(paper.title)}}}",
+        "author": _bibtex_text(" and ".join(paper.authors)),
+        "booktitle": _bibtex_text(paper.booktitle),
+        "year": str(paper.year),
+        "url": _address(paper.address),
+    }
+    if paper.doi is not None:
+        fields["doi"] = paper.doi
+    if paper.arxiv is not None:
+        fields |= {"eprint": paper.arxiv, "archiveprefix": "arXiv"}
+    return _entry("inproceedings", paper.key, fields)
+
+
+def _bibtex_text(text: str) -> str:
+    # BibTeX counts braces even behind a backslash.
+    return escape(text, most=2_000).replace(r"\{", r"\char123{}").replace(r"\}", r"\char125{}")
+
+
+def _address(text: str) -> str:
+    """Return an address without characters that would end a field; the rest is taken as it is."""
+    return "".join(f"%{ord(sign):02X}" if sign in '{}\\"' or ord(sign) <= 32 else sign for sign in text)
+
+
+def _entry(kind: str, key: str, fields: Mapping[str, str]) -> str:
+    lines: Sequence[str] = [f"  {name} = {{{value}}}," for name, value in fields.items()]
+    return "\n".join([f"@{kind}{{{key},", *lines, "}"])

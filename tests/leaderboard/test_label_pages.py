@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.label_counts import LabelledTask, count_tables, label_counts
+from leaderboard.label_pages import count_tables, label_counts
 from leaderboard.pages.dataset_views import built_datasets
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
@@ -16,12 +16,12 @@ from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.label_data import BY_NAME, TASKS, made_dataset
 
 SIX = (
-    LabelledTask("Mood", ("Yes", "no."), 100),
-    LabelledTask("Mood", ("NO.", "yes"), 50),
-    LabelledTask("Mood", ("a", "A", "b"), 10),
-    LabelledTask("Topic", tuple(f"label {number}" for number in range(9)), 7),
-    LabelledTask("Topic", tuple(f"label {number}" for number in range(10)), 4),
-    LabelledTask("Cause", ("a", "b", "c", "d", "e"), 1),
+    ("Mood", ("Yes", "no."), 100),
+    ("Mood", ("NO.", "yes"), 50),
+    ("Mood", ("a", "A", "b"), 10),
+    ("Topic", tuple(f"label {number}" for number in range(9)), 7),
+    ("Topic", tuple(f"label {number}" for number in range(10)), 4),
+    ("Cause", ("a", "b", "c", "d", "e"), 1),
 )
 
 
@@ -37,7 +37,7 @@ def test_counts_by_hand() -> None:
 
 
 def test_twenty_labels_are_listed_of_more() -> None:
-    many = [LabelledTask("Topic", tuple(f"{number:02}" for number in range(30)), 1)]
+    many = [("Topic", tuple(f"{number:02}" for number in range(30)), 1)]
     *_, labels = count_tables(many)
     assert [name for name, _ in labels.rows] == [f"{number:02}" for number in range(20)]
     assert labels.caption.startswith("Tasks by label: the 20 most frequent of 30 labels")
@@ -46,9 +46,7 @@ def test_twenty_labels_are_listed_of_more() -> None:
 def test_a_dataset_is_counted_from_its_files_and_shown_on_its_page(tmp_path: Path) -> None:
     dataset = made_dataset(tmp_path / "datasets" / "tasks")
     tables = label_counts(dataset, read_manifest(dataset))
-    expected = count_tables(
-        [LabelledTask(f"Kind of {task.config}", task.labels, sum(task.n_test.values())) for task in TASKS]
-    )
+    expected = count_tables([(f"Kind of {task.config}", task.labels, sum(task.n_test.values())) for task in TASKS])
     assert tables == expected
     # One item of two lacks the last of four labels, which counts nevertheless.
     assert ("d", 1) in tables[2].rows
@@ -69,7 +67,7 @@ def test_the_published_tasks_have_the_counts_of_the_paper(shared_data: Path) -> 
     # Three tasks whose labels are not listed have ten or more.
     unknown = tuple(f"unlisted {number}" for number in range(10))
     tasks = [
-        LabelledTask(task["category"], tuple(task["labels"] or unknown), task["n_eval"])
+        (task["category"], tuple(task["labels"] or unknown), task["n_eval"])
         for task in json.loads(path.read_text(encoding="utf-8"))["tasks"]
     ]
     categories, numbers, labels = (table.rows for table in count_tables(tasks))
