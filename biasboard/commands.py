@@ -34,7 +34,6 @@ app = command_group(
         "verify": LEADERBOARD["verify"],
         "submit": LEADERBOARD["submit"],
         "accept": LEADERBOARD["accept"],
-        "queue": LEADERBOARD["queue"],
         "new": LazyCommand(
             "biasboard.parts:new", "Write the shortest part that works, with its test, to be changed into yours."
         ),

@@ -68,7 +68,7 @@ def publish(
             check_plug_ins()
             book = open_book(keys or keys_folder(), datasets)
             publication = _results(folder, book, Path(scratch), withhold=withhold_texts)
-        done = send(publication, repository, private=private, pull_request=pr, is_dry_run=dry_run, say=typer.echo)
+        done = send(publication, repository, private=private, pull_request=pr, is_dry_run=dry_run)
         if dry_run:
             typer.echo("dry run: nothing was sent")
         return PublishedFiles(**done._asdict())

@@ -52,11 +52,10 @@ class PublishableDataset(Publication):
 
     @override
     def to_delete(self, repository: HubRepository, files: LocalFiles, present: Mapping[str, RepoFile]) -> Sequence[str]:
-        """Return all other files, after checking that they are of an earlier version of the same dataset."""
-        self._check_replaceable(repository, present)
-        return sorted(set(present) - set(files) - set(OF_THE_HUB))
+        """Return the other files of the version that is there, after checking that it is an earlier one.
 
-    def _check_replaceable(self, repository: HubRepository, present: Mapping[str, RepoFile]) -> None:
+        Files that its manifest does not list are somebody else's, and stay.
+        """
         where, manifest = f"--repo {repository.repo}", self.manifest
         if MANIFEST not in present:
             foreign = sorted(set(present) - {*OF_THE_HUB, CARD})
@@ -65,7 +64,7 @@ class PublishableDataset(Publication):
                     f"{where}: holds files but no {MANIFEST} ({listed(foreign, most=MOST_NAMES)}), so it is no dataset "
                     "of ours; give a new repository, or remove them there"
                 )
-            return
+            return ()
         text = repository.contents([MANIFEST])[MANIFEST].decode("utf-8", "replace")
         value = strict_json.loads(text, where=f"{where}: {MANIFEST}")
         published = value if isinstance(value, dict) else {}
@@ -80,6 +79,10 @@ class PublishableDataset(Publication):
             raise DataError(
                 f"{where}: holds version {manifest.version} with other items; a version never changes: {_HIGHER}"
             )
+        fields = (published.get(name) for name in ("splits", "files"))
+        entries = [entry for field in fields if isinstance(field, list) for entry in field if isinstance(entry, dict)]
+        listed_there = {*_OF_EVERY_DATASET, *(entry.get("path") for entry in entries)}
+        return sorted(name for name in set(present) - set(files) if name in listed_there or is_licence_file(name))
 
 
 def read_dataset(folder: Path, *, report: Report = silent) -> PublishableDataset:

@@ -1,4 +1,4 @@
-"""The command line ``python -m leaderboard build|accept|card|comment|export|keys|queue|ranks|serve|submit|verify``."""
+"""The command line ``python -m leaderboard build|accept|card|comment|export|keys|ranks|serve|submit|verify``."""
 
 from __future__ import annotations
 
@@ -12,18 +12,13 @@ _HELP = {
     "comment": "Print verdicts as Markdown in which no text from a result can act.",
     "export": "Write verified results in a format of somebody else.",
     "keys": "Write the answer keys of datasets: one for each config, suite and prompt.",
-    "queue": "Keep requests to score a model, and turn the next one into a run.",
     "ranks": "Rank models by a table of scores: which are tied, which are not, and by how much they would have to "
     "differ.",
     "serve": "Serve the built site on this machine until Ctrl-C.",
     "submit": "Verify runs, show what will be published, and put it where the board expects it.",
     "verify": "Compare results with their datasets and compute every number again.",
 }
-COMMANDS = {
-    # The queue has commands of its own.
-    name: LazyCommand(f"leaderboard.commands.{name}:{'app' if name == 'queue' else name}", text)
-    for name, text in _HELP.items()
-}
+COMMANDS = {name: LazyCommand(f"leaderboard.commands.{name}:{name}", text) for name, text in _HELP.items()}
 app = command_group("Build and serve the leaderboard.", COMMANDS)
 
 

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 WRITER, READER = "hf_made_up_writer", "hf_made_up_reader"
-_DAY = "2026-01-02T03:04:05.000Z"
 
 
 class Fault(NamedTuple):
@@ -52,7 +51,6 @@ class Repository:
     head: str = ""
     tags: dict[str, str] = field(default_factory=dict)
     pull_requests: dict[int, str] = field(default_factory=dict)
-    closed: set[int] = field(default_factory=set)
     """Pull requests that are not open any more."""
 
     def add(self, title: str, files: dict[str, bytes], *, on: str | None = None) -> str:
@@ -168,17 +166,6 @@ class FakeHub:
         repository.tags[told["tag"]] = commit.oid
         return {}
 
-    def discussions(self, name: str, statuses: list[str]) -> Any:
-        repository = self.repositories[name]
-        of_all = {"createdAt": _DAY, "isPullRequest": True, "repo": {"name": name, "type": "dataset"}}
-        found = [
-            {**of_all, "num": number, "title": repository.commits[oid].title, "status": status}
-            for number, oid in repository.pull_requests.items()
-            for status in ["closed" if number in repository.closed else "open"]
-            if not statuses or status in statuses
-        ]
-        return {"discussions": found, "count": len(found), "start": 0}
-
 
 def mode_of(name: str) -> str:
     return "lfs" if name.endswith(".parquet") else "regular"
@@ -281,8 +268,6 @@ class _Handler(BaseHTTPRequestHandler):
                 return {"branches": [], "converts": [], "tags": tags}
             case "tree":
                 return [tree_entry(*file) for file in sorted(hub.commit_at(repository, revision).files.items())]
-            case "discussions":
-                return hub.discussions(name, query.get("status", []))
             case "preupload":
                 return hub.preupload(repository, revision, json.loads(body))
             case "commit":

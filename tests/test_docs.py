@@ -112,7 +112,7 @@ def test_documented_make_targets_and_places_exist() -> None:
         for target in re.findall(r"(?:^|\s)make(?: [A-Z]+=\S+)* ([a-z-]+)", text)
     ]
     assert [(document, target) for document, target in named if target not in targets] == []
-    made = ("site/_build", "site/_docs", "leaderboard/results", "leaderboard/queue")
+    made = ("site/_build", "site/_docs", "leaderboard/results")
     places = {(document, text) for document, text in code_lines() if PLACES.fullmatch(text)}
     assert len(places) >= 5
     # A name in capitals stands for one of the reader's choice.

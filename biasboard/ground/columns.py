@@ -128,7 +128,11 @@ class Column:
     @cached_property
     def entries(self) -> tuple[IntArray, Column, Column]:
         """The entries of maps: the index of each entry's row, and the columns of keys and of values."""
-        lists = Column(self.array.cast(_as_list(self.array.type))).lists
+        kind = self.array.type
+        key = pa.field("key", kind.key_type, nullable=False)
+        value = pa.field("value", kind.item_type, nullable=kind.item_field.nullable)
+        of_entries = pa.field("entries", pa.struct([key, value]), nullable=False)
+        lists = Column(self.array.cast(pa.list_(of_entries))).lists
         keys, values = lists.values.array.flatten()
         return lists.owners, Column(keys), Column(values)
 
@@ -136,9 +140,3 @@ class Column:
 def columns_of(table: pa.Table) -> Mapping[str, Column]:
     """Return the columns of a table by name."""
     return {name: Column(table.column(name)) for name in table.schema.names}
-
-
-def _as_list(map_type: pa.MapType) -> pa.ListType:
-    key = pa.field("key", map_type.key_type, nullable=False)
-    value = pa.field("value", map_type.item_type, nullable=map_type.item_field.nullable)
-    return pa.list_(pa.field("entries", pa.struct([key, value]), nullable=False))

@@ -158,36 +158,6 @@ def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
     return Group
 
 
-class _NamesAllMissing(TyperCommand):
-    """A command whose error names all missing options and arguments instead of only the first."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments of the command."""
-        all_args = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            # By name, since older and newer typer have different classes for this error.
-            if type(error).__name__ == "MissingParameter":
-                self._name_all_missing(error, ctx, all_args)
-            raise
-
-    def _name_all_missing(self, error: Any, ctx: Any, args: list[str]) -> None:
-        values, _, _ = self.make_parser(ctx).parse_args(args=args)
-        missing: list[Any] = [
-            parameter
-            for parameter in self.get_params(ctx)
-            if parameter.required and parameter.value_is_missing(parameter.consume_value(ctx, values)[0])
-        ]
-        if len(missing) > 1:
-            names = [
-                max(parameter.opts, key=len) if parameter.param_type_name == "option" else parameter.name.upper()
-                for parameter in missing
-            ]
-            error.param_type = " and ".join(dict.fromkeys(f"{parameter.param_type_name}s" for parameter in missing))
-            error.param_hint = ", ".join(f"'{name}'" for name in names)
-
-
 def _loaded(name: str, lazy: LazyCommand) -> Any:
     module, _, attribute = lazy.target.partition(":")
     if not attribute:
@@ -196,7 +166,7 @@ def _loaded(name: str, lazy: LazyCommand) -> Any:
     application = getattr(importlib.import_module(module), attribute)
     if not isinstance(application, typer.Typer):
         function, application = application, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        application.command(name, cls=_NamesAllMissing)(function)
+        application.command(name)(function)
     command = typer.main.get_command(application)
     command.name = name
     command.epilog = EXIT_STATUS
@@ -298,10 +268,6 @@ def one_line_errors(interrupted: str = _NOTHING_WRITTEN) -> Iterator[None]:
     try:
         for argument in sys.argv[1:]:
             if _CONTROL.search(argument):
-                if sys.getfilesystemencoding() != "utf-8" and not _CONTROL.search(_as_utf_8(argument)):
-                    raise ConfigError(
-                        f"argument {argument!a}: is UTF-8, and the locale of this terminal is not; set LC_ALL=C.UTF-8"
-                    )
                 # Such an argument could be neither printed nor stored; results store the command line.
                 raise ConfigError(
                     f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name"
@@ -355,10 +321,6 @@ def _tell(error: BaseException, interrupted: str) -> None:
             failed,
             error,
         )
-
-
-def _as_utf_8(argument: str) -> str:
-    return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 
 def _end(line: str, status: int, cause: BaseException) -> NoReturn:

@@ -180,24 +180,23 @@ def _fault(endpoint: str) -> str | None:
     if proxies.get(urlsplit(endpoint).scheme, "").startswith("socks"):
         return None  # Only the client speaks this protocol, so only it can find a fault.
     faults: list[str | None] = []
+
+    def ask() -> None:
+        try:
+            with urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=_SECONDS):
+                faults.append(None)
+        except urllib.error.HTTPError as error:
+            faults.append(f"HTTP {error.code}" if error.code == _PROXY_REFUSES or error.code >= 500 else None)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            said = str(getattr(reason, "strerror", None) or reason)
+            # Worded like the limit of the thread, since it depends on the machine which of the two ends first.
+            said = _NO_ANSWER if isinstance(reason, TimeoutError) else said
+            # The client may trust certificates that this module does not.
+            faults.append(None if "CERTIFICATE_VERIFY_FAILED" in str(reason) else said)
+
     # In a thread, because the DNS lookup of a host has no time limit.
-    thread = threading.Thread(target=lambda: faults.append(_request_fault(endpoint)), daemon=True)
+    thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(_SECONDS)
     return faults[0] if faults else _NO_ANSWER
-
-
-def _request_fault(endpoint: str) -> str | None:
-    request = urllib.request.Request(endpoint, method="HEAD")
-    try:
-        with urllib.request.urlopen(request, timeout=_SECONDS):
-            return None
-    except urllib.error.HTTPError as error:
-        return f"HTTP {error.code}" if error.code == _PROXY_REFUSES or error.code >= 500 else None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        # Worded like the limit of the thread, since it depends on the machine which of the two ends first.
-        if isinstance(reason, TimeoutError):
-            return _NO_ANSWER
-        # The client may trust certificates that this module does not.
-        return None if "CERTIFICATE_VERIFY_FAILED" in str(reason) else str(getattr(reason, "strerror", None) or reason)

@@ -3,18 +3,18 @@
 What to send, a commit, a tag, both or nothing, follows from what is published and from what the repository holds. The
 commit names as its parent the one that was looked at, so that the Hub refuses it if somebody else committed meanwhile.
 The client repeats the requests that may be repeated. After any other failure the same command goes on from what the
-Hub holds, so that nothing is committed or tagged twice.
+Hub holds, so that nothing is committed or tagged twice; only pull requests are opened anew.
 """
 
 from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from json import JSONDecodeError
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
@@ -223,8 +223,6 @@ class Publication:
     """Tag of the commit, which never moves; None for no tag."""
     another_tag: str = ""
     """How to get another tag, for the message that the tag is on other files."""
-    varying: tuple[str, ...] = ()
-    """Names of files that differ from call to call although what is published is the same."""
 
     def files_for(self, repository: HubRepository) -> LocalFiles:
         """Return the files to publish, which may depend on those that the repository holds.
@@ -267,9 +265,8 @@ def publish(
     private: bool = False,
     pull_request: bool,
     is_dry_run: bool = False,
-    say: Callable[[str], None],
 ) -> Published:
-    """Publish files, or tell what that would send.
+    """Publish files, or tell what that would send; what is done is printed.
 
     Args:
         publication: What to publish.
@@ -277,7 +274,6 @@ def publish(
         private: True to create the repository as a private one.
         pull_request: True to open a pull request, which is not tagged.
         is_dry_run: True to send nothing.
-        say: Called with each line to print.
 
     Raises:
         ConfigError: the token has no right to do this, or an option does not fit the repository.
@@ -299,7 +295,7 @@ def publish(
     if repository.head is None and not is_dry_run:
         with repository.asking("creating the repository"):
             repository.api.create_repo(repository.repo, repo_type="dataset", private=private)
-        say(f"created {repository.repo}{', private' if private else ''}")
+        print(f"created {repository.repo}{', private' if private else ''}")
         repository.look()
         if repository.head is None:
             raise RunError(f"{where}: was created and cannot be seen yet; {_GO_ON}")
@@ -309,16 +305,22 @@ def publish(
     tag = publication.tag if publication.tag not in repository.tags else None
     if is_dry_run:
         state = f"at {repository.head[:12]}" if repository.head else f"new, {'private' if private else 'public'}"
-        say(f"{title} to {repository.repo} ({state}):")
+        print(f"{title} to {repository.repo} ({state}):")
         for line in _told(plan, additions, publication.tag, is_tagged=tag is None):
-            say(line)
+            print(line)
         return plan._replace(is_dry_run=True)
-    if pull_request:
-        return _propose(plan, repository, additions, tag, say)
     commit = plan.commit
+    if pull_request:
+        to_tag = "" if tag is None else f"run it without --pr to tag it {tag}"
+        if commit is not None:
+            print(f"{plan.repo} holds {title} already, in commit {commit}{to_tag and f'; {to_tag}'}")
+            return plan
+        address = repository.commit(title, additions, plan.deleted, pull_request=True)
+        print(f"opened {address}{to_tag and f'; after it is merged, {to_tag}'}")
+        return plan._replace(address=address, is_sent=True)
     if commit is None:
         commit = repository.commit(title, additions, plan.deleted, pull_request=False)
-        say(f"commit {commit}: {len(additions)} added or changed, {len(plan.deleted)} deleted")
+        print(f"commit {commit}: {len(additions)} added or changed, {len(plan.deleted)} deleted")
         if lacking := differences(files, repository.files(commit)):
             untagged = "" if tag is None else ", so it was not tagged"
             raise RunError(
@@ -326,37 +328,17 @@ def publish(
                 "there, and run it again"
             )
         if tag is None:
-            say(f"published {title} in {repository.repo}")
+            print(f"published {title} in {repository.repo}")
     elif tag is None:
-        say(f"published already: {title}, as {plan.tag or commit[:12]} of {repository.repo}; nothing to do")
+        print(f"published already: {title}, as {plan.tag or commit[:12]} of {repository.repo}; nothing to do")
         return plan
     else:
-        say(f"commit {commit} holds {title} already")
+        print(f"commit {commit} holds {title} already")
     if tag is not None:
         with repository.asking("tagging"):
             repository.api.create_tag(repository.repo, tag=tag, revision=commit, repo_type="dataset")
-        say(f"tagged {tag}: published {title} as {repository.repo}@{tag}")
+        print(f"tagged {tag}: published {title} as {repository.repo}@{tag}")
     return plan._replace(commit=commit, address=repository.address(commit), is_sent=True)
-
-
-def _propose(
-    plan: Published, repository: HubRepository, additions: LocalFiles, tag: str | None, say: Callable[[str], None]
-) -> Published:
-    """Open a pull request, unless one is open or the main branch holds the files."""
-    to_tag = "" if tag is None else f"run it without --pr to tag it {tag}"
-    if plan.commit is not None:
-        say(f"{plan.repo} holds {plan.title} already, in commit {plan.commit}{to_tag and f'; {to_tag}'}")
-        return plan
-    if plan.address is not None:
-        # Nothing that is added to it would mend a conflict with what was committed since: that takes git.
-        say(
-            f"a pull request with {plan.title} is open already: {plan.address}; if it cannot be merged or is out of "
-            "date, close it there and repeat this command"
-        )
-        return plan
-    address = repository.commit(plan.title, additions, plan.deleted, pull_request=True)
-    say(f"opened {address}{to_tag and f'; after it is merged, {to_tag}'}")
-    return plan._replace(address=address, is_sent=True)
 
 
 def _plan(publication: Publication, repository: HubRepository, files: LocalFiles, *, pull_request: bool) -> Published:
@@ -364,7 +346,7 @@ def _plan(publication: Publication, repository: HubRepository, files: LocalFiles
     tag, head = publication.tag, repository.head
     commit = None if tag is None else repository.tags.get(tag)
     present = repository.files(head if commit is None else commit)
-    changed, deleted, address = differences(files, present), [], None
+    changed, deleted = differences(files, present), list[str]()
     if commit is not None and changed:
         raise DataError(
             f"--repo {repository.repo}: tag {tag} is on commit {commit[:12]} with other content "
@@ -374,8 +356,6 @@ def _plan(publication: Publication, repository: HubRepository, files: LocalFiles
         deleted = list(publication.to_delete(repository, files, present))
         if not changed and not deleted:
             commit = head
-        elif pull_request:
-            address = _open_pull_request(publication, repository, files)
     return Published(
         repo=repository.repo,
         title=publication.title,
@@ -384,7 +364,7 @@ def _plan(publication: Publication, repository: HubRepository, files: LocalFiles
         is_pull_request=pull_request,
         commit=commit,
         tag=None if pull_request and tag not in repository.tags else tag,
-        address=address if commit is None else repository.address(commit),
+        address=None if commit is None else repository.address(commit),
         added=tuple(sorted({*changed} - present.keys())),
         replaced=tuple(sorted({*changed} & present.keys())),
         unchanged=tuple(sorted(files.keys() - {*changed})),
@@ -392,29 +372,16 @@ def _plan(publication: Publication, repository: HubRepository, files: LocalFiles
     )
 
 
-def _open_pull_request(publication: Publication, repository: HubRepository, files: LocalFiles) -> str | None:
-    """Return the address of an open pull request with the same files; None if there is none."""
-    lasting = {name: path for name, path in files.items() if PurePosixPath(name).name not in publication.varying}
-    with repository.asking("reading"):
-        requests = repository.api.get_repo_discussions(
-            repository.repo, repo_type="dataset", discussion_type="pull_request", discussion_status="open"
-        )
-        titled = [request for request in requests if request.title == publication.title]
-    same = (one.url for one in titled if not differences(lasting, repository.files(f"refs/pr/{one.num}")))
-    return next(same, None)
-
-
 def differences(files: LocalFiles, present: Mapping[str, RepoFile]) -> list[str]:
     """Return the names of the files that a commit lacks or has with other content."""
-    return [name for name, path in files.items() if name not in present or not _is_same(path, present[name])]
-
-
-def _is_same(path: Path, there: RepoFile) -> bool:
     from huggingface_hub.utils.sha import git_hash
 
-    if there.size != path.stat().st_size:
-        return False
-    return sha256_file(path) == there.lfs.sha256 if there.lfs else git_hash(path.read_bytes()) == there.blob_id
+    def is_same(path: Path, there: RepoFile) -> bool:
+        if there.size != path.stat().st_size:
+            return False
+        return sha256_file(path) == there.lfs.sha256 if there.lfs else git_hash(path.read_bytes()) == there.blob_id
+
+    return [name for name, path in files.items() if name not in present or not is_same(path, present[name])]
 
 
 def _told(plan: Published, additions: LocalFiles, tag: str | None, *, is_tagged: bool) -> Iterator[str]:
@@ -427,8 +394,6 @@ def _told(plan: Published, additions: LocalFiles, tag: str | None, *, is_tagged:
         yield f"  nothing to commit: {plan.commit} holds it"
     if tag is not None and is_tagged:
         yield f"  nothing to tag: {tag} is on it"
-    elif plan.commit is None and plan.address is not None:
-        yield f"  nothing to propose: {plan.address} is open already"
     elif plan.is_pull_request:
         yield "  a pull request, without a tag"
     elif tag is not None:

@@ -185,8 +185,14 @@ def code_sha256() -> str:
     for root in (*layouts, *installed_code()):
         for path in sorted(_files(root)):
             digest.update(f"\0{path.relative_to(root.parent).as_posix()}\0".encode() + path.read_bytes())
-    for installed in sorted(_installed()):
-        digest.update(installed.encode())
+    # Name and version of each installed package, and when it was installed.
+    installed = []
+    for entry in dict.fromkeys(sys.path):
+        for info in Path(entry).glob("*.dist-info") if entry and Path(entry).is_dir() else ():
+            installed.append(f"\0{info.name}")
+            with suppress(OSError):
+                installed.append(f"\0{info.name}\0{(info / 'RECORD').stat().st_mtime_ns}")
+    digest.update("".join(sorted(installed)).encode())
     return digest.hexdigest()
 
 
@@ -204,12 +210,3 @@ def _files(root: Path) -> Iterator[Path]:
             continue
         seen.add(real)
         yield from (path for name in names if (path := Path(folder, name)).is_file())
-
-
-def _installed() -> Iterator[str]:
-    """Yield name and version of each installed package, and when it was installed."""
-    for entry in dict.fromkeys(sys.path):
-        for info in Path(entry).glob("*.dist-info") if entry and Path(entry).is_dir() else ():
-            with suppress(OSError):
-                yield f"\0{info.name}\0{(info / 'RECORD').stat().st_mtime_ns}"
-            yield f"\0{info.name}"

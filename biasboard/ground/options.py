@@ -7,7 +7,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
@@ -75,44 +75,42 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     parameters: list[inspect.Parameter] = []
     chosen: dict[str, tuple[Any, list[str]]] = {}
     for parameter in signature.parameters.values():
-        kind, only = _unwrapped(parameter.annotation)
+        given = parameter.annotation
+        kind, *facts = get_args(given) if get_origin(given) is Annotated else [given]
+        only = next((fact for fact in facts if isinstance(fact, Only)), None)
         if is_dataclass(kind):
-            options = [
-                declared
-                for declared in fields(kind)
-                if _DECLARED in declared.metadata and (only is None or declared.name in only)
-            ]
-            chosen[parameter.name] = (kind, [declared.name for declared in options])
-            parameters += [_parameter(kind, declared) for declared in options]
+            options = {name: of for name, of in _declared(kind).items() if only is None or name in only}
+            chosen[parameter.name] = (kind, list(options))
+            parameters += [_parameter(kind, name, settings) for name, settings in options.items()]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def wrapped(**values: Any) -> Any:
         for name, (kind, names) in chosen.items():
-            given = {field_name: values.pop(field_name) for field_name in names}
-            # typer gives None for an option that the user left out; the field then keeps its default.
-            present = {field_name: value for field_name, value in given.items() if value is not None}
-            values[name] = kind(
-                **{field_name: _as_declared(kind, field_name, value) for field_name, value in present.items()}
-            )
+            present: dict[str, Any] = {}
+            for field_name in names:
+                value = values.pop(field_name)
+                read = kind.__dataclass_fields__[field_name].metadata[_DECLARED]["read"]
+                # typer gives None for an option that the user left out; the field then keeps its default.
+                if value is not None:
+                    plain = tuple(value) if isinstance(value, list) else value
+                    present[field_name] = plain if read is None else read(value)
+            values[name] = kind(**present)
         return command(**values)
 
     wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return wrapped
 
 
-def _as_declared(kind: Any, name: str, value: Any) -> Any:
-    """Return the value of a field from that of a command line."""
-    read = kind.__dataclass_fields__[name].metadata[_DECLARED]["read"]
-    if read is not None:
-        return read(value)
-    return tuple(value) if isinstance(value, list) else value
-
-
 def names_of(kind: type) -> tuple[str, ...]:
     """Return the names of the declared options of a dataclass."""
-    return tuple(one.name for one in fields(kind) if _DECLARED in one.metadata)
+    return tuple(_declared(kind))
+
+
+def _declared(kind: Any) -> dict[str, dict[str, Any]]:
+    """Return the settings of the declared options of a dataclass, by name."""
+    return {one.name: one.metadata[_DECLARED] for one in fields(kind) if _DECLARED in one.metadata}
 
 
 def from_values(kind: type[T], values: Mapping[str, Any], *, function: str, also: Sequence[str] = ()) -> T:
@@ -130,8 +128,7 @@ def from_values(kind: type[T], values: Mapping[str, Any], *, function: str, also
         TypeError: there is no such option; a similar one is named.
         ConfigError: a number lies outside the range of its option, or a value has another type.
     """
-    declared = {one.name: one.metadata[_DECLARED] for one in fields(kind) if _DECLARED in one.metadata}  # type: ignore[arg-type]
-    hints = get_type_hints(kind)
+    declared, hints = _declared(kind), get_type_hints(kind)
     given = {}
     for name, value in values.items():
         if name not in declared:
@@ -172,7 +169,7 @@ def from_texts(kind: type[T], texts: Sequence[str], *, flag: str) -> T:
         except (KeyError, ValueError):
             wanted = "true or false" if bool in types else "a number"
             raise ConfigError(f"{flag} {text}: '{value}' is not {wanted}; correct it") from None
-    declared = {one.name: one.metadata[_DECLARED] for one in fields(kind) if _DECLARED in one.metadata}  # type: ignore[arg-type]
+    declared = _declared(kind)
     for name, settings in declared.items():
         if settings["default"] is ... and name not in values:
             raise ConfigError(f"{flag} {name}=VALUE is needed: {settings['help']}")
@@ -213,19 +210,11 @@ def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> A
     return value
 
 
-def _unwrapped(annotation: Any) -> tuple[Any, Only | None]:
-    """Return the type of a parameter, and the names of the fields that become options; None for all."""
-    if get_origin(annotation) is not Annotated:
-        return annotation, None
-    kind, *facts = get_args(annotation)
-    return kind, next((fact for fact in facts if isinstance(fact, Only)), None)
-
-
-def _parameter(kind: Any, declared: Field[Any]) -> inspect.Parameter:
-    """Return a parameter of a typer command for a field."""
-    settings = dict(declared.metadata[_DECLARED])
-    flag, default, read = (settings.pop(name) for name in ("flag", "default", "read"))
-    type_of_field = get_type_hints(kind)[declared.name] if read is None else str | None
+def _parameter(kind: Any, name: str, declared: Mapping[str, Any]) -> inspect.Parameter:
+    """Return a parameter of a typer command for a field with some settings."""
+    settings = dict(declared)
+    flag, default, read = (settings.pop(setting) for setting in ("flag", "default", "read"))
+    type_of_field = get_type_hints(kind)[name] if read is None else str | None
     repeated = next((hint for hint in (type_of_field, *get_args(type_of_field)) if get_origin(hint) is tuple), None)
     if repeated is not None:
         # If the user gives no value, typer passes None for a default of None, and an empty list for any other default.
@@ -235,9 +224,9 @@ def _parameter(kind: Any, declared: Field[Any]) -> inspect.Parameter:
         settings.setdefault("callback", finite)
     given = type_of_field if default is ... or NoneType in get_args(type_of_field) else type_of_field | None
     # An explicit name stops typer from adding a --no- option, which would do nothing.
-    option_of_typer = typer.Option(flag or f"--{declared.name.replace('_', '-')}", **settings)
+    option_of_typer = typer.Option(flag or f"--{name.replace('_', '-')}", **settings)
     return inspect.Parameter(
-        declared.name,
+        name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if default is ... else default,
         annotation=Annotated[given, option_of_typer],

@@ -176,17 +176,11 @@ def github_annotation(level: str, *, file: str, title: str, text: str, line: int
     >>> github_annotation("error", file="a,b.csv", line=2, title="name", text="50 %")
     '::error file=a%2Cb.csv,line=2,title=name::50 %25'
     """
+    of_text = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+    of_property = of_text | str.maketrans({":": "%3A", ",": "%2C"})
     properties = {"file": file, "line": line, "title": title}
-    written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None)
-    return f"::{level} {written}::{_data(text)}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    known = (f"{name}={str(value).translate(of_property)}" for name, value in properties.items() if value is not None)
+    return f"::{level} {','.join(known)}::{text.translate(of_text)}"
 
 
 _JOINERS = "\u200c\u200d"

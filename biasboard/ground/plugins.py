@@ -106,7 +106,12 @@ def _modules(plug_ins: PlugIns) -> Mapping[str, str]:
     """Return the modules of plug-ins by their names, sorted."""
     added_folders()
     origins: dict[str, tuple[str, str]] = {}
-    for written, module, origin in (*_files(plug_ins), *_installed(plug_ins)):
+    installed = (
+        (point.name, point.module, f"{point.module} of {point.dist.name if point.dist else 'an installed package'}")
+        for point in _entry_points()
+        if point.group == _GROUPS + plug_ins.kind
+    )
+    for written, module, origin in (*_files(plug_ins), *installed):
         name = written.replace("_", "-") if plug_ins.is_dashed else written
         first = origins.setdefault(name, (module, origin))
         if first != (module, origin):
@@ -130,14 +135,6 @@ def _files(plug_ins: PlugIns) -> Iterator[tuple[str, str, str]]:
                     yield path.stem.removesuffix(plug_ins.suffix), ".".join((plug_ins.package, *inner)), str(path)
 
 
-def _installed(plug_ins: PlugIns) -> Iterator[tuple[str, str, str]]:
-    for point in _entry_points():
-        if point.group != _GROUPS + plug_ins.kind:
-            continue
-        distribution = point.dist.name if point.dist else "an installed package"
-        yield point.name, point.module, f"{point.module} of {distribution}"
-
-
 @cache
 def _entry_points() -> tuple[EntryPoint, ...]:
     # Reading all distributions takes 12 ms, so it is done once, not for each of ten kinds.
@@ -159,19 +156,14 @@ def _load(plug_ins: PlugIns, name: str) -> ModuleType:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         # A SyntaxError holds its file and line itself; no frame of the traceback has them.
         where = f"{getattr(error, 'filename', None) or frame.filename}:{getattr(error, 'lineno', None) or frame.lineno}"
-        raise ConfigError(
-            f"{plug_ins.word} '{name}' cannot be imported: {where}: {_named(error)}; correct the file"
-        ) from error
+        what = f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"
+        raise ConfigError(f"{plug_ins.word} '{name}' cannot be imported: {where}: {what}; correct the file") from error
     if plug_ins.defines is not None and not hasattr(module, plug_ins.defines):
         raise ConfigError(
             f"{module.__file__}: defines no {plug_ins.defines}, which makes it a {plug_ins.word}; add it, or move the "
             "file"
         )
     return module
-
-
-def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"
 
 
 def added_folders() -> list[Path]:

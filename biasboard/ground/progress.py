@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, SpinnerColumn, Task
 from rich.progress import TextColumn as LabelColumn
 from rich.text import Text
 
@@ -54,15 +54,10 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
     Yields:
         The callback, to call with the number of items done since its last call.
     """
-    work = _Work(label, total, done, stays=True)
-    with _shown(work) as display:
+    with _shown(label, total, done, stays=True) as (display, task):
 
         def advance(n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
-            work.part = work.part if part is None else part
-            if earlier:
-                display.skip(work, n)
-            else:
-                display.change(work, label, work.done + n, total)
+            display.change(task, label, int(task.completed) + n, total, part=part, is_earlier=earlier and n > 0)
 
         yield advance
 
@@ -74,13 +69,8 @@ def steps(first: str = "starting") -> Iterator[Report]:
     Yields:
         The callback, to call with the name of a step, the number of items done, and the total.
     """
-    work = _Work(first, None, 0, stays=False)
-    with _shown(work) as display:
-
-        def report(label: str, done: int, total: int | None) -> None:
-            display.change(work, label, done, total)
-
-        yield report
+    with _shown(first) as (display, task):
+        yield partial(display.change, task)
 
 
 def note(text: str) -> None:
@@ -102,62 +92,8 @@ def working(label: str, *, silence: float = LONGEST_SILENCE) -> Iterator[None]:
         label: Name of the work, such as "loading MODEL".
         silence: Largest number of seconds between two lines, unless other work is shown already.
     """
-    with _shown(_Work(label, None, 0, stays=False), silence):
+    with _shown(label, silence=silence):
         yield
-
-
-@dataclass(eq=False, slots=True)
-class _Work:
-    """A piece of work, and how much of it is done."""
-
-    label: str
-    total: int | None
-    done: int
-    stays: bool
-    """True to keep the last state on the terminal when the work has ended."""
-    part: str = ""
-    """Name of the part that is being worked on; empty if there are no parts."""
-    first: int = field(init=False)
-    start: float = field(init=False, default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        self.first = self.done
-
-    def change(self, label: str, done: int, total: int | None) -> None:
-        """Set a new state; another label starts another step."""
-        if label != self.label:
-            self.label, self.start, self.first = label, time.monotonic(), done
-        self.done, self.total = done, total
-
-    def skip(self, n: int) -> None:
-        """Count items that were done by an earlier run; the pace is measured from now on."""
-        if n:
-            self.done += n
-            self.first, self.start = self.done, time.monotonic()
-
-    @property
-    def title(self) -> str:
-        """The label, with the part that is being worked on until the work is done."""
-        is_done = self.total is not None and self.done >= self.total
-        return f"{self.label} ({self.part})" if self.part and not is_done else self.label
-
-    @property
-    def line(self) -> str:
-        """The state of the work on one line."""
-        seconds = time.monotonic() - self.start
-        if self.total is None and not self.done and seconds < 1:
-            return f"{self.label} ..."
-        if self.total is None:
-            counted = f" {self.done:,} done," if self.done else ""
-            return f"{self.label}:{counted} {duration(seconds)} so far"
-        n_new = self.done - self.first
-        counted = f"{self.title}: {self.done:,} of {self.total:,}"
-        if n_new <= 0:
-            return f"{counted}, {duration(seconds)} so far"
-        rate = n_new / max(seconds, 1e-9)
-        if self.done >= self.total:
-            return f"{counted}, {_pace(rate)}, {duration(seconds)} in all"
-        return f"{counted}, {_pace(rate)}, {duration((self.total - self.done) / rate)} left"
 
 
 def duration(seconds: float) -> str:
@@ -192,98 +128,99 @@ def longest_silence(seconds: float, first: float = LONGEST_SILENCE) -> float:
     return max(first, min(_LATER_SILENCE, seconds / 8))
 
 
-class _Lines:
-    """A display that prints a line for every tenth of the items, and whenever nothing was printed for a while."""
+class _Display(Progress):
+    """All work of this process: a bar for each on a terminal, elsewhere a line for every tenth and after a silence."""
 
     def __init__(self, silence: float) -> None:
-        self._works: list[_Work] = []
+        console = Console(stderr=True)
+        columns = (SpinnerColumn(finished_text=" "), LabelColumn("{task.description}"), BarColumn(), _Count(), _Pace())
+        # Standard output is shown above the bars only if it is a terminal too: redirected lines must reach their file.
+        to_terminal = sys.stdout.isatty()
+        super().__init__(*columns, console=console, redirect_stdout=to_terminal, disable=not console.is_terminal)
         self._silence = silence
         self._opened = self._printed = time.monotonic()
+        self._changing, self._ended = threading.RLock(), threading.Event()
         # A single call of a library may take minutes, so a thread watches the time.
-        self._lock, self._ended = threading.Lock(), threading.Event()
         self._watch = threading.Thread(target=self._break_silence, name="progress", daemon=True)
-        self._watch.start()
+        if self.disable:
+            self._watch.start()
+        else:
+            self.start()
 
-    def begin(self, work: _Work) -> None:
-        with self._lock:
-            self._works.append(work)
+    def change(
+        self, task: Task, label: str, done: int, total: int | None, *, part: str | None = None, is_earlier: bool = False
+    ) -> None:
+        """Set the state of some work; another label starts another step, and earlier items do not count for the pace.
 
-    def change(self, work: _Work, label: str, done: int, total: int | None) -> None:
-        with self._lock:
-            before = work.label, _tenth(work)
-            work.change(label, done, total)
-            now = time.monotonic()
-            is_last = work.stays and total is not None and done >= total and now - work.start >= _LEAST_SECONDS
-            is_due = is_last or now - self._printed >= _LEAST_SECONDS
-            if (work.label, _tenth(work)) != before and is_due:
-                self._print(work)
+        A part is named beside the label until the work is done.
+        """
+        with self._changing:
+            before = task.fields["label"], _tenth(task)
+            task.fields["part"] = task.fields["part"] if part is None else part
+            task.total = total
+            if label != task.fields["label"] or is_earlier:
+                task.fields |= {"label": label, "first": done}
+                self.reset(task.id, completed=done)
+            is_done = total is not None and done >= total
+            title = f"{label} ({task.fields['part']})" if task.fields["part"] and not is_done else label
+            self.update(task.id, description=title, completed=done)
+            is_last = task.fields["stays"] and is_done and (task.elapsed or 0.0) >= _LEAST_SECONDS
+            is_due = is_last or time.monotonic() - self._printed >= _LEAST_SECONDS
+            if self.disable and is_due and (label, _tenth(task)) != before:
+                self._print(task)
 
-    def skip(self, work: _Work, n: int) -> None:
-        with self._lock:
-            work.skip(n)
-
-    def end(self, work: _Work) -> None:
-        with self._lock:
-            self._works.remove(work)
+    def end(self, task: Task) -> None:
+        """End some work; its last bar stays if it is to."""
+        with self._changing:
+            if task.fields["stays"] and not self.disable:
+                self.stop_task(task.id)
+            else:
+                self.remove_task(task.id)
 
     def close(self) -> None:
+        """End the display."""
+        if not self.disable:
+            self.stop()
+            return
         self._ended.set()
         self._watch.join()
 
     def _break_silence(self) -> None:
         wait = self._silence
         while not self._ended.wait(wait):
-            with self._lock:
+            with self._changing:
                 now = time.monotonic()
                 silence = longest_silence(now - self._opened, self._silence)
                 wait = silence - (now - self._printed)
                 if wait <= 0:
                     wait = silence
-                    if self._works:
-                        self._print(self._works[-1])
+                    for task in self.tasks[-1:]:
+                        self._print(task)
 
-    def _print(self, work: _Work) -> None:
+    def _print(self, task: Task) -> None:
         self._printed = time.monotonic()
-        print(work.line, file=sys.stderr, flush=True)
+        print(_line(task), file=sys.stderr, flush=True)
 
 
-def _tenth(work: _Work) -> int | None:
-    return None if work.total is None else 10 * work.done // max(work.total, 1)
+def _tenth(task: Task) -> float | None:
+    return None if task.total is None else 10 * task.completed // max(task.total, 1)
 
 
-class _Bars:
-    """A display that shows a bar for each work, with the methods of :class:`_Lines`."""
-
-    def __init__(self, console: Console) -> None:
-        self._tasks: dict[_Work, TaskID] = {}
-        columns = (SpinnerColumn(finished_text=" "), LabelColumn("{task.description}"), BarColumn(), _Count(), _Pace())
-        # Standard output is shown above the bars only if it is a terminal too: redirected lines must reach their file.
-        self._bars = Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty())
-        self._bars.start()
-
-    def begin(self, work: _Work) -> None:
-        self._tasks[work] = self._bars.add_task(work.label, total=work.total, completed=work.done)
-
-    def change(self, work: _Work, label: str, done: int, total: int | None) -> None:
-        task = self._tasks[work]
-        if label != work.label:
-            self._bars.reset(task, description=label, total=total, completed=done)
-        work.change(label, done, total)
-        self._bars.update(task, description=work.title, completed=done, total=total)
-
-    def skip(self, work: _Work, n: int) -> None:
-        work.skip(n)
-        self._bars.reset(self._tasks[work], description=work.title, total=work.total, completed=work.done)
-
-    def end(self, work: _Work) -> None:
-        task = self._tasks.pop(work)
-        if work.stays:
-            self._bars.stop_task(task)
-        else:
-            self._bars.remove_task(task)
-
-    def close(self) -> None:
-        self._bars.stop()
+def _line(task: Task) -> str:
+    """Return the state of some work on one line."""
+    seconds, done = task.elapsed or 0.0, int(task.completed)
+    if task.total is None and not done and seconds < 1:
+        return f"{task.description} ..."
+    if task.total is None:
+        counted = f" {done:,} done," if done else ""
+        return f"{task.description}:{counted} {duration(seconds)} so far"
+    counted = f"{task.description}: {done:,} of {task.total:,}"
+    rate = (done - task.fields["first"]) / max(seconds, 1e-9)
+    if rate <= 0:
+        return f"{counted}, {duration(seconds)} so far"
+    if done >= task.total:
+        return f"{counted}, {_pace(rate)}, {duration(seconds)} in all"
+    return f"{counted}, {_pace(rate)}, {duration((task.total - done) / rate)} left"
 
 
 class _Count(MofNCompleteColumn):
@@ -306,22 +243,25 @@ class _Pace(ProgressColumn):
         return Text(f"{_pace(speed)}, {duration(left)} left")
 
 
-_open: list[_Lines | _Bars] = []
+_open: list[_Display] = []
 """The current display of this process, if any: nested work is shown in the same display."""
 
 
 @contextmanager
-def _shown(work: _Work, silence: float = LONGEST_SILENCE) -> Iterator[_Lines | _Bars]:
+def _shown(
+    label: str, total: int | None = None, done: int = 0, *, stays: bool = False, silence: float = LONGEST_SILENCE
+) -> Iterator[tuple[_Display, Task]]:
+    """Show some work, whose last bar stays on a terminal if it is to, and yield it with its display."""
     is_first = not _open
     if is_first:
-        console = Console(stderr=True)
-        _open.append(_Bars(console) if console.is_terminal else _Lines(silence))
+        _open.append(_Display(silence))
     display = _open[0]
-    display.begin(work)
+    number = display.add_task(label, total=total, completed=done, label=label, part="", first=done, stays=stays)
+    task = next(one for one in display.tasks if one.id == number)
     try:
-        yield display
+        yield display, task
     finally:
-        display.end(work)
+        display.end(task)
         if is_first:
             _open.clear()
             display.close()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
-import shlex
 import tempfile
-from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 import typer
 
 from biasboard.ground.command_line import one_line_errors
-from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.errors import DataError
 from biasboard.ground.hub_publishing import HubRepository, Publication, publish
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import note, steps
@@ -23,10 +19,9 @@ from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.public_files import models_of, public_files
-from leaderboard.verify.submissions import Prepared, prepare, write_prepared
-from schemas.folders.run_folder import SUBMISSION, finished_runs
+from leaderboard.verify.submissions import prepare, write_submission
+from schemas.folders.run_folder import finished_runs
 
-PullRequest: TypeAlias = Literal["hub", "git"]
 _OUTBOX = Path("out/submitted")
 
 
@@ -48,11 +43,9 @@ def submit(
     ] = None,
     keys: KeysFolder = None,
     datasets: DatasetsFolder = DATASETS,
-    pr: Annotated[
-        PullRequest | None,
-        typer.Option(help="Open a pull request in the dataset repository of --repo, or print the git commands for it."),
+    repo: Annotated[
+        str | None, typer.Option(help="Dataset repository on the Hub in which to open a pull request with the results.")
     ] = None,
-    repo: Annotated[str | None, typer.Option(help="Dataset repository on the Hub, for --pr hub.")] = None,
     withhold_texts: Annotated[
         bool,
         typer.Option(
@@ -73,14 +66,7 @@ def submit(
     needs the complete run to compare both. Where prompts of options are, the records hold the hashes of the requests,
     and every number still follows from them.
     """
-    if (pr == "hub") != (repo is not None):
-        raise ConfigError("--pr hub needs --repo, the dataset repository that takes results, and no other option does")
     board = results or (RESULTS if holds_results() else None)
-    if pr == "git" and board is None:
-        raise ConfigError(
-            f"--pr git: no {RESULTS} here; run in a clone of the board's repository, name the folder there with "
-            "--results, or open a pull request with --pr hub"
-        )
     target = board or _OUTBOX
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
@@ -95,65 +81,32 @@ def submit(
         prepared = []
         for number, folder in enumerate(runs):
             step("preparing results", number, len(runs))
-            made = prepare(
-                public_files(folder, Path(scratch), withhold=withhold_texts),
-                contact=contact,
-                model_card=model_card,
-                train_data_disclosure=train_data_disclosure,
-                today=datetime.date.today(),
-                version=metadata.version("biasboard"),
+            public = public_files(folder, Path(scratch), withhold=withhold_texts)
+            submission = prepare(
+                public, contact=contact, model_card=model_card, train_data_disclosure=train_data_disclosure
             )
-            prepared.append(made)
-            _show(made)
+            prepared.append((public, submission))
+            print(f"{public.run} -> {public.place}")
+            if (words := public.withheld_words) is not None:
+                print(f"  {words}")
+            for file in public.files:
+                print(f"  {file.name}: {file.stat().st_size / 1000:,.0f} kB")
+            told = f"contact {submission.contact}, model card {submission.model_card}, run on {submission.run_date}"
+            print(f"  submission.json: {told}")
         if dry_run:
             print("nothing was written, as --dry-run asks")
             return
-        for one in prepared:
-            print(f"wrote {write_prepared(one, target)}")
-    if pr == "git":
-        print("\n".join(_git_commands(prepared, target)))
-    elif pr == "hub":
+        for public, submission in prepared:
+            print(f"wrote {write_submission(public, submission, target)}")
+    if repo is not None:
         files = {
             path.relative_to(target).as_posix(): path
-            for one in prepared
-            for path in sorted((target / one.public.place).iterdir())
+            for public, _ in prepared
+            for path in sorted((target / public.place).iterdir())
         }
-        # A submission says on which day the command was called.
-        publication = Publication(title=_title(prepared), files=files, varying=(SUBMISSION,))
-        publish(publication, HubRepository(repo or "", writes=True), pull_request=True, say=print)
+        publication = Publication(title=f"Submit {models_of([public for public, _ in prepared])}", files=files)
+        publish(publication, HubRepository(repo, writes=True), pull_request=True)
     elif board is None:
-        print(f"next: copy it into {RESULTS} of a clone of the board's repository, or the same command with --pr hub")
+        print(f"next: copy it into {RESULTS} of a clone of the board's repository, or the same command with --repo")
     else:
-        print("next: biasboard board, or the same command with --pr git or --pr hub")
-
-
-def _title(prepared: Sequence[Prepared]) -> str:
-    return f"Submit {models_of([one.public for one in prepared])}"
-
-
-def _show(prepared: Prepared) -> None:
-    public, submission = prepared.public, prepared.submission
-    print(f"{public.run} -> {public.place}")
-    if (words := public.withheld_words) is not None:
-        print(f"  {words}")
-    for file in public.files:
-        print(f"  {file.name}: {file.stat().st_size / 1000:,.0f} kB")
-    print(
-        f"  submission.json: contact {submission.contact}, model card {submission.model_card}, "
-        f"run on {submission.run_date}"
-    )
-
-
-def _git_commands(prepared: Sequence[Prepared], results: Path) -> list[str]:
-    """Return the commands that bring the results to a code host, on a branch of their own."""
-    models = sorted({one.public.place.parts[1] for one in prepared})
-    name = models[0] if len(models) == 1 else f"{len(models)}-models"
-    branch = f"submit-{name}-{prepared[0].submission.result_sha256[:8]}"
-    places = " ".join(shlex.quote(str(results / one.public.place)) for one in prepared)
-    return [
-        "run these, then open a pull request:",
-        f"  git switch --create {shlex.quote(branch)}",
-        f"  git add {places}",
-        f"  git commit --message {shlex.quote(_title(prepared))}",
-        f"  git push --set-upstream origin {shlex.quote(branch)}",
-    ]
+        print("next: biasboard board; to hand it in, commit it on a branch and open a pull request")

@@ -12,7 +12,7 @@ from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Scope, scope_of, tables_of
+from leaderboard.ranking.profiles import scope_of, tables_of
 from leaderboard.ranking.reproduced import (
     ComparedPart,
     CostOfModel,
@@ -21,6 +21,7 @@ from leaderboard.ranking.reproduced import (
     costs_of,
     reproduced,
 )
+from leaderboard.ranking.rows import Scope
 from leaderboard.reproductions import citation_of, reproductions
 
 _ORDERS = "How the order of the models changes from measure to measure: a line for each model, the nearest to 1 on top."

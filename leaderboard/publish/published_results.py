@@ -98,8 +98,6 @@ def published_results(public: Sequence[PublicFiles], scratch: Path) -> Published
     return PublishedResults(
         title=f"{len(runs)} {'result' if len(runs) == 1 else 'results'} of {models_of(public)}",
         files={(one.place / path.name).as_posix(): path for one in public for path in one.files},
-        # Both are made anew of all results that are in the repository.
-        varying=(CARD, MEASURES),
         public=public,
         scratch=scratch,
     )

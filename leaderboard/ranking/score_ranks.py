@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from biasboard.ground.charts.drawing import FIRST, MUTED, Drawing
-from biasboard.ground.charts.labels import shortened
-from biasboard.ground.charts.planes import Dot, Plane, ticks
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.strict_json import JsonValue
-from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, deviations_of, interval_of
+from evaluators.statistics.jackknife import STUDENT, WILSON, deviations_of, interval_of
 from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.bounds import detectable_note, top_note
 from leaderboard.ranking.rank_ranges import Comparison, Contender, Ranking, RankRange, rank
@@ -70,8 +67,8 @@ class ScoreRanks:
     models: tuple[RankedModel, ...]
     """The best mean first, then the models without a rank."""
     n_items: int
-    n_clusters: dict[str, int]
-    """Number of clusters by the name of their column; empty if each item is its own."""
+    n_clusters: int | None
+    """Number of clusters; None if each item is its own."""
     detectable: float | None
     """Difference of two means that is detected with a probability of 80 %; None if unknown."""
     notes: tuple[str, ...]
@@ -94,7 +91,12 @@ class ScoreRanks:
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """All pairs of ranked models, with leads in scores."""
-        return tuple(pair.scaled(self.width) for pair in self.ranking.comparisons)
+
+        def in_scores(pair: Comparison) -> Comparison:
+            leads = {name: getattr(pair, name) for name in ("lead", "low", "high", "lead_at_worst", "lead_at_best")}
+            return replace(pair, **{name: of and of * self.width for name, of in leads.items()})
+
+        return tuple(map(in_scores, self.ranking.comparisons))
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -105,31 +107,6 @@ class ScoreRanks:
             f"{self.n_separable:,} of {n_pairs:,} comparisons tell two models apart (at 95 % for all together).",
             detectable_note(self.detectable, "mean score"),
         )
-
-    def svg(self) -> str:
-        """Draw the means with their intervals and rank ranges; models tied for the top are blue."""
-        ranked = [model for model in self.models if model.rank is not None and model.score is not None]
-        scores = [(row, row.score) for row in ranked if row.score is not None]
-        ends = [
-            (score if row.low is None else row.low, score if row.high is None else row.high) for row, score in scores
-        ]
-        low, high = min(low for low, _ in ends), max(high for _, high in ends)
-        room = 0.03 * (high - low) or 0.5
-        drawing = Drawing()
-        x = (low - room, high + room)
-        plane = Plane(drawing, 420, 18 * len(scores), x=x, y=(len(scores), 0.0))
-        plane.axis_below(ticks(*x, 8), "mean score, with the 95 % interval and the rank range")
-        plane.rows([shortened(row.model) for row, _ in scores])
-        plane.dots(
-            [
-                Dot(score, number + 0.5, FIRST if row.tier == 1 else MUTED, across=of_row)
-                for number, ((row, score), of_row) in enumerate(zip(scores, ends, strict=True))
-            ]
-        )
-        for number, ((row, _), (_, end)) in enumerate(zip(scores, ends, strict=True)):
-            colour = FIRST if row.tier == 1 else MUTED
-            drawing.text(plane.across(end) + 8, plane.down(number + 0.5), str(row.rank), colour=colour)
-        return drawing.chart("", background="white").svg
 
     def rows(self) -> list[dict[str, JsonValue]]:
         """Return the fields of each model by name, with one for each end of its rank."""
@@ -177,17 +154,29 @@ def rank_scores(
     scores = scores_of(frame, columns)
     if len(scores.models) < 2:
         raise DataError(f"ranks compare at least two models; the table has {len(scores.models)}, so add others")
-    notes = _ignored_note(scores)
+    notes = []
+    if scores.ignored:
+        names = listed([f"'{printable(name, most=60)}'" for name in scores.ignored], most=_MOST_NAMED)
+        notes.append(f"Left out, since by their names they sum up the others or number the rows: {names}.")
     if common:
         scores, whole = scores.on(np.asarray(~np.isnan(scores.values).any(axis=0))), scores
         counts = f"{len(scores.items):,} of {len(whole.items):,} items"
         if len(scores.items) < MIN_TO_RANK:
             raise DataError(
-                f"{counts} have a score of every model, and ranks need at least {MIN_TO_RANK}; --ignore models with "
-                f"few scores, such as '{_fewest(whole)}'"
+                f"{counts} have a score of every model, and ranks need at least {MIN_TO_RANK}; remove models with few "
+                f"scores, such as '{_fewest(whole)}'"
             )
         notes += [f"Compared on the {counts} that have a score of every model."]
-    cells, crossing = _cells(scores)
+    cells = np.arange(len(scores.items)) if scores.clusters is None else scores.clusters
+    n_clusters = len(np.unique(cells))
+    if n_clusters < MIN_TO_RANK:
+        lack, remedy = (
+            f"there are {n_clusters} items with scores",
+            "give scores of single items rather than of categories",
+        )
+        if columns.cluster is not None:
+            lack, remedy = f"column '{columns.cluster}' has {n_clusters} clusters", "name another one"
+        raise DataError(f"{lack}, and ranks need at least {MIN_TO_RANK}; {remedy}")
     known = scores.values[~np.isnan(scores.values)]
     low, high = _limits(scores, limits) if limits else (float(known.min()), float(known.max()))
     is_bounded = limits is not None or bool(np.isin(known, (0.0, 1.0)).all())
@@ -195,12 +184,17 @@ def rank_scores(
     low, width = (0.0, 1.0) if limits is None and is_bounded else (low, (high - low) or 1.0)
     units = (scores.values - low) / width
     measured = {
-        name: _measured(name, values, cells, crossing, is_bounded, lower_is_better)
+        name: _measured(name, values, cells, is_bounded, lower_is_better)
         for name, values in zip(scores.models, units, strict=True)
     }
     candidates = [value for value in measured.values() if isinstance(value, Contender)]
     if len(candidates) < 2:
-        raise DataError(_too_few(scores, len(candidates), is_bounded))
+        n_items, way_out = f"{len(scores.items):,} items", "so give more scores, or remove items that few have"
+        lack = f"{len(candidates)} models have a score for half of the {n_items}"
+        if not is_bounded:
+            lack = f"{len(candidates)} of {len(scores.models):,} models have a score for each of the {n_items}"
+            way_out = f"so {_remedies(scores)}, or remove those with few scores, such as '{_fewest(scores)}'"
+        raise DataError(f"{lack}; ranks compare at least two, {way_out}")
     ideal = 0.0 if lower_is_better else 1.0
     ranking = rank(candidates, ideal=ideal, largest=1.0 if is_bounded else math.inf)
     tiers = _tiers(sorted(candidates, key=lambda model: (abs(model.worst - ideal), model.name)), ranking)
@@ -221,11 +215,15 @@ def rank_scores(
                 reason=candidate if isinstance(candidate, str) else None,
             )
         )
-    notes += _missing_notes(scores, rows, is_bounded)
+    n_lacking = sum(row.n_scores < len(scores.items) for row in rows)
+    if n_lacking and is_bounded:
+        notes.append(f"Models that lack scores: {n_lacking:,}. Their ranks are widened by what these could change.")
+    elif n_lacking:
+        notes.append(f"Models that lack scores, and have no rank: {n_lacking:,}. To rank them, {_remedies(scores)}.")
     return ScoreRanks(
         models=tuple(rows),
         n_items=len(scores.items),
-        n_clusters={name: len(np.unique(clusters)) for name, clusters in scores.clusterings.items()},
+        n_clusters=None if scores.clusters is None else n_clusters,
         detectable=None if ranking.detectable is None else ranking.detectable * width,
         notes=tuple(notes),
         ranking=ranking,
@@ -249,29 +247,15 @@ def _limits(scores: Scores, limits: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _cells(scores: Scores) -> tuple[IntArray, Crossing | None]:
-    """Return the cluster of each item, or its cell if two factors are crossed, and the clusters of each cell."""
-    for name, clusters in scores.clusterings.items() or [("", np.arange(len(scores.items)))]:
-        if (n := len(np.unique(clusters))) < MIN_TO_RANK:
-            of_column = f"column '{name}' has {n} clusters" if name else f"there are {n} items with scores"
-            remedy = "name another one" if name else "give scores of single items rather than of categories"
-            raise DataError(f"{of_column}, and ranks need at least {MIN_TO_RANK}; {remedy}")
-    factors = [*scores.clusterings.values()]
-    if len(factors) == 2:
-        return Crossing.of(factors[0], factors[1])
-    return (factors[0] if factors else np.arange(len(scores.items))), None
-
-
 def _measured(
-    name: str, values: FloatArray, cells: IntArray, crossing: Crossing | None, is_bounded: bool, lower_is_better: bool
+    name: str, values: FloatArray, cells: IntArray, is_bounded: bool, lower_is_better: bool
 ) -> Contender | str:
     """Return a model as a candidate for a rank, or the reason why it has none.
 
     Args:
         name: Name of the model.
         values: Its scores on the scale from 0 to 1, nan where they are missing, shape (n_items,).
-        cells: Cell of each item.
-        crossing: Clusters of each cell.
+        cells: Cluster of each item.
         is_bounded: True if missing scores are known to be from 0 to 1.
         lower_is_better: True if 0 is the best score.
     """
@@ -284,7 +268,7 @@ def _measured(
         return f"{lacks}; a rank needs half of them"
     n_cells = int(cells.max()) + 1
     sums = [np.bincount(cells[is_known], weights, n_cells) for weights in (values[is_known], np.ones(n))]
-    deviations = deviations_of(np.stack(sums, axis=1), mean, crossing)
+    deviations = deviations_of(np.stack(sums, axis=1), mean)
     if isinstance(deviations, str) or deviations.n_clusters < MIN_TO_RANK:
         return f"{lacks}, in too few clusters"
     low = float(values[is_known].sum()) / n_items
@@ -323,18 +307,6 @@ def _tiers(best_first: Sequence[Contender], ranking: Ranking) -> dict[str, int]:
     return tiers
 
 
-def _too_few(scores: Scores, n_ranked: int, is_bounded: bool) -> str:
-    if is_bounded:
-        return (
-            f"{n_ranked} models have a score for half of the {len(scores.items):,} items; ranks compare at least two, "
-            "so give more scores, or leave items out with --ignore"
-        )
-    return (
-        f"{n_ranked} of {len(scores.models):,} models have a score for each of the {len(scores.items):,} items; ranks "
-        f"compare at least two, so {_remedies(scores)}, or --ignore those with few scores, such as '{_fewest(scores)}'"
-    )
-
-
 def _fewest(scores: Scores) -> str:
     """Return the name of the model that lacks most scores."""
     return printable(scores.models[int(np.isnan(scores.values).sum(axis=1).argmax())])
@@ -346,20 +318,3 @@ def _remedies(scores: Scores) -> str:
         "give --range MIN MAX so that missing scores widen ranks instead, or "
         f"--common to compare on the {n_common:,} items that all have"
     )
-
-
-def _ignored_note(scores: Scores) -> list[str]:
-    if not scores.ignored:
-        return []
-    names = listed([f"'{printable(name, most=60)}'" for name in scores.ignored], most=_MOST_NAMED)
-    return [f"Left out, since by their names they sum up the others or number the rows: {names}."]
-
-
-def _missing_notes(scores: Scores, rows: Sequence[RankedModel], is_bounded: bool) -> list[str]:
-    notes = []
-    n_lacking = sum(row.n_scores < len(scores.items) for row in rows)
-    if n_lacking and is_bounded:
-        notes.append(f"Models that lack scores: {n_lacking:,}. Their ranks are widened by what these could change.")
-    elif n_lacking:
-        notes.append(f"Models that lack scores, and have no rank: {n_lacking:,}. To rank them, {_remedies(scores)}.")
-    return notes

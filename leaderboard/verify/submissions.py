@@ -9,8 +9,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
@@ -28,31 +28,14 @@ _LETTERS = str.maketrans("01i", "oll")
 """Digits and letters that look like other letters, with case ignored."""
 
 
-class Prepared(NamedTuple):
-    """A result that is ready to be submitted."""
-
-    public: PublicFiles
-    submission: Submission
-
-
-def prepare(
-    public: PublicFiles,
-    *,
-    contact: str,
-    model_card: str,
-    train_data_disclosure: str | None,
-    today: datetime.date,
-    version: str,
-) -> Prepared:
-    """Add the words of a submitter to the files of a run that may be published.
+def prepare(public: PublicFiles, *, contact: str, model_card: str, train_data_disclosure: str | None) -> Submission:
+    """Return the words of a submitter about the files of a run that may be published.
 
     Args:
         public: The files.
         contact: Address or account of the submitter.
         model_card: Address of a description of the model.
         train_data_disclosure: Whether the model was trained on items of the benchmark, in the submitter's words.
-        today: Date of the submission.
-        version: Version of biasboard.
 
     Raises:
         DataError: the run is incomplete, or the words are invalid.
@@ -64,16 +47,16 @@ def prepare(
         model_card=model_card,
         train_data_disclosure=train_data_disclosure,
         run_date=datetime.date.fromtimestamp(answered).isoformat(),
-        submitted=today.isoformat(),
-        biasboard=version,
+        submitted=datetime.date.today().isoformat(),
+        biasboard=metadata.version("biasboard"),
         result_sha256=sha256_file(public.files[0]),
     )
     contract.check(submission, where=SUBMISSION)
-    return Prepared(public, submission)
+    return submission
 
 
-def write_prepared(prepared: Prepared, results: Path) -> Path:
-    """Copy a prepared result atomically into the folder of all accepted results.
+def write_submission(public: PublicFiles, submission: Submission, results: Path) -> Path:
+    """Copy a result and what its submitter says of it atomically into the folder of all accepted results.
 
     Returns:
         The folder of the result.
@@ -81,16 +64,16 @@ def write_prepared(prepared: Prepared, results: Path) -> Path:
     Raises:
         DataError: another result is there.
     """
-    target = results / prepared.public.place
+    target = results / public.place
     target.parent.mkdir(parents=True, exist_ok=True)
     with held(results), replacing_folder(target) as temporary:
-        if target.exists() and sha256_file(target / RESULT) != prepared.submission.result_sha256:
+        if target.exists() and sha256_file(target / RESULT) != submission.result_sha256:
             raise DataError(
                 f"{target}: another result of this model lies here; a maintainer has to settle which counts"
             )
-        for file in prepared.public.files:
+        for file in public.files:
             shutil.copyfile(file, temporary / file.name)
-        strict_json.write(temporary / SUBMISSION, contract.dump(prepared.submission))
+        strict_json.write(temporary / SUBMISSION, contract.dump(submission))
     return target
 
 
@@ -195,7 +178,14 @@ def changes(folder: Path, since: Path) -> Iterator[Searched]:
             return
     files = {*ours, *theirs}
     changed = (path for path in files if ours.get(path) != theirs.get(path))
-    others = sorted(path for path in changed if not _is_of_result(PurePosixPath(path), files))
+
+    def is_of_result(path: PurePosixPath) -> bool:
+        """Return True for the register, which is compared below, and for a file of a result that is searched."""
+        is_hidden = any(part.startswith(".") for part in path.parts)
+        is_own = path.is_relative_to(RESULTS) and not is_hidden and str(path.parent / RESULT) in files
+        return (is_own and path.name in FILES_OF_RESULTS) or path == PurePosixPath(RESULTS / REGISTER)
+
+    others = sorted(path for path in changed if not is_of_result(PurePosixPath(path)))
     for path in others[:_MOST_NAMED]:
         what = "decides how results are verified" if path.startswith(DECIDING) else "belongs to no result"
         yield Searched(folder / path, f"{path}: {what}; change it in a pull request of its own")
@@ -215,13 +205,6 @@ def _files_of(checkout: Path) -> Mapping[str, str]:
         ) from error
     entries = (os.fsdecode(entry).partition("\t") for entry in listed.split(b"\0") if entry)
     return {path: entry for entry, _, path in entries}
-
-
-def _is_of_result(path: PurePosixPath, files: set[str]) -> bool:
-    """Return True for the register, which is compared below, and for a file of a result that is searched."""
-    is_hidden = any(part.startswith(".") for part in path.parts)
-    is_own = path.is_relative_to(RESULTS) and not is_hidden and str(path.parent / RESULT) in files
-    return (is_own and path.name in FILES_OF_RESULTS) or path == PurePosixPath(RESULTS / REGISTER)
 
 
 def _results_changed(folder: Path, since: Path) -> Iterator[Searched]:

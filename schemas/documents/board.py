@@ -1,7 +1,7 @@
 """The files of a board: what submitters and maintainers say about results, and the keys by which these are checked.
 
-A submitter adds ``submission.json`` to a result; maintainers record their decisions in ``register.json``; requests to
-score a model wait in a queue. An answer key replaces a dataset whose texts a board may not hold.
+A submitter adds ``submission.json`` to a result; maintainers record their decisions in ``register.json``. An answer
+key replaces a dataset whose texts a board may not hold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Annotated, Literal, TypeAlias
 
-from annotated_types import Ge, Gt, MinLen
+from annotated_types import Ge, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
@@ -205,45 +205,3 @@ class AnswerKey(Document):
     @override
     def problems(self) -> Iterator[str]:
         yield from (f"signature.{problem}" for problem in self.signature.problems())
-
-
-RequestState: TypeAlias = Literal["open", "done", "declined"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoringRequest(Document):
-    """A request to score a model, in a file named after it."""
-
-    schema_version: Literal["1.0"]
-    model: Annotated[
-        str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
-    ]
-    """Id of the model on the Hub, or its name at an endpoint."""
-    revision: Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/+@-]*$")] | None
-    """Commit, tag or version; None if the requester named none."""
-    backend: Name
-    memory_gb: Annotated[float, Gt(0)] | None
-    """Memory of an accelerator that the model needs, in gigabytes; None if unknown."""
-    train_data_disclosure: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
-    """Statement on whether the model was trained on items of the benchmarks; None if nothing is known."""
-    requester: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    """Account or address of the requester."""
-    requested: Day
-    """Date of the request."""
-    state: RequestState
-    closed: Day | None
-    """Date on which it was done or declined; None while it is open."""
-    places: tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...]
-    """Folders of the resulting results, relative to the folder of all accepted results."""
-    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
-    """Reason why it was declined; None otherwise."""
-
-    @override
-    def problems(self) -> Iterator[str]:
-        if (self.state == "open") != (self.closed is None):
-            yield f"closed: {self.closed or 'null'}, and the request is {self.state}; correct one"
-        if (self.state == "open" and self.places) or (self.state == "done" and not self.places):
-            yield f"places: names {len(self.places)} results, and the request is {self.state}; correct one"
-        if (self.state == "declined") != (self.reason is not None):
-            has = "null" if self.reason is None else "one is given"
-            yield f"reason: {has}, and the request is {self.state}; correct one"

@@ -24,7 +24,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
 from schemas.documents.adapters import Adapters
 from schemas.documents.base import Document, adapter_of, from_values, shown, to_base64
-from schemas.documents.board import AnswerKey, Register, ScoringRequest, Submission
+from schemas.documents.board import AnswerKey, Register, Submission
 from schemas.documents.dataset import Manifest, Reject
 from schemas.documents.item_shape import Item, item_shapes
 from schemas.documents.model_facts import ModelFacts
@@ -52,7 +52,6 @@ _FILES: Mapping[type[Document], str] = {
     AnswerKey: "answer_key",
     Register: "register",
     Submission: "submission",
-    ScoringRequest: "scoring_request",
     Reweighting: "reweighting",
     ModelFacts: "model_facts",
     ReportedTable: "reported_table",

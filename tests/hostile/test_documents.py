@@ -57,7 +57,6 @@ TABLE: dict[str, Row] = {
     **rows(["index", "INPUT"], inside(RESULT, "result.json", DAMAGED)),
     **rows(["validate", "INPUT/adapters.json"], inside(None, "adapters.json", DAMAGED | REGISTER)),
     **rows(["validate", "INPUT/register.json"], inside(None, "register.json", DAMAGED | REGISTER)),
-    **rows(["queue", "next", "--queue", "INPUT"], inside(None, "a.json", DAMAGED | REGISTER)),
     **rows(RUN, inside(None, "dataset.json", DAMAGED | REGISTER)),
     **rows(
         RUN,

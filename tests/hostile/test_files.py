@@ -61,7 +61,6 @@ TABLE: dict[str, Row] = {
     **rows(["submit", "INPUT", "--contact", "me", "--model-card", "https://example.org", "--results", "OUT"], *ANY),
     **rows(["accept", "INPUT", "--results", "OUT"], *ANY),
     **rows(["export", "every-eval-ever", "INPUT", *OUT], *ANY),
-    **rows(["queue", "next", "--queue", "INPUT"], *ANY),
     **rows(["validate", "INPUT"], *ANY, NO_JSON),
     **rows(IMPORT, *ANY, NO_JSON),
     **rows(build("labelled_text"), NO_PARQUET, named="a.parquet"),

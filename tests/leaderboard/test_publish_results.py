@@ -170,21 +170,6 @@ def test_a_commit_of_somebody_else_in_between_is_in_the_card(here: Publisher) ->
     assert here.card.count("| [acme/large]") == 1
 
 
-def test_one_pull_request_is_open_for_the_same_results_also_after_others_commit(here: Publisher) -> None:
-    repository, address = here.hub.new(REPO), f"{here.hub.address}/datasets/{REPO}/discussions"
-    assert f"opened {address}/1" in here.publish("small", "--pr").stdout
-    here.publish("large")
-    # The card in it lacks the other model now, and only git could merge both.
-    assert f"is open already: {address}/1; if it cannot be merged" in here.publish("small", "--pr").stdout
-    assert f"  nothing to propose: {here.hub.address}/" in here.publish("small", "--pr", "--dry-run").stdout
-    assert list(repository.pull_requests) == [1]
-    repository.closed.add(1)
-    assert f"{address}/2" in here.publish("small", "--pr").stdout
-    proposed = repository.commits[repository.pull_requests[2]]
-    assert proposed.parent == repository.head
-    assert b"| [acme/large]" in proposed.files["README.md"]
-
-
 def test_what_cannot_be_published_is_one_line(here: Publisher, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     path = write_model(tmp_path / "forged", "acme/small", leaning(1.0, 0.5), endpoint="api")
