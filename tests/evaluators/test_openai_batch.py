@@ -254,12 +254,8 @@ IDS: dict[str, Any] = {
     "a path above": "../../models",
     "a path below the root": "/etc/passwd",
     "a query": "batch-0?x=1",
-    "a part of a page": "batch-0#x",
     "an address": "http://127.0.0.1:9/x",
-    "escapes of a path": "%2e%2e%2fmodels",
     "escape signs": "batch\x1b[31m",
-    "a line break": "batch\n::error::x",
-    "a space": "batch 0",
     "5,000 letters": "x" * 5000,
     "the key": KEY,
     "a list": ["batch-0"],
@@ -321,9 +317,7 @@ def test_an_answer_that_none_should_give_is_one_line_and_the_next_run_goes_on(
 
 ENDLESS: dict[str, dict[str, Any]] = {
     "in progress for ever": {"status": "in_progress"},
-    "cancelling for ever": {"status": "cancelling"},
     "a state that is none": {"status": "made\x1b[31m"},
-    "a state of 1 MB": {"status": "x" * 1_000_000},
 }
 
 
@@ -351,9 +345,8 @@ def test_a_file_that_is_too_large_is_not_read(tokenizer: Tokenizer) -> None:
         Asked().of(opened(endpoint), made(5))
 
 
-@pytest.mark.parametrize("name", ["Completed", " completed ", "COMPLETED"])
-def test_a_state_in_another_spelling_is_one(name: str, tokenizer: Tokenizer) -> None:
-    ended = {"status": name, "output_file_id": "out-0"}
+def test_a_state_in_another_spelling_is_one(tokenizer: Tokenizer) -> None:
+    ended = {"status": " COMPLETED ", "output_file_id": "out-0"}
     with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={"GET /batches/batch-0": ended}) as endpoint:
         found, _ = ask(opened(endpoint, seconds=1.0), made(5))
     assert {response.status for response in found.values()} == {"answered"}
@@ -382,12 +375,9 @@ def test_a_key_in_a_file_reaches_nothing(
 
 
 STATES: dict[str, bytes] = {
-    "random bytes": b"\xff\x00\x80",
     "a list": b"[]",
-    "a text": b'"x"',
     "no batches": b'{"model": "MODEL"}',
     "batches that are none": b'{"model": "MODEL", "batches": [1, null]}',
-    "fields of another version": b'{"model": "MODEL", "batches": [{"file_id": "f", "other": 1}]}',
     "fields of another kind": b'{"model": "MODEL", "batches": [{"file_id": 1, "batch_id": [], "requests": "x"}]}',
     "another run": b'{"model": "another", "batches": []}',
 }

@@ -60,12 +60,9 @@ PASSING: dict[str, Callable[[Received], Fault]] = {
     "429 with a wait in ms, and a unit": lambda _: Fault(429, {"retry-after-ms": "200ms"}, error("slow down")),
     "500": lambda _: Fault(500, {}, b"<html>oops</html>"),
     "503": lambda _: Fault(503, {}, error("loading")),
-    "408": lambda _: Fault(408),
     "cut in the middle": lambda _: Fault(cut=True, body=b'{"choices": ['),
     "cut before the answer": lambda _: Fault(cut=True, body=b""),
     "not JSON": lambda _: Fault(body=b'{"choices": [{"index": 0, "mess'),
-    "no object": lambda _: Fault(body=b"[]"),
-    "empty": lambda _: Fault(body=b""),
 }
 
 
@@ -378,7 +375,7 @@ def test_memory_is_flat_however_much_is_queued(tokenizer: Tokenizer) -> None:
         # Five hundred answers more, and not more than a few megabytes were ever held for them.
         assert peaks[-1] < 8_000_000
         # What was not handed over was under way: nothing ran ahead of what was taken.
-        assert endpoint.n_received <= n_answered + 4096 + 2 * 64
+        assert endpoint.n_received <= n_answered + 2 * 64
 
 
 @pytest.mark.slow

@@ -197,7 +197,7 @@ class BatchRun:
         if status == "failed":
             self._forget(batch)
             listed = list_in(mapping_in(data, "errors"), "data")[:_MOST_REASONS]
-            reasons = "; ".join(error_text(error).message for error in listed) or "no reason given"
+            reasons = "; ".join(message for message, *_ in map(error_text, listed)) or "no reason given"
             reasons = self.connection.address.clean(reasons)
             raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Fix this and run the command again")
         entries: dict[str, Any] = {}

@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from evaluators.backend import GenerateRequest, Response, Runtime
@@ -72,13 +72,9 @@ class Work(NamedTuple):
     """Folder of the LoRA adapter; None for the one in the settings, if any."""
 
 
-class Done(NamedTuple):
-    """The answers to a :class:`Work`."""
-
-    logprobs: dict[Node, dict[int, float]]
-    """Log-probability of each token that may follow a node of the trie, in nats."""
-    generated: list[Response]
-    """The responses to the continuations, in their order."""
+Done: TypeAlias = tuple[dict[Node, dict[int, float]], list[Response]]
+"""The answers to a :class:`Work`: the log-probability of each token that may follow a node of the trie, in nats, and
+the responses to the continuations, in their order."""
 
 
 class ModelSpecs(NamedTuple):
@@ -175,7 +171,7 @@ class Engine:
         self._llm.reset_prefix_cache()
         self._lora = self._lora_request(work.adapter or self._default_adapter)
         logprobs = self._score(work.questions) if work.questions else {}
-        return Done(logprobs, self._generate(work.continuations) if work.continuations else [])
+        return logprobs, self._generate(work.continuations) if work.continuations else []
 
     def _lora_request(self, folder: str | None) -> Any:
         """Return the engine's handle of an adapter, which it identifies by a number."""

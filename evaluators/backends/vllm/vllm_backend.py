@@ -196,17 +196,17 @@ class VllmBackend(Backend):
         )
 
     def _responses(self, encoded: _Encoded, done: Done) -> Iterator[Response]:
-        generated = iter(done.generated)
+        edges, generated = done[0], iter(done[1])
         for asked in encoded:
             if isinstance(asked, str):
                 yield Response(status="failed", error=asked)
             elif isinstance(asked, Continuation):
                 yield next(generated)
             else:
-                logprobs = option_logprobs(asked, done.logprobs)
+                logprobs = option_logprobs(asked, edges)
                 ends: tuple[float | None, ...] = (None,) * len(logprobs)
                 if self.with_end and self.tokenizer.end_id is not None:
-                    ends = end_logprobs(asked, done.logprobs, self.tokenizer.end_id)
+                    ends = end_logprobs(asked, edges, self.tokenizer.end_id)
                 yield asked.response(logprobs, ends, precision=self.model.precision)
 
 
