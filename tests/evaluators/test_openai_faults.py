@@ -371,6 +371,11 @@ def test_memory_is_flat_however_much_is_queued(tokenizer: Tokenizer) -> None:
                 tracemalloc.start()
             peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
+        # While nobody takes an answer, what is under way ends, and nothing else begins.
+        time.sleep(1.0)
+        n_begun = endpoint.n_received
+        time.sleep(0.5)
+        assert endpoint.n_received == n_begun
         steps.close()
         # Five hundred answers more, and not more than a few megabytes were ever held for them.
         assert peaks[-1] < 8_000_000

@@ -148,7 +148,10 @@ def error_text(body: object, otherwise: str = "") -> tuple[str, str, str, int | 
     """
     if isinstance(body, list) and body:
         return error_text(body[0], otherwise)
-    fields = _fields(body)
+    fields: Mapping[str, Any] = body if isinstance(body, Mapping) else {"message": body}
+    # What stands beside the key "error" tells of it too.
+    if inner := fields.get("error"):
+        fields = {**fields, **(inner if isinstance(inner, Mapping) else {"message": inner})}
     # LiteLLM and OpenRouter quote the provider's own words; Azure has its reason in an inner error.
     metadata = mapping_in(fields, "metadata")
     quoted = metadata.get("raw")
@@ -184,14 +187,6 @@ def error_inside(data: Mapping[str, Any]) -> object | None:
         if isinstance(ending, str) and meaning_of_ending(ending) == "passing":
             return {"message": f"the answer ended with finish_reason '{ending}'"}
     return None
-
-
-def _fields(body: object) -> Mapping[str, Any]:
-    """Return the fields of an error, those outside of the key "error" too."""
-    if not isinstance(body, Mapping):
-        return {"message": body}
-    inner = body.get("error")
-    return {**body, **inner} if isinstance(inner, Mapping) else {**body, **({"message": inner} if inner else {})}
 
 
 def _is_error(value: object) -> bool:

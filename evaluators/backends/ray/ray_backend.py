@@ -33,7 +33,6 @@ from evaluators.backend import (
     Response,
     Runtime,
     Sent,
-    TokenCount,
 )
 from evaluators.backend import open_backend as open_engine
 from evaluators.backend_options import BackendOptions
@@ -136,26 +135,6 @@ class RayBackend(Backend):
             self._cluster.stop(seat.worker)
         seat.worker, seat.opening, seat.machine = None, None, ""
         seat.in_hand.clear()
-
-    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """Count the tokens that all requests would take, on one worker; return None if it cannot tell.
-
-        Raises:
-            RunError: counting failed, or the worker is gone.
-        """
-        total = TokenCount(0, 0)
-        for indices in plan_blocks(requests, self.block_limits):
-            worker = self._seats[0].worker
-            if worker is None:
-                raise RunError("the worker that counted tokens is gone; run the same command again")
-            block = [requests[index] for index in indices]
-            tokens = self._cluster.next(self._cluster.call(worker, "count_tokens", block))
-            if isinstance(tokens, BiasboardError):
-                raise tokens
-            if not isinstance(tokens, TokenCount):
-                return None
-            total = TokenCount(total.n_prompt + tokens.n_prompt, total.n_completion + tokens.n_completion)
-        return total
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests; see ``Backend.ask``.
