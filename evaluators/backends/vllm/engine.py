@@ -169,19 +169,15 @@ class Engine:
         # Entries of earlier batches would change the last bits of this one, and a resumed run has had other batches
         # before.
         self._llm.reset_prefix_cache()
-        self._lora = self._lora_request(work.adapter or self._default_adapter)
+        folder = work.adapter or self._default_adapter
+        if folder is not None and folder not in self._loras:
+            # The engine identifies an adapter by a number.
+            number = len(self._loras) + 1
+            request = _import_vllm("vllm.lora.request").LoRARequest
+            self._loras[folder] = request(f"adapter{number}", number, folder)
+        self._lora = None if folder is None else self._loras[folder]
         logprobs = self._score(work.questions) if work.questions else {}
         return logprobs, self._generate(work.continuations) if work.continuations else []
-
-    def _lora_request(self, folder: str | None) -> Any:
-        """Return the engine's handle of an adapter, which it identifies by a number."""
-        if folder is None:
-            return None
-        if folder not in self._loras:
-            request = _import_vllm("vllm.lora.request").LoRARequest
-            number = len(self._loras) + 1
-            self._loras[folder] = request(f"adapter{number}", number, folder)
-        return self._loras[folder]
 
     # All versions that the extra allows, 0.29 and newer, support logprob_token_ids.
     def _score(self, questions: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
