@@ -273,30 +273,6 @@ def test_a_limit_that_one_request_alone_meets_is_given_up(endpoint: FakeEndpoint
 
 
 @pytest.mark.slow
-def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Tokenizer) -> None:
-    down = (150, 170)
-
-    def before(received: Received) -> Fault | None:
-        # Down for twenty requests, however long they take.
-        return Fault(500) if down[0] <= received.number < down[1] else None
-
-    # Slow enough that the endpoint, and not the client, is what limits the rate.
-    with FakeEndpoint(tokenizer, serves=SERVES, delay=0.25) as endpoint:
-        backend = opened(endpoint, Patience(), concurrency=16)
-        endpoint.before = before
-        asked = Asked().of(backend, made(400))
-        assert asked.statuses() == {"answered": 400}
-        assert asked.n_attempts == endpoint.n_received
-        last_fault = max(received.seconds for received in endpoint.received if received.number < down[1])
-        before_it = sorted(received.seconds for received in endpoint.received if received.number < down[0])
-        after = sorted(received.seconds - last_fault for received in endpoint.received if received.number >= down[1])
-        per_second = 100 / (before_it[-1] - before_it[-101])
-        # At the latest after ten seconds, at least half as much is done in one second as before.
-        recovered = [start for start in range(10) if sum(start <= one < start + 1 for one in after) > per_second * 0.5]
-        assert recovered
-
-
-@pytest.mark.slow
 def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tokenizer) -> None:
     under_way: list[int] = []
 

@@ -31,13 +31,15 @@ from tests.evaluators.openai_runs import (
     Asked,
     Body,
     N,
+    Raw,
     among_others,
+    chat,
     connected,
     made,
+    plain,
     prompt_of,
     served,
 )
-from tests.evaluators.raw_server import Raw, chat, plain
 
 GITHUB = "https://github.com"
 OPENAI = "https://platform.openai.com/docs"
