@@ -31,7 +31,6 @@ from evaluators.stores.store import (
 from schemas.documents.result import Model
 from schemas.files import contract
 
-_LONGEST_PREFIX = 64
 _SHORTEST_PREFIX = 8
 
 
@@ -333,7 +332,7 @@ def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) 
     models: dict[int, Model] = {model_id: adapter_of(Model).validate_json(text) for model_id, text in rows}
     if name is None:
         return models
-    is_prefix = _SHORTEST_PREFIX <= len(name) <= _LONGEST_PREFIX
+    is_prefix = len(name) >= _SHORTEST_PREFIX
     chosen = {
         model_id: model
         for model_id, model in models.items()

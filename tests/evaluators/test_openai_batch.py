@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,78 @@ from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.batch_api import BatchLimits
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
-from tests.evaluators.fake_batch_api import FakeBatchEndpoint
-from tests.evaluators.fake_endpoint import MODEL
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received
 from tests.evaluators.openai_runs import Asked, ask, made
+
+
+@dataclass
+class FakeBatchEndpoint(FakeEndpoint):
+    """A server with a batch API: files and batches, worked through when they are looked at."""
+
+    looks: int = 1
+    """How often a batch is looked at before it has ended."""
+    forbids_looking: bool = False
+    ends_as: str = "completed"
+    edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda lines: lines
+    """What becomes of the output."""
+    spoilt: dict[str, Any] = field(default_factory=dict)
+    """What is answered instead, by method and path."""
+    uploads: list[list[dict[str, Any]]] = field(default_factory=list)
+    batches: dict[str, dict[str, Any]] = field(default_factory=dict)
+    answers: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Lines of the output, by the number of the input."""
+
+    def other(self, method: str, path: str, content: bytes) -> tuple[int, Any]:
+        """Files and batches."""
+        if (name := f"{method} {path.partition('?')[0]}") in self.spoilt:
+            return 200, self.spoilt[name]
+        if (method, path) == ("POST", "/files"):
+            # The lines of the one file in a multipart form.
+            lines = [line for line in content.decode().split("\n") if line.startswith("{")]
+            self.uploads.append([json.loads(line) for line in lines])
+            return 200, {"id": f"file-{len(self.uploads) - 1}", "object": "file", "purpose": "batch", "filename": "x"}
+        if (method, path) == ("POST", "/batches"):
+            batch_id = f"batch-{len(self.batches)}"
+            self.batches[batch_id] = {**json.loads(content), "id": batch_id, "status": "validating", "looks": 0}
+            return 200, self.batches[batch_id]
+        if path.startswith("/batches?"):
+            return 200, {"data": list(self.batches.values())}
+        if path.startswith("/batches/") and self.forbids_looking:
+            return 401, {"error": {"message": "the key has expired"}}
+        if path.startswith("/batches/"):
+            batch = self.batches.get(path.rpartition("/")[2])
+            return (404, {"error": {"message": "no such batch"}}) if batch is None else (200, self._looked_at(batch))
+        if path.startswith("/files/"):
+            return 200, self._output(path.split("/")[2])
+        return super().other(method, path, content)
+
+    def _looked_at(self, batch: dict[str, Any]) -> dict[str, Any]:
+        batch["looks"] += 1
+        if batch["looks"] > self.looks and batch["status"] != self.ends_as:
+            batch["status"] = self.ends_as
+            number = batch["input_file_id"].removeprefix("file-")
+            if self.ends_as == "failed":
+                batch["errors"] = {"data": [{"message": "line 1 is no request"}]}
+            else:
+                batch |= {"output_file_id": f"out-{number}", "error_file_id": f"err-{number}"}
+        return batch
+
+    def _output(self, name: str) -> bytes:
+        kind, _, number = name.partition("-")
+        if number not in self.answers:
+            self.answers[number] = self._work(int(number))
+        lines = [line for line in self.answers[number] if (line["response"]["status_code"] == 200) == (kind == "out")]
+        edited = self.edit(lines) if kind == "out" else lines
+        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in edited).encode()
+
+    def _work(self, number: int) -> list[dict[str, Any]]:
+        lines = []
+        for place, line in enumerate(self.uploads[number]):
+            status, answer = self.answer(Received(place, line["url"].removeprefix("/v1"), line["body"], {}, 0.0))
+            response = {"status_code": status, "request_id": "made", "body": answer}
+            lines.append({"id": "made", "custom_id": line["custom_id"], "response": response, "error": None})
+        return lines
+
 
 CHAT = frozenset({"chat", "top_logprobs", "models"})
 KEY = "sk-made-0123456789-abcdef"
@@ -254,12 +324,8 @@ IDS: dict[str, Any] = {
     "a path above": "../../models",
     "a path below the root": "/etc/passwd",
     "a query": "batch-0?x=1",
-    "a part of a page": "batch-0#x",
     "an address": "http://127.0.0.1:9/x",
-    "escapes of a path": "%2e%2e%2fmodels",
     "escape signs": "batch\x1b[31m",
-    "a line break": "batch\n::error::x",
-    "a space": "batch 0",
     "5,000 letters": "x" * 5000,
     "the key": KEY,
     "a list": ["batch-0"],
@@ -321,9 +387,7 @@ def test_an_answer_that_none_should_give_is_one_line_and_the_next_run_goes_on(
 
 ENDLESS: dict[str, dict[str, Any]] = {
     "in progress for ever": {"status": "in_progress"},
-    "cancelling for ever": {"status": "cancelling"},
     "a state that is none": {"status": "made\x1b[31m"},
-    "a state of 1 MB": {"status": "x" * 1_000_000},
 }
 
 
@@ -351,9 +415,8 @@ def test_a_file_that_is_too_large_is_not_read(tokenizer: Tokenizer) -> None:
         Asked().of(opened(endpoint), made(5))
 
 
-@pytest.mark.parametrize("name", ["Completed", " completed ", "COMPLETED"])
-def test_a_state_in_another_spelling_is_one(name: str, tokenizer: Tokenizer) -> None:
-    ended = {"status": name, "output_file_id": "out-0"}
+def test_a_state_in_another_spelling_is_one(tokenizer: Tokenizer) -> None:
+    ended = {"status": " COMPLETED ", "output_file_id": "out-0"}
     with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={"GET /batches/batch-0": ended}) as endpoint:
         found, _ = ask(opened(endpoint, seconds=1.0), made(5))
     assert {response.status for response in found.values()} == {"answered"}
@@ -382,12 +445,9 @@ def test_a_key_in_a_file_reaches_nothing(
 
 
 STATES: dict[str, bytes] = {
-    "random bytes": b"\xff\x00\x80",
     "a list": b"[]",
-    "a text": b'"x"',
     "no batches": b'{"model": "MODEL"}',
     "batches that are none": b'{"model": "MODEL", "batches": [1, null]}',
-    "fields of another version": b'{"model": "MODEL", "batches": [{"file_id": "f", "other": 1}]}',
     "fields of another kind": b'{"model": "MODEL", "batches": [{"file_id": 1, "batch_id": [], "requests": "x"}]}',
     "another run": b'{"model": "another", "batches": []}',
 }

@@ -24,8 +24,7 @@ from evaluators.runs.measure.recording import storable
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.evaluators.openai_runs import of_items
-from tests.evaluators.raw_server import Raw, chat, plain
+from tests.evaluators.openai_runs import Raw, chat, of_items, plain
 
 KEY = "sk-made/Key+0123456789-abcDEF"
 PASSWORD = "wonderland"
@@ -52,42 +51,28 @@ def _ending(reason: str) -> Raw:
 
 ECHOES: dict[str, Callable[[str], Raw]] = {
     "in the text": lambda key: plain(chat(f"The nurse has {key}")),
-    "twice in the text": lambda key: plain(chat(f"{key}{key}")),
     "in the reasoning": lambda key: _message(reasoning_content=f"They said {key}"),
     "in thinking inside the text": lambda key: plain(chat(f"<think>{key}</think>The nurse")),
     "in parts of the text": lambda key: _message(content=[{"type": "text", "text": part} for part in _halves(key)]),
-    "in parts of the reasoning": lambda key: _message(reasoning=[{"text": part} for part in _halves(key)]),
     "in a refusal": lambda key: _message(refusal=f"I will not use {key}"),
-    "in a refusal that is a part": lambda key: _message(content=[{"type": "refusal", "refusal": key}]),
     "as finish_reason": lambda key: _ending(key),
-    "far in finish_reason": lambda key: _ending("x" * 60 + key),
     "as the name of the model": lambda key: plain(chat(model=key)),
-    "as the path of the model": lambda key: plain(chat(model=f"/srv/{key}.gguf")),
     "as system_fingerprint": lambda key: plain(chat(system_fingerprint=key)),
-    "as id": lambda key: plain(chat(id=key)),
     "as the name of a tool": lambda key: _message(tool_calls=[{"function": {"name": key, "arguments": key}}]),
     "as the name of a field": lambda key: plain({**chat(), key: key}),
-    "as the role": lambda key: _message(role=key),
     "in an error": lambda key: plain({"error": {"message": f"not {key}", "code": key, "param": key}}, 400),
-    "as the name of a field of an error": lambda key: plain({"error": {"message": {key: key}}}, 400),
     "far in an error": lambda key: plain({"error": {"message": "x" * 390 + key}}, 400),
     "in an error that is a page": lambda key: plain(f"<p>{key}</p>".encode(), 400, kind="text/html"),
     "in an error that quotes JSON": lambda key: plain(b'not "' + _escaped(key).encode() + b'" {', 400),
     "in an error inside an answer": lambda key: plain({"error": {"message": key, "code": 400}}),
-    "in an error of a choice": lambda key: plain({"choices": [{"error": {"message": key, "code": 400}}]}),
     "in an answer that is no JSON": lambda key: plain(key.encode(), kind=f"text/{key}"),
-    "as the type of no JSON": lambda key: plain(b"nothing", kind=key),
     "in headers": lambda key: plain({}, 400, more=f"x-request-id: {key}\r\nlocation: {key}\r\n"),
     "as a redirect": lambda key: plain(b"", 307, more=f"location: /{key}\r\n"),
-    "as a wait": lambda key: plain({"error": key}, 503, more=f"retry-after: {key}\r\n"),
     "in tokens": lambda key: plain(_with_tokens(key)),
-    "streamed": lambda key: _streamed({"content": f"The {key}"}),
     "streamed in parts": lambda key: _streamed(*({"content": part} for part in _halves(key))),
     "streamed letter by letter": lambda key: _streamed(*({"reasoning": sign} for sign in key), {"content": "A"}),
-    "streamed as lists": lambda key: _streamed(*({"content": [{"text": part}]} for part in _halves(key))),
     "streamed as an error": lambda key: plain(f'event: error\ndata: {{"a": "{key}"}}\n\n'.encode(), kind=STREAM),
     "as the JSON of an answer": lambda key: plain(chat(json.dumps({"answer": "A", "key": key}))),
-    "beside a broken letter": lambda key: plain(chat(f"\ud800{key}")),
     "in reasoning beside a broken letter": lambda key: _message(reasoning_content=f"\ud800{key}"),
 }  # fmt: skip
 
@@ -158,28 +143,20 @@ SPELT: dict[str, Callable[[str], str]] = {
     "in capitals": str.upper,
     "in a URL": lambda key: quote(key, safe=""),
     "in base64": lambda key: base64.b64encode(key.encode()).decode(),
-    "in base64 behind others": lambda key: base64.b64encode(f"Bearer {key}".encode()).decode(),
     "in base64 for URLs": lambda key: base64.urlsafe_b64encode(f"x{key}x".encode()).decode(),
     "in hexadecimal": lambda key: key.encode().hex(),
     "escaped as in JSON": _escaped,
     "with escaped slashes": lambda key: key.replace("/", "\\/"),
     "as entities": lambda key: "".join(f"&#x{ord(sign):x};" for sign in key),
     "on two lines": lambda key: "\n".join(_halves(key)),
-    "with spaces": " ".join,
     "with signs that nobody sees": "\u200b".join,
-    "with joiners of formulas": "\u2063".join,
-    "with directions": "\u2066".join,
-    "with variants of signs": "\ufe0f".join,
     "with tags": "\U000e0041".join,
     "with marks on letters": "\u0301".join,
-    "in two bytes each": "\0".join,
     "with escape signs": "\x1b".join,
     "with bytes that are no text": "\ufffd".join,
     "escaped as in Python": lambda key: "".join(f"\\x{ord(sign):x}" for sign in key),
     "escaped as in JavaScript": lambda key: "".join(f"\\u{{{ord(sign):x}}}" for sign in key),
-    "in JSON within JSON": lambda key: _escaped(key).replace("\\", "\\\\"),
     "in a URL within a URL": lambda key: quote(quote(key, safe=""), safe=""),
-    "as entities with zeros": lambda key: "".join(f"&#0{ord(sign)}" for sign in key),
 }
 
 

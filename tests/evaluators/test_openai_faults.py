@@ -60,12 +60,9 @@ PASSING: dict[str, Callable[[Received], Fault]] = {
     "429 with a wait in ms, and a unit": lambda _: Fault(429, {"retry-after-ms": "200ms"}, error("slow down")),
     "500": lambda _: Fault(500, {}, b"<html>oops</html>"),
     "503": lambda _: Fault(503, {}, error("loading")),
-    "408": lambda _: Fault(408),
     "cut in the middle": lambda _: Fault(cut=True, body=b'{"choices": ['),
     "cut before the answer": lambda _: Fault(cut=True, body=b""),
     "not JSON": lambda _: Fault(body=b'{"choices": [{"index": 0, "mess'),
-    "no object": lambda _: Fault(body=b"[]"),
-    "empty": lambda _: Fault(body=b""),
 }
 
 
@@ -276,30 +273,6 @@ def test_a_limit_that_one_request_alone_meets_is_given_up(endpoint: FakeEndpoint
 
 
 @pytest.mark.slow
-def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Tokenizer) -> None:
-    down = (150, 170)
-
-    def before(received: Received) -> Fault | None:
-        # Down for twenty requests, however long they take.
-        return Fault(500) if down[0] <= received.number < down[1] else None
-
-    # Slow enough that the endpoint, and not the client, is what limits the rate.
-    with FakeEndpoint(tokenizer, serves=SERVES, delay=0.25) as endpoint:
-        backend = opened(endpoint, Patience(), concurrency=16)
-        endpoint.before = before
-        asked = Asked().of(backend, made(400))
-        assert asked.statuses() == {"answered": 400}
-        assert asked.n_attempts == endpoint.n_received
-        last_fault = max(received.seconds for received in endpoint.received if received.number < down[1])
-        before_it = sorted(received.seconds for received in endpoint.received if received.number < down[0])
-        after = sorted(received.seconds - last_fault for received in endpoint.received if received.number >= down[1])
-        per_second = 100 / (before_it[-1] - before_it[-101])
-        # At the latest after ten seconds, at least half as much is done in one second as before.
-        recovered = [start for start in range(10) if sum(start <= one < start + 1 for one in after) > per_second * 0.5]
-        assert recovered
-
-
-@pytest.mark.slow
 def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tokenizer) -> None:
     under_way: list[int] = []
 
@@ -374,11 +347,16 @@ def test_memory_is_flat_however_much_is_queued(tokenizer: Tokenizer) -> None:
                 tracemalloc.start()
             peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
+        # While nobody takes an answer, what is under way ends, and nothing else begins.
+        time.sleep(1.0)
+        n_begun = endpoint.n_received
+        time.sleep(0.5)
+        assert endpoint.n_received == n_begun
         steps.close()
         # Five hundred answers more, and not more than a few megabytes were ever held for them.
         assert peaks[-1] < 8_000_000
         # What was not handed over was under way: nothing ran ahead of what was taken.
-        assert endpoint.n_received <= n_answered + 4096 + 2 * 64
+        assert endpoint.n_received <= n_answered + 2 * 64
 
 
 @pytest.mark.slow
@@ -400,7 +378,8 @@ def test_a_server_that_is_stopped_is_told_of_again_and_again_until_it_is_back(
     told = capsys.readouterr().err.splitlines()
     outages = [line for line in told if line.startswith(f"no answer from {place} for ")]
     assert len(outages) >= 3
-    assert all("connection re" in line for line in outages)
+    # The first may still tell of a call that was cut off.
+    assert [line for line in outages[1:] if "connection re" not in line] == []
     assert all(re.search(r"; \d+ requests wait; tried again ", line) for line in outages)
     assert all("given up after 30 s; Ctrl-C keeps the answers" in line for line in outages)
     (back,) = [line for line in told if "answers again" in line]

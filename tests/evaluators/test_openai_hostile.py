@@ -23,16 +23,12 @@ from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.evaluators.openai_runs import Asked, connected, made, of_items
-from tests.evaluators.raw_server import Raw, RawServer, chat, kept, models, plain
+from tests.evaluators.openai_runs import Asked, Raw, RawServer, chat, connected, kept, made, models, of_items, plain
 
 SMUGGLED: dict[str, bytes] = {
     "an answer": kept(chat("smuggled")),
-    "two answers": kept(chat("smuggled")) * 2,
     "half an answer": kept(chat("smuggled"))[:-9],
-    "an error": kept(chat("smuggled")).replace(b"200", b"400"),
     "one letter": b"x",
-    "a head alone": b"HTTP/1.1 200 OK\r\n",
 }
 
 

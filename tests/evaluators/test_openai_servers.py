@@ -31,13 +31,15 @@ from tests.evaluators.openai_runs import (
     Asked,
     Body,
     N,
+    Raw,
     among_others,
+    chat,
     connected,
     made,
+    plain,
     prompt_of,
     served,
 )
-from tests.evaluators.raw_server import Raw, chat, plain
 
 GITHUB = "https://github.com"
 OPENAI = "https://platform.openai.com/docs"
@@ -353,9 +355,6 @@ LESSONS: dict[str, Lesson] = {
     "a range of tokens": Lesson(QWEN, more_than(1000),
         "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 1000]", sent={"max_tokens": 1000},
         options=THINKS),
-    "fewer tokens than wanted": Lesson(f"{OPENAI}/api-reference/chat/create", more_than(4096),
-        "max_tokens is too large: 5016. This model supports at most 4096 completion tokens", sent={"max_tokens": 4096},
-        options=THINKS),
     "a context that is short": Lesson(
         f"{GITHUB}/vllm-project/vllm/issues/42474",
         more_than(3000),
@@ -384,8 +383,6 @@ LESSONS: dict[str, Lesson] = {
         "Unsupported value: 'messages[0].role' does not support 'system' with this model.", options=BRIEF),
     "no developer instruction": Lesson("https://ai.google.dev/gemma/docs/core/gemma_on_gemini_api", has_system_role,
         {"message": "Developer instruction is not enabled for models/gemma-3-27b-it", "code": 400}, options=BRIEF),
-    "roles that alternate": Lesson("https://huggingface.co/google/gemma-2-9b-it", has_system_role,
-        "System role not supported; roles must alternate user/assistant", options=BRIEF),
 }  # fmt: skip
 
 
@@ -490,16 +487,6 @@ THOUGHTS: dict[str, tuple[str, Mapping[str, Any]]] = {
         {"content": [{"type": "text", "text": "Well", "thought": True}, {"type": "text", "text": "B"}]}),
     # Stop texts of an answer may stand in what is thought; test_thinking has more marks.
     "<think>": (SGLANG, {"content": "<think>A?</think>B"}),
-    "only the end of <think>": (SGLANG, {"content": "The cook is A?\n</think>B"}),
-    "[THINK]": (f"{MISTRAL}/capabilities/reasoning/", {"content": "[THINK]A?[/THINK]B"}),
-    "Kimi's": (SGLANG, {"content": "\u25c1think\u25b7A?\u25c1/think\u25b7B"}),
-    "channels": (SGLANG,
-        {"content": "<|channel|>analysis<|message|>A?<|end|><|start|>assistant<|channel|>final<|message|>B<|return|>"}),
-    "channels without marks": (f"{GITHUB}/oobabooga/textgen/issues/7374", {"content": "analysisA?assistantfinalB"}),
-    "the end of a channel without marks": (f"{GITHUB}/llama-farm/llamafarm/issues/753",
-        {"content": "We need a letter. A?assistantfinalB"}),
-    "an answer after a channel": (f"{GITHUB}/ggml-org/llama.cpp/pull/15181",
-        {"content": "<|channel|>analysis<|message|>A?<|end|>B"}),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluators.backend import BlockLimits, ChoiceRequest, Request, TokenCount, open_backend
+from evaluators.backend import BlockLimits, ChoiceRequest, Request, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs
 from evaluators.models.request_blocks import plan_blocks
@@ -81,14 +81,6 @@ def test_what_is_missing_of_a_block_is_answered_as_in_the_whole(tmp_path: Path) 
     with opened(partial(Scripted, tmp_path), n_workers=1) as backend:
         part = answers_of(backend, requests, missing)
     assert part == [answer if place in missing else None for place, answer in enumerate(whole)]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("cluster")
-def test_tokens_are_counted_by_a_worker(tmp_path: Path) -> None:
-    requests = [ChoiceRequest(prompt=f"room {n}", options=(" a", " b"), outcomes=()) for n in range(30)]
-    with opened(partial(Scripted, tmp_path), n_workers=1) as backend:
-        assert backend.count_tokens(requests) == TokenCount(300, 30)
 
 
 run_on_one_thread = partial(output_of, "-m", "evaluators", "run", fresh=True, OMP_NUM_THREADS="1")

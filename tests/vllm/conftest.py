@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -51,6 +51,24 @@ def made_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def engine(made_llama: Path) -> VllmBackend:
     """The backend, in process, with end tokens."""
     return open_backend(str(made_llama), BackendOptions(dtype="float32", end_logprobs=True))
+
+
+def load_plain(folder: Path) -> Any:
+    """A model as transformers computes it, one text at a time, in float32: what engines are compared with."""
+    import torch
+    import transformers
+
+    network: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return network.eval()
+
+
+def plain_logprob(network: Any, ids: list[int], n_context: int) -> float:
+    """Of the tokens after the context: one pass, token after token."""
+    import torch
+
+    with torch.no_grad():
+        logprobs = torch.log_softmax(network(torch.tensor([ids])).logits[0].double(), dim=-1)
+    return sum(float(logprobs[place - 1, ids[place]]) for place in range(n_context, len(ids)))
 
 
 class Served(NamedTuple):

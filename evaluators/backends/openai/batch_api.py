@@ -197,19 +197,17 @@ class BatchRun:
         if status == "failed":
             self._forget(batch)
             listed = list_in(mapping_in(data, "errors"), "data")[:_MOST_REASONS]
-            reasons = "; ".join(error_text(error).message for error in listed) or "no reason given"
+            reasons = "; ".join(message for message, *_ in map(error_text, listed)) or "no reason given"
             reasons = self.connection.address.clean(reasons)
             raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Fix this and run the command again")
         entries: dict[str, Any] = {}
-        asked = frozenset(batch.requests)
         for name in ("error_file_id", "output_file_id"):  # A response replaces an error of the same request.
             if data.get(name) in (None, ""):
                 continue
             route = f"/files/{_checked_id(data[name], 'a file')}/content"
             found: dict[str, Any] = {}
-            for entry in self._retry(methodcaller("get_lines", route, len(asked))):
-                custom_id = entry.get("custom_id")
-                if not isinstance(custom_id, str) or custom_id not in asked:
+            for entry in self._retry(methodcaller("get_lines", route, len(batch.requests))):
+                if not isinstance(custom_id := entry.get("custom_id"), str):
                     continue
                 earlier = found.setdefault(custom_id, entry)
                 if earlier is _TWICE or earlier.get("response") != entry.get("response"):

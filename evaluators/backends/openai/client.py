@@ -297,15 +297,15 @@ def read_json(content: bytes | str, *, any_kind: bool = False) -> Any:
     """
     try:
         text = content.decode("utf-8-sig", "replace") if isinstance(content, bytes) else content
-        data = json.loads(text, parse_constant=lambda _: None, parse_int=_integer)
+        # An integer of many digits is no count, and would overflow the sums and prices computed from it.
+        data = json.loads(
+            text,
+            parse_constant=lambda _: None,
+            parse_int=lambda digits: int(digits) if len(digits) <= _MOST_DIGITS else float(digits),
+        )
     except ValueError:
         return None if any_kind else "not JSON"
     return data if any_kind or isinstance(data, dict) else "no JSON object"
-
-
-def _integer(digits: str) -> int | float:
-    # An integer of many digits is no count, and would overflow the sums and prices computed from it.
-    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 
 def _media_type(headers: Mapping[str, str]) -> str:

@@ -87,10 +87,6 @@ class Dialect:
         }
         return {"max_tokens_parameter": self.max_tokens} | {name: value for name, value in unusual.items() if value}
 
-    def restore(self, before: Dialect) -> None:
-        """Forget what was learnt since a copy was made, because it helped nothing."""
-        vars(self).update(vars(before))
-
     def grant_thinking(self) -> bool:
         """Grant a model tokens to think with; return True if it had none, and the user did not choose so."""
         if self.thinking_tokens or self.has_chosen_budget:

@@ -88,7 +88,13 @@ class Generation:
         for name in dialect.left_out - {dialect.max_tokens}:
             body.pop(name, None)
         if self.api == "chat":
-            body["messages"] = self._messages(request.prompt)
+            system, text = [] if self.system_prompt is None else [self.system_prompt], request.prompt
+            if not dialect.has_system_role:
+                system, text = [], "\n\n".join([*system, text])
+            body["messages"] = [
+                *({"role": "system", "content": one} for one in system),
+                {"role": "user", "content": text},
+            ]
             return [Call(CHAT, body, chat_tokens(self.tokenizer, request.prompt), n_tokens)]
         prompt = request.prompt if self.tokenizer is None else self.tokenizer.context_ids(request.prompt)
         n_prompt = None if isinstance(prompt, str) else len(prompt)
@@ -99,12 +105,6 @@ class Generation:
                 f"the prompt takes {n_prompt} tokens, the model {self.context_tokens}; nothing is left for an answer"
             )
         return [Call(COMPLETIONS, {**body, "prompt": prompt}, n_prompt, n_tokens)]
-
-    def _messages(self, prompt: str) -> list[Mapping[str, str]]:
-        system = [] if self.system_prompt is None else [self.system_prompt]
-        if not self.dialect.has_system_role:
-            system, prompt = [], "\n\n".join([*system, prompt])
-        return [*({"role": "system", "content": text} for text in system), {"role": "user", "content": prompt}]
 
     def read(self, request: GenerateRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Read the generated text and the token counts from the reply.

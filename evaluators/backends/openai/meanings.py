@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from biasboard.ground.toml_files import packaged_toml
 
@@ -73,18 +73,6 @@ class NoAnswerError(Exception):
         return _REMEDIES.get(self.means)
 
 
-class ErrorText(NamedTuple):
-    """An error as an endpoint describes it, in whatever form."""
-
-    message: str
-    codes: str
-    """Codes, types and statuses, separated by spaces; empty if it has none."""
-    parameter: str
-    """Name of the parameter that it is about; empty if it names none."""
-    status: int | None
-    """HTTP status that it states itself; None if it states none."""
-
-
 @cache
 def _rows() -> list[dict[str, Any]]:
     """Return the rows of the table, with their patterns compiled."""
@@ -94,13 +82,13 @@ def _rows() -> list[dict[str, Any]]:
     ]
 
 
-def meaning_of_error(status: int, error: ErrorText) -> Meaning:
+def meaning_of_error(status: int, message: str, codes: str) -> Meaning:
     """Return the meaning of an error.
 
-    >>> meaning_of_error(400, ErrorText("Content Exists Risk", "invalid_request_error", "", None))
+    >>> meaning_of_error(400, "Content Exists Risk", "invalid_request_error")
     'refused'
     """
-    texts = {"code": error.codes, "message": error.message}
+    texts = {"code": codes, "message": message}
     for row in _rows():
         fits = "finish_reason" not in row and status in row.get("status", (status,))
         # A filter has looked at a prompt: it neither lacks a key, nor is it busy or broken.
@@ -133,29 +121,37 @@ def error_of(
         headers: Headers of the answer, which may ask to wait.
         otherwise: Text of a body without a message.
     """
-    error = error_text(body, otherwise)
+    message, codes, parameter, stated = error_text(body, otherwise)
     if 300 <= status < 400:
-        error = error._replace(message=f"the endpoint redirects to {headers.get('location', 'nowhere')}")
+        message = f"the endpoint redirects to {headers.get('location', 'nowhere')}"
     # Routers state the status of the server behind them inside the error.
-    known = error.status if status == 200 and error.status is not None else status
-    means = meaning_of_error(known, error)
+    known = stated if status == 200 and stated is not None else status
+    means = meaning_of_error(known, message, codes)
     is_page = body is None and otherwise.lstrip().startswith("<")
     return NoAnswerError(
-        clean(f"HTTP {status}{' with an error' if status == 200 else ''}: {error.message}"),
+        clean(f"HTTP {status}{' with an error' if status == 200 else ''}: {message}"),
         means,
         status=known,
-        words="" if is_page else f"{error.message} {error.codes} {error.parameter}".lower(),
+        words="" if is_page else f"{message} {codes} {parameter}".lower(),
         finish_reason="content_filter" if means == "refused" else None,
         retry_after=_retry_after(headers),
         overload=means == "limited" or (means == "passing" and status not in (200, 409)),
     )
 
 
-def error_text(body: object, otherwise: str = "") -> ErrorText:
-    """Read an error: an object, a list of them or plain text, with or without the key "error"."""
+def error_text(body: object, otherwise: str = "") -> tuple[str, str, str, int | None]:
+    """Read an error: an object, a list of them or plain text, with or without the key "error".
+
+    Returns:
+        Its message; its codes, types and statuses, separated by spaces; the name of the parameter that it is about, or
+        an empty text; and the HTTP status that it states itself, or None.
+    """
     if isinstance(body, list) and body:
         return error_text(body[0], otherwise)
-    fields = _fields(body)
+    fields: Mapping[str, Any] = body if isinstance(body, Mapping) else {"message": body}
+    # What stands beside the key "error" tells of it too.
+    if inner := fields.get("error"):
+        fields = {**fields, **(inner if isinstance(inner, Mapping) else {"message": inner})}
     # LiteLLM and OpenRouter quote the provider's own words; Azure has its reason in an inner error.
     metadata = mapping_in(fields, "metadata")
     quoted = metadata.get("raw")
@@ -171,7 +167,7 @@ def error_text(body: object, otherwise: str = "") -> ErrorText:
     words = [str(code) for code in codes if isinstance(code, str | int) and not isinstance(code, bool)]
     stated = next((int(word) for word in words if _STATUS.fullmatch(word)), None)
     message = f"{said}: {quoted}" if isinstance(quoted, str) and quoted and quoted not in said else said
-    return ErrorText(message or otherwise or "no reason given", " ".join(words), str(parameter or ""), stated)
+    return message or otherwise or "no reason given", " ".join(words), str(parameter or ""), stated
 
 
 def error_inside(data: Mapping[str, Any]) -> object | None:
@@ -191,14 +187,6 @@ def error_inside(data: Mapping[str, Any]) -> object | None:
         if isinstance(ending, str) and meaning_of_ending(ending) == "passing":
             return {"message": f"the answer ended with finish_reason '{ending}'"}
     return None
-
-
-def _fields(body: object) -> Mapping[str, Any]:
-    """Return the fields of an error, those outside of the key "error" too."""
-    if not isinstance(body, Mapping):
-        return {"message": body}
-    inner = body.get("error")
-    return {**body, **inner} if isinstance(inner, Mapping) else {**body, **({"message": inner} if inner else {})}
 
 
 def _is_error(value: object) -> bool:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from typing_extensions import override
 
@@ -265,7 +264,7 @@ class OpenAIBackend(Backend):
     @property
     def context_tokens(self) -> int | None:
         """The endpoint's context length; None if not probed, not reported, or if there is no tokenizer to apply it."""
-        probed = self._probed_methods
+        probed: Methods | None = vars(self).get("probed")
         return probed.generation.context_tokens if probed and self.tokenizer and probed.api == "completions" else None
 
     @override
@@ -278,15 +277,10 @@ class OpenAIBackend(Backend):
             return None
         return self.price.cost_usd(tokens.n_prompt, tokens.n_completion, batch=bool(self.options.batch))
 
-    @property
-    def _probed_methods(self) -> Methods | None:
-        """The methods that work at the endpoint; None if it is not probed yet."""
-        return self.__dict__.get("probed")
-
     def _possible(self) -> list[Methods]:
         """Return the methods of the endpoint; before it is probed, those that may work, best first."""
-        if self._probed_methods is not None:
-            return [self._probed_methods]
+        if "probed" in vars(self):
+            return [self.probed]
         if self.api == "chat" or self.connection.address.is_openai:
             apis = ["chat"]
         else:
@@ -339,7 +333,11 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
     # With the chat API, the endpoint applies its own template.
     settings = options.chat_settings if options.chat and options.api != "chat" else {}
     tokenizer = load_tokenizer(options.tokenizer, **settings) if options.tokenizer else None
-    extra = _extra_body(options)
+    extra = json_object("--extra-body", options.extra_body)
+    if taken := sorted(extra.keys() & _OWN_FIELDS):
+        raise ConfigError(f"--extra-body sets {', '.join(taken)}, as the prompt or another option does; leave it out")
+    if arguments := options.template_arguments:
+        extra = {**extra, "chat_template_kwargs": dict(arguments)}
     return OpenAIBackend(
         options=replace(options, base_url=address.shown),  # The URL as given may contain a password.
         connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
@@ -360,12 +358,3 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         api=options.api or ("chat" if options.chat and tokenizer is None else None),
         price=read_price(options.prices, model) if options.prices else None,
     )
-
-
-def _extra_body(options: BackendOptions) -> Mapping[str, Any]:
-    """Return the fields to send beside our own: the user's, and the arguments of a chat template at the endpoint."""
-    fields = json_object("--extra-body", options.extra_body)
-    if taken := sorted(fields.keys() & _OWN_FIELDS):
-        raise ConfigError(f"--extra-body sets {', '.join(taken)}, as the prompt or another option does; leave it out")
-    arguments = options.template_arguments
-    return {**fields, **({"chat_template_kwargs": dict(arguments)} if arguments else {})}

@@ -276,7 +276,7 @@ class Caller:
                 is_last = number == _MOST_LESSONS - 1 or not may_learn
                 if is_last or not dialect.learn(error, wanted[len(replies)].body):
                     if number and not error.passes:
-                        dialect.restore(before)
+                        vars(dialect).update(vars(before))
                     raise
         return replies
 

@@ -33,7 +33,6 @@ from evaluators.backend import (
     Response,
     Runtime,
     Sent,
-    TokenCount,
 )
 from evaluators.backend import open_backend as open_engine
 from evaluators.backend_options import BackendOptions
@@ -109,11 +108,12 @@ class RayBackend(Backend):
         self._n_failures = 0
         """Number of consecutive failed tries, of any blocks."""
         self._packages: dict[str, str] = {}
-        waiting: deque[_Block] = deque()
+        self._waiting: deque[_Block] = deque()
+        """Blocks that no worker has in hand."""
         try:
             while self._opened is None:
                 self._start(self._seats[:1])
-                for _ in self._events(waiting):
+                for _ in self._events():
                     pass
         except BaseException:
             self.close()
@@ -137,26 +137,6 @@ class RayBackend(Backend):
         seat.worker, seat.opening, seat.machine = None, None, ""
         seat.in_hand.clear()
 
-    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """Count the tokens that all requests would take, on one worker; return None if it cannot tell.
-
-        Raises:
-            RunError: counting failed, or the worker is gone.
-        """
-        total = TokenCount(0, 0)
-        for indices in plan_blocks(requests, self.block_limits):
-            worker = self._seats[0].worker
-            if worker is None:
-                raise RunError("the worker that counted tokens is gone; run the same command again")
-            block = [requests[index] for index in indices]
-            tokens = self._cluster.next(self._cluster.call(worker, "count_tokens", block))
-            if isinstance(tokens, BiasboardError):
-                raise tokens
-            if not isinstance(tokens, TokenCount):
-                return None
-            total = TokenCount(total.n_prompt + tokens.n_prompt, total.n_completion + tokens.n_completion)
-        return total
-
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests; see ``Backend.ask``.
 
@@ -167,13 +147,13 @@ class RayBackend(Backend):
         """
         planned = plan_blocks(requests, self.block_limits)
         blocks = [_Block(indices, set(missing.intersection(indices))) for indices in planned]
-        waiting = deque(block for block in blocks if block.left)
+        self._waiting = deque(block for block in blocks if block.left)
         since = time.perf_counter()
         try:
-            while n_left := len(waiting) + sum(len(seat.in_hand) for seat in self._seats):
+            while n_left := len(self._waiting) + sum(len(seat.in_hand) for seat in self._seats):
                 self._start(self._seats[:n_left])
-                self._hand_out(waiting, requests)
-                for event in self._events(waiting):
+                self._hand_out(requests)
+                for event in self._events():
                     if isinstance(event, Answers):
                         now = time.perf_counter()
                         event, since = event._replace(seconds=now - since), now
@@ -195,17 +175,17 @@ class RayBackend(Backend):
                 "out, give fewer --workers or more --worker-cpus. What was answered is kept"
             )
 
-    def _hand_out(self, waiting: deque[_Block], requests: Sequence[Request]) -> None:
+    def _hand_out(self, requests: Sequence[Request]) -> None:
         for n_before in range(_BLOCKS_PER_WORKER):
             # Every worker gets a first block before any worker gets a second.
             for seat in self._seats:
-                if waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
-                    block = waiting.popleft()
+                if self._waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
+                    block = self._waiting.popleft()
                     asked = [requests[index] for index in block.indices]
                     missing = frozenset(position for position, index in enumerate(block.indices) if index in block.left)
                     seat.in_hand.append((self._cluster.call(seat.worker, "answer", asked, missing), block))
 
-    def _events(self, waiting: deque[_Block]) -> Events:
+    def _events(self) -> Events:
         """Wait until workers send messages, and yield the events in them."""
         seats = {call: seat for seat in self._seats if (call := seat.call) is not None}
         ready = self._cluster.wait(list(seats), _PATIENCE_SECONDS)
@@ -222,7 +202,7 @@ class RayBackend(Backend):
             if seat.opening is not None:
                 self._handle_opening(seat, message)
             else:
-                yield from self._handle_answer(seat, message, waiting)
+                yield from self._handle_answer(seat, message)
 
     def _handle_opening(self, seat: _Seat, message: Message | None) -> None:
         if isinstance(message, str):
@@ -241,7 +221,7 @@ class RayBackend(Backend):
             seat.n_failures += 1
             self._dismiss(seat)
 
-    def _handle_answer(self, seat: _Seat, message: Message | None, waiting: deque[_Block]) -> Iterator[Sent | Answers]:
+    def _handle_answer(self, seat: _Seat, message: Message | None) -> Iterator[Sent | Answers]:
         block = seat.in_hand[0][1]
         if isinstance(message, Progress):
             self._record_runtime(seat, message.runtime)
@@ -255,11 +235,11 @@ class RayBackend(Backend):
         elif isinstance(message, ConfigError | MissingExtraError):
             raise message
         elif isinstance(message, BiasboardError):
-            yield from self._failed(seat, str(message), waiting)
+            yield from self._failed(seat, str(message))
         else:
-            yield from self._failed(seat, "a worker left requests without an answer", waiting)
+            yield from self._failed(seat, "a worker left requests without an answer")
 
-    def _failed(self, seat: _Seat, reason: str, waiting: deque[_Block]) -> Iterator[Answers]:
+    def _failed(self, seat: _Seat, reason: str) -> Iterator[Answers]:
         """End the worker and hand its blocks to others.
 
         After ``MOST_TRIES`` tries of the block in which it failed, the requests of that block fail.
@@ -271,7 +251,7 @@ class RayBackend(Backend):
             RunError: too many tries in a row failed, whatever was asked.
         """
         _, block = seat.in_hand.popleft()
-        waiting.extendleft(other for _, other in reversed(seat.in_hand))
+        self._waiting.extendleft(other for _, other in reversed(seat.in_hand))
         self._dismiss(seat)
         block.n_failures += 1
         self._n_failures += 1
@@ -282,7 +262,7 @@ class RayBackend(Backend):
             )
         if block.n_failures < MOST_TRIES:
             logger.warning("%s; %d requests are asked again", reason, len(block.left))
-            waiting.appendleft(block)
+            self._waiting.appendleft(block)
         else:
             failed = Response(status="failed", error=f"failed on {MOST_TRIES} workers one after the other: {reason}")
             yield Answers(dict.fromkeys(sorted(block.left), failed), 0.0)

@@ -24,7 +24,6 @@ from evaluators.backend import (
     Request,
     Runtime,
     Sent,
-    TokenCount,
 )
 from schemas.documents.result import Model
 
@@ -61,8 +60,8 @@ class Progress(NamedTuple):
     runtime: Runtime
 
 
-Message: TypeAlias = str | Opened | Progress | TokenCount | BiasboardError
-"""What a worker sends: the name of its machine, its backend, answers, the tokens of a block, or an error."""
+Message: TypeAlias = str | Opened | Progress | BiasboardError
+"""What a worker sends: the name of its machine, its backend, answers, or an error."""
 
 
 class Worker:
@@ -117,16 +116,6 @@ class Worker:
             yield Progress(tuple(events), self._backend.runtime)
         if failure is not None:
             yield failure
-
-    def count_tokens(self, requests: Sequence[Request]) -> Iterator[Message]:
-        """Count the tokens that requests would take, and send nothing if the backend cannot tell."""
-        assert self._backend is not None
-        try:
-            if (tokens := self._backend.count_tokens(requests)) is not None:
-                yield tokens
-        # A library may raise any exception.
-        except Exception as error:
-            yield _as_biasboard_error(error, RunError)
 
 
 def environment() -> dict[str, str]:

@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from evaluators.backend import GenerateRequest, Response, Runtime
@@ -72,13 +72,9 @@ class Work(NamedTuple):
     """Folder of the LoRA adapter; None for the one in the settings, if any."""
 
 
-class Done(NamedTuple):
-    """The answers to a :class:`Work`."""
-
-    logprobs: dict[Node, dict[int, float]]
-    """Log-probability of each token that may follow a node of the trie, in nats."""
-    generated: list[Response]
-    """The responses to the continuations, in their order."""
+Done: TypeAlias = tuple[dict[Node, dict[int, float]], list[Response]]
+"""The answers to a :class:`Work`: the log-probability of each token that may follow a node of the trie, in nats, and
+the responses to the continuations, in their order."""
 
 
 class ModelSpecs(NamedTuple):
@@ -173,19 +169,15 @@ class Engine:
         # Entries of earlier batches would change the last bits of this one, and a resumed run has had other batches
         # before.
         self._llm.reset_prefix_cache()
-        self._lora = self._lora_request(work.adapter or self._default_adapter)
-        logprobs = self._score(work.questions) if work.questions else {}
-        return Done(logprobs, self._generate(work.continuations) if work.continuations else [])
-
-    def _lora_request(self, folder: str | None) -> Any:
-        """Return the engine's handle of an adapter, which it identifies by a number."""
-        if folder is None:
-            return None
-        if folder not in self._loras:
-            request = _import_vllm("vllm.lora.request").LoRARequest
+        folder = work.adapter or self._default_adapter
+        if folder is not None and folder not in self._loras:
+            # The engine identifies an adapter by a number.
             number = len(self._loras) + 1
+            request = _import_vllm("vllm.lora.request").LoRARequest
             self._loras[folder] = request(f"adapter{number}", number, folder)
-        return self._loras[folder]
+        self._lora = None if folder is None else self._loras[folder]
+        logprobs = self._score(work.questions) if work.questions else {}
+        return logprobs, self._generate(work.continuations) if work.continuations else []
 
     # All versions that the extra allows, 0.29 and newer, support logprob_token_ids.
     def _score(self, questions: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import Runtime
@@ -28,8 +28,8 @@ MOST_DEATHS = 2
 """Number of processes that must die of one :class:`Work` before it counts as the cause."""
 
 
-Event: TypeAlias = tuple[int, Done | None]
-"""The number of a :class:`Work`, and None when an engine is about to compute it, or what the engine has computed."""
+Event: TypeAlias = tuple[Any, Done | None]
+"""The key of a :class:`Work`, and None when an engine is about to compute it, or what the engine has computed."""
 
 
 class InProcess:
@@ -39,18 +39,18 @@ class InProcess:
         self._engine = Engine(settings)
         self.runtime = self._engine.runtime
 
-    def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute numbered work in order; each is taken from the iterable when the engine is free."""
-        for number, work in works:
-            yield number, None
-            yield number, self._engine.compute(work)
+    def run(self, works: Iterable[tuple[Any, Work]]) -> Iterator[Event]:
+        """Compute work in order, each with its key; it is taken from the iterable when the engine is free."""
+        for key, work in works:
+            yield key, None
+            yield key, self._engine.compute(work)
 
 
 class _Task(NamedTuple):
     ticket: int
     """Number of the task across all runs, so that a late answer to an abandoned run is not taken for one to this run.
     """
-    number: int
+    key: Any
     work: Work
     n_deaths: int
 
@@ -89,7 +89,7 @@ class Workers:
         """The process ids of the workers that are alive."""
         return tuple(process.pid for process in self._workers.values() if process.pid is not None)
 
-    def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
+    def run(self, works: Iterable[tuple[Any, Work]]) -> Iterator[Event]:
         """Compute the work, one at a time per worker.
 
         Raises:
@@ -103,15 +103,15 @@ class Workers:
             for connection in [connection for connection in self._workers if connection not in self._busy]:
                 task = again.popleft() if again else None
                 if task is None and not exhausted:
-                    number, work = next(ahead, (None, None))
-                    exhausted = number is None
-                    if number is not None and work is not None:
+                    key, work = next(ahead, (None, None))
+                    exhausted = work is None
+                    if work is not None:
                         self._n_tickets += 1
-                        task = _Task(self._n_tickets, number, work, 0)
+                        task = _Task(self._n_tickets, key, work, 0)
                 if task is None:
                     break
                 # If the caller stops the iteration here, nothing has been sent yet.
-                yield task.number, None
+                yield task.key, None
                 running[task.ticket] = task
                 self._busy[connection] = task.ticket
                 # A worker that died while idle is noticed below, like one that died at work.
@@ -140,7 +140,7 @@ class Workers:
             if isinstance(outcome, BaseException):
                 raise outcome
             if ticket in running:
-                yield running.pop(ticket).number, outcome
+                yield running.pop(ticket).key, outcome
 
     def _after_death(self, task: _Task) -> _Task:
         task = task._replace(n_deaths=task.n_deaths + 1)

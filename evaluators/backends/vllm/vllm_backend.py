@@ -10,11 +10,10 @@ The model is loaded at the first request; before that, only its configuration an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from typing_extensions import override
 
@@ -62,7 +61,6 @@ OPTIONS = (
 _CHUNK_TEXTS = 4096
 _CHUNK_TEXTS_CPU = 512
 _CHUNK_CHARACTERS = 4_000_000
-T = TypeVar("T")
 
 
 _Encoded: TypeAlias = list[TokenRows | Continuation | str]
@@ -125,31 +123,33 @@ class VllmBackend(Backend):
         return ask_with_thinking(self._ask, requests, missing, self.thinking_tokens)
 
     def _ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        # Texts are tokenised one chunk ahead of the engine.
-        chunks = [[index for index in chunk if index in missing] for chunk in self.plan(requests)]
-        numbered = [(number, chunk) for number, chunk in enumerate(chunks) if chunk]
-        if not numbered:
+        chunks = [chunk for whole in self.plan(requests) if (chunk := [index for index in whole if index in missing])]
+        if not chunks:
             return
-        pool = self.pool()
-        encoded_chunks: dict[int, _Encoded] = {}
-
-        def works() -> Iterator[tuple[int, Work]]:
-            prepared_chunks = _prepared_ahead(
-                lambda chunk: self._prepare([requests[index] for index in chunk]), [chunk for _, chunk in numbered]
-            )
-            for (number, _), (encoded, work) in zip(numbered, prepared_chunks, strict=True):
-                encoded_chunks[number] = encoded
-                yield number, work
-
         start = time.perf_counter()
-        for number, done in pool.run(works()):
+        for (indices, encoded), done in self.pool().run(self._prepared(requests, chunks)):
             if done is None:
-                yield Sent(len(encoded_chunks[number]))
+                yield Sent(len(indices))
                 continue
-            responses = self._responses(encoded_chunks.pop(number), done)
-            answers = dict(zip(chunks[number], responses, strict=True))
+            answers = dict(zip(indices, self._responses(encoded, done), strict=True))
             yield Answers(answers, time.perf_counter() - start)
             start = time.perf_counter()
+
+    def _prepared(
+        self, requests: Sequence[Request], chunks: Sequence[list[int]]
+    ) -> Iterator[tuple[tuple[list[int], _Encoded], Work]]:
+        """Yield chunks, encoded and with their work; each is prepared while the one before it is computed."""
+
+        def prepare(chunk: list[int]) -> tuple[tuple[list[int], _Encoded], Work]:
+            encoded, work = self._prepare([requests[index] for index in chunk])
+            return (chunk, encoded), work
+
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            ahead = thread.submit(prepare, chunks[0])
+            for chunk in chunks[1:]:
+                ready, ahead = ahead, thread.submit(prepare, chunk)
+                yield ready.result()
+            yield ahead.result()
 
     @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
@@ -196,28 +196,18 @@ class VllmBackend(Backend):
         )
 
     def _responses(self, encoded: _Encoded, done: Done) -> Iterator[Response]:
-        generated = iter(done.generated)
+        edges, generated = done[0], iter(done[1])
         for asked in encoded:
             if isinstance(asked, str):
                 yield Response(status="failed", error=asked)
             elif isinstance(asked, Continuation):
                 yield next(generated)
             else:
-                logprobs = option_logprobs(asked, done.logprobs)
+                logprobs = option_logprobs(asked, edges)
                 ends: tuple[float | None, ...] = (None,) * len(logprobs)
                 if self.with_end and self.tokenizer.end_id is not None:
-                    ends = end_logprobs(asked, done.logprobs, self.tokenizer.end_id)
+                    ends = end_logprobs(asked, edges, self.tokenizer.end_id)
                 yield asked.response(logprobs, ends, precision=self.model.precision)
-
-
-def _prepared_ahead(prepare: Callable[[list[int]], T], chunks: Sequence[list[int]]) -> Iterator[T]:
-    """Yield prepared chunks in order; each is prepared while the one before it is computed."""
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        prepared_chunks = thread.submit(prepare, chunks[0])
-        for chunk in islice(chunks, 1, None):
-            ready, prepared_chunks = prepared_chunks, thread.submit(prepare, chunk)
-            yield ready.result()
-        yield prepared_chunks.result()
 
 
 def open_backend(model: str, options: BackendOptions) -> VllmBackend:
