@@ -271,10 +271,9 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
     of_part = f"{what}: its tokenizer or image processor"
     tokenizer = load("AutoTokenizer", what=of_part, remedy=remedy)
     processor = load("AutoImageProcessor", what=of_part, remedy=remedy, backend="pil")
-    network: Any = load_network(model, files.commit, dtype, loader="CLIPModel", kind="CLIP model")
+    network: Any = load_network(model, files.commit, dtype, device, loader="CLIPModel", kind="CLIP model")
     if (fault := _fault_of_processor(processor, network.config.vision_config.image_size)) is not None:
         raise ConfigError(f"{what}: its image processor {fault}; {remedy}")
-    network.to(import_extra("torch", "hf").device(device)).eval()
     precision = precision_of(network)
     identity = {
         "backend": "clip",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
-from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import (
     Backend,
     Capability,
@@ -40,20 +40,16 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import (
     OUT_OF_MEMORY,
-    class_named,
-    computing,
     context_tokens_of,
     device_name,
     in_halves,
-    load_network,
-    looks_ahead,
+    load_model,
     n_embedded,
-    precision_of,
 )
 from evaluators.backends.transformers.plain_scoring import batches_of, padded
 from evaluators.models.encoding import encode
-from evaluators.models.model_files import CONFIG, find_model, opening_arguments, settings_of
-from evaluators.models.tokenizer import load_tokenizer, local_name, unknown_token
+from evaluators.models.model_files import opening_arguments
+from evaluators.models.tokenizer import local_name, unknown_token
 from schemas.documents.result import Model
 
 if TYPE_CHECKING:
@@ -226,28 +222,24 @@ def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
         MissingExtraError: torch or transformers is not installed.
     """
     options.refuse_others("masked", but=_OPTIONS)
-    options.check_dtype()
-    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
-    config = settings_of(model, CONFIG, files.commit) or {}
-    if (causal := class_named(config, "ForCausalLM")) is not None:
-        raise _not_masked(causal)
-    model_id = check_model_id(options.name or files.default_id)
-    # What the files tell is checked before this imports torch, which takes seconds.
-    device, dtype, settings = computing(options)
-    named = options.tokenizer or model
-    tokenizer = load_tokenizer(named, None if options.tokenizer else files.commit)
-    _check_tokenizer(named, tokenizer.pretrained)
-    network = load_network(model, files.commit, dtype, loader="AutoModelForMaskedLM", kind="masked language model")
-    network.to(import_extra("torch", "hf").device(device)).eval()
-    if not looks_ahead(network):
-        raise _not_masked(type(network).__name__)
-    precision, kind = precision_of(network), device.partition(":")[0]
+    loaded = load_model(model, options, is_masked=True)
+    tokenizer, named = loaded.tokenizer.pretrained, options.tokenizer or model
+    if tokenizer.mask_token_id is None:
+        raise ConfigError(
+            f"tokenizer '{named}' has no mask token, which hides the token that is predicted; give a masked model, or "
+            "name the --tokenizer that it was trained with"
+        )
+    if not tokenizer.is_fast:
+        raise ConfigError(
+            f"tokenizer '{named}' does not tell which tokens make a word; name a --tokenizer with a tokenizer.json"
+        )
+    files, precision, kind = loaded.files, loaded.precision, loaded.device.partition(":")[0]
     identity = {
         "backend": "masked",
         "model": files.identity,
         "precision": precision,
         "device": kind,
-        "tokenizer": tokenizer.sha256 if options.tokenizer else None,
+        "tokenizer": loaded.other_tokenizer_sha256,
         "hidden": "rest of the word",
     }
     arguments = {
@@ -256,34 +248,17 @@ def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
         "batch-tokens": options.batch_tokens,
     }
     return MaskedBackend(
-        network=network,
-        tokenizer=tokenizer.pretrained,
-        device=device,
+        network=loaded.network,
+        tokenizer=tokenizer,
+        device=loaded.device,
         batch_tokens=options.batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["mps"]),
-        context_tokens=_context_tokens(network, tokenizer.pretrained),
+        context_tokens=_context_tokens(loaded.network, tokenizer),
         arguments=opening_arguments(files, options, precision, arguments),
-        settings=settings,
-        model=identified_model(model_id, identity, revision=files.revision, precision=precision),
+        settings=loaded.settings,
+        model=identified_model(
+            check_model_id(options.name or files.default_id), identity, revision=files.revision, precision=precision
+        ),
     )
-
-
-def _not_masked(kind: str) -> ConfigError:
-    return ConfigError(
-        f"{kind} is no masked language model: it predicts a token from what stands before it alone; ask it with "
-        "--backend transformers"
-    )
-
-
-def _check_tokenizer(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
-    if tokenizer.mask_token_id is None:
-        raise ConfigError(
-            f"tokenizer '{name}' has no mask token, which hides the token that is predicted; give a masked model, or "
-            "name the --tokenizer that it was trained with"
-        )
-    if not tokenizer.is_fast:
-        raise ConfigError(
-            f"tokenizer '{name}' does not tell which tokens make a word; name a --tokenizer with a tokenizer.json"
-        )
 
 
 def _context_tokens(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int | None:

@@ -18,13 +18,12 @@ import pytest
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, FitSettings, fit_rules, preset_settings
-from evaluators.calibration.reweighting.problem import PAPER_RULES, Annealing, Objective, ObjectiveName
-from evaluators.calibration.reweighting.rules import ClassRules, RuleSet, prepared
-from evaluators.calibration.reweighting.solvers import anneal as solve
+from evaluators.calibration.reweighting.problem import PAPER_RULES, Annealing, Objective
+from evaluators.calibration.reweighting.rules import ClassRules, prepared
 from evaluators.calibration.reweighting.top_two import TopTwo
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 from tests.evaluators.reweighting.imbalanced import NAMES, imbalanced
-from tests.evaluators.reweighting.made import Made, best_of_all, biased, problem_of
+from tests.evaluators.reweighting.made import Made, biased
 
 SEEDS = range(100, 100 + int(os.environ.get("REWEIGHTING_SEEDS", "5")))
 N_MOVES, ROUNDS = 100, 5
@@ -222,29 +221,6 @@ def bench_moves(n_classes: int, least: float) -> None:
     print(f"\nN={n_classes}: full {full:.0f} us, incremental {trial:.0f} us ({full / trial:.1f} times)", end="")
     print(f", with acceptance {accepted:.0f} us ({full / accepted:.1f} times)")
     assert full / trial >= least
-
-
-def bench_brute_force() -> None:
-    """How often annealing finds the best of 30 ** 4 combinations of weights: single searches, and three restarts."""
-    rule_set = RuleSet(has_functions=False)
-    names: tuple[ObjectiveName, ...] = ("gini", "sen")
-    single, several, gaps = 0, 0, []
-    for instance in range(3):
-        made = biased(200 + instance, 1000, 4)
-        best = best_of_all(made, 30)
-        for name in names:
-            for seed in range(10):
-                problem = problem_of(made, name, rule_set, Annealing(n_restarts=3), seed=10 * seed)
-                candidates, _ = solve(problem)
-                values = [problem.score(problem.n_right(rules))[0] for rules in candidates.values()]
-                gaps.append(values[0] - best[name])
-                single += values[0] <= best[name] + 1e-12
-                several += min(values) <= best[name] + 1e-12
-    print(
-        f"\nbrute force: {single} of 60 single searches and {several} of 60 with 3 restarts; worst gap {max(gaps):.4f}"
-    )
-    assert single >= 0.8 * 60
-    assert several == 60
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -115,4 +115,5 @@ def assert_equals_plain_loop(
         assert answer.text == text
         assert (answer.finish_reason, answer.n_completion_tokens) == (expected.finish_reason, len(expected.ids))
         assert answer.n_prompt_tokens == len(backend.tokenizer.context_ids(request.prompt))
+        assert backend.needed_tokens([request]) == [answer.n_prompt_tokens + 1]
     return answers

@@ -207,6 +207,17 @@ def test_values_from_other_items_add_their_variances() -> None:
     assert (first + second).variance != pytest.approx(first.variance + second.variance)
 
 
+def test_an_only_factor_counts_as_either_of_two_beside_crossed_values() -> None:
+    sums, crossing = made_cells(np.random.default_rng(1), 9, 7, 40)
+    crossed = known(deviations_of(sums, smaller_share, crossing))
+    single = known(deviations_of(np.column_stack([np.random.default_rng(1).random(8), np.ones(8)]), mean))
+    both = joined([single, crossed])
+    assert both.blocks.tolist() == [[8, 9], [8, 7]]
+    for part, own in zip(both.parts, crossed.parts, strict=True):
+        np.testing.assert_array_equal(part, [*single.first, *own])
+    assert (both.n_clusters, both.n_effective) == (7, crossed.n_effective)
+
+
 def test_frames_cross_the_occupation_pairs() -> None:
     records = noisy_records(6)
     framed = [

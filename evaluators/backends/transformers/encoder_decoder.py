@@ -105,12 +105,7 @@ class EncoderDecoder:
         """Return what the decoder reads to predict a target: its start token, and the target without its end."""
         while ids and ids[-1] == self.tokenizer.end_id:
             ids = ids[:-1]
-        return [self._start_id, *ids]
-
-    @property
-    def _start_id(self) -> int:
-        start: int = self.network.config.decoder_start_token_id
-        return start
+        return [self.network.config.decoder_start_token_id, *ids]
 
     def _score(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return the responses to one batch. Others than choices do not occur."""
@@ -175,9 +170,8 @@ class EncoderDecoder:
         if request.max_tokens < 1:
             return Response(status="failed", error=f"max_tokens is {request.max_tokens}; ask for at least 1")
         most = request.max_tokens if limit is None else min(request.max_tokens, limit - 1)
-        draft = UnfinishedText(
-            index, request, [self._start_id], most, end_tokens(self.network, self.tokenizer), self.tokenizer
-        )
+        start = [self.network.config.decoder_start_token_id]
+        draft = UnfinishedText(index, request, start, most, end_tokens(self.network, self.tokenizer), self.tokenizer)
         try:
             with torch.inference_mode():
                 self._decode(draft, prompt, vocabulary)

@@ -159,33 +159,24 @@ def last_layer_at(network: PreTrainedModel, rows: Tensor, columns: Tensor, shape
         shape: Numbers of rows and columns of the forward pass.
     """
     # This makes packed scoring about a tenth faster.
-    with ExitStack() as hooks:
-        for module in _tokenwise_parts(network):
-            hook = _Selection(rows, columns, shape)
-            hooks.callback(module.register_forward_pre_hook(hook.before).remove)
-            hooks.callback(module.register_forward_hook(hook.after).remove)
-        yield
+    selected: dict[Module, bool] = {}
 
+    def keep_needed(module: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        selected[module] = len(inputs) == 1 and tuple(inputs[0].shape[:2]) == shape
+        return (inputs[0][rows, columns][None],) if selected[module] else inputs
 
-class _Selection:
-    """A pair of hooks that pass only the needed positions to a module and put its output back where it belongs."""
-
-    def __init__(self, rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> None:
-        self._rows, self._columns, self._shape = rows, columns, shape
-        self._selected = False
-
-    def before(self, _module: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Keep only the needed positions if the input has the shape of the forward pass."""
-        self._selected = len(inputs) == 1 and tuple(inputs[0].shape[:2]) == self._shape
-        return (inputs[0][self._rows, self._columns][None],) if self._selected else inputs
-
-    def after(self, _module: Module, _given: tuple[Any, ...], output: Tensor) -> Tensor:
-        """Put the output back at its positions, with zeros elsewhere."""
-        if not self._selected:
+    def put_back(module: Module, _given: tuple[Any, ...], output: Tensor) -> Tensor:
+        if not selected[module]:
             return output
-        whole = output.new_zeros((*self._shape, output.shape[-1]))
-        whole[self._rows, self._columns] = output[0]
+        whole = output.new_zeros((*shape, output.shape[-1]))
+        whole[rows, columns] = output[0]
         return whole
+
+    with ExitStack() as hooks:
+        for part in _tokenwise_parts(network):
+            hooks.callback(part.register_forward_pre_hook(keep_needed).remove)
+            hooks.callback(part.register_forward_hook(put_back).remove)
+        yield
 
 
 def _tokenwise_parts(network: PreTrainedModel) -> list[Module]:

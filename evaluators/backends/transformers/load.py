@@ -66,12 +66,13 @@ class LoadedModel(NamedTuple):
         return context_tokens_of(self.network)
 
 
-def load_model(model: str, options: BackendOptions) -> LoadedModel:
-    """Load a causal language model and its tokenizer onto a device.
+def load_model(model: str, options: BackendOptions, *, is_masked: bool = False) -> LoadedModel:
+    """Load a language model and its tokenizer onto a device.
 
     Args:
         model: Id on the Hub, or path of a local folder.
         options: Revision, precision, device, tokenizer and chat template.
+        is_masked: True for a masked language model, such as BERT; False for one that writes texts.
 
     Raises:
         ConfigError: the model cannot be found or loaded, or an option is unknown.
@@ -81,31 +82,34 @@ def load_model(model: str, options: BackendOptions) -> LoadedModel:
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     named = options.tokenizer or model, None if options.tokenizer else files.commit
     config = settings_of(model, CONFIG, files.commit) or {}
-    if (masked := class_named(config, "ForMaskedLM")) is not None and not config.get("is_decoder"):
-        raise _not_causal(masked)
+    other = class_named(config, "ForCausalLM" if is_masked else "ForMaskedLM")
+    if other is not None and (is_masked or not config.get("is_decoder")):
+        raise _of_other_kind(other, is_masked=is_masked)
     if options.chat:
         check_template_files(*named)
-    has_encoder = bool(config.get("is_encoder_decoder"))
+    has_encoder = bool(config.get("is_encoder_decoder")) and not is_masked
     if has_encoder:
         check_no_causal_options(options)
     # What the files tell is checked before this imports torch, which takes seconds.
     device, dtype, settings = computing(options)
     tokenizer = load_tokenizer(*named, **options.chat_settings)
-    if has_encoder:
-        network = load_network(
-            model, files.commit, dtype, loader="AutoModelForSeq2SeqLM", kind="model of an encoder and a decoder"
-        )
+    if is_masked:
+        kind = "masked language model"
+        network = load_network(model, files.commit, dtype, device, loader="AutoModelForMaskedLM", kind=kind)
+    elif has_encoder:
+        kind = "model of an encoder and a decoder"
+        network = load_network(model, files.commit, dtype, device, loader="AutoModelForSeq2SeqLM", kind=kind)
         if network.config.decoder_start_token_id is None:
             raise ConfigError(
                 f"model '{model}' names no decoder_start_token_id in {CONFIG}; add the one it was trained with"
             )
     else:
-        network = load_network(model, files.commit, dtype)
-    network.to(import_extra("torch", "hf").device(device)).eval()
-    check_special_tokens(network, tokenizer)
+        network = load_network(model, files.commit, dtype, device)
+    if not is_masked:
+        check_special_tokens(network, tokenizer)
     # AutoModelForCausalLM also loads encoders such as BERT, with no more than a warning.
-    if not has_encoder and looks_ahead(network):
-        raise _not_causal(type(network).__name__)
+    if not has_encoder and looks_ahead(network) != is_masked:
+        raise _of_other_kind(type(network).__name__, is_masked=is_masked)
     return LoadedModel(
         files=files,
         network=network,
@@ -145,16 +149,18 @@ def load_network(
     model: str,
     revision: str | None,
     dtype: Any,
+    device: str,
     *,
     loader: str = "AutoModelForCausalLM",
     kind: str = "causal language model",
 ) -> PreTrainedModel:
-    """Load a model, and check that the checkpoint holds all its weights.
+    """Load a model onto a device, and check that the checkpoint holds all its weights.
 
     Args:
         model: Id on the Hub, or path of a local folder.
         revision: Commit on the Hub; None for a folder.
         dtype: Precision of the weights.
+        device: Device to compute on.
         loader: Name of the class of transformers that loads it.
         kind: Kind of model, for the error message.
 
@@ -188,7 +194,7 @@ def load_network(
             f"model '{model}' lacks {len(absent)} weights of a {kind}, such as {absent[0]}; "
             "give a checkpoint that holds them all"
         )
-    loaded: PreTrainedModel = network
+    loaded: PreTrainedModel = network.to(import_extra("torch", "hf").device(device)).eval()
     return loaded
 
 
@@ -255,7 +261,12 @@ def class_named(config: Mapping[str, Any], ending: str) -> str | None:
     return None
 
 
-def _not_causal(kind: str) -> ConfigError:
+def _of_other_kind(kind: str, *, is_masked: bool) -> ConfigError:
+    if is_masked:
+        return ConfigError(
+            f"{kind} is no masked language model: it predicts a token from what stands before it alone; ask it with "
+            "--backend transformers"
+        )
     return ConfigError(
         f"{kind} is no causal language model: a token changes what was predicted before it; give a decoder, or ask a "
         "masked model which text is likelier with --backend masked"

@@ -36,7 +36,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
 from evaluators.backends.transformers.generation import generate, limits_for_texts
-from evaluators.backends.transformers.load import LoadedModel, context_tokens_of, device_name, load_model
+from evaluators.backends.transformers.load import context_tokens_of, device_name, load_model
 from evaluators.backends.transformers.lora import EXTRA, AdapterSlot
 from evaluators.backends.transformers.option_scoring import OptionScorer
 from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
@@ -211,7 +211,21 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         batch_tokens *= 2
     thinking_tokens = thinking_tokens_of(options, loaded.tokenizer)
     conditions = conditions_of(options, thinking_tokens)
-    identity = _identity(loaded, options, chosen) | conditions
+    identity = {
+        "backend": "transformers",
+        "model": loaded.files.identity,
+        "precision": loaded.precision,
+        # The kind of device, not its number: cuda:0 and cuda:1 give the same answers.
+        "device": kind,
+        "chat_template": loaded.tokenizer.chat_template_sha256,
+        "tokenizer": loaded.other_tokenizer_sha256,
+        # Users who request plain scoring must not get stored answers of packed scoring.
+        "scoring": "plain" if options.scoring == "plain" else None,
+        # Absent without an adapter, so that the identities of other models stay as they were.
+        **({} if chosen.single is None else {"adapter": chosen.single.files.identity}),
+        **({} if chosen.of_contexts is None else {"adapters": chosen.of_contexts.sha256}),
+        **conditions,
+    }
     arguments = {
         "tokenizer": None if options.tokenizer is None else local_name(options.tokenizer),
         "device": options.device,
@@ -242,24 +256,3 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
             conditions=conditions,
         ),
     )
-
-
-def _identity(loaded: LoadedModel, options: BackendOptions, chosen: ChosenAdapters) -> dict[str, str | None]:
-    """Return everything about the model that can change an answer."""
-    identity = {
-        "backend": "transformers",
-        "model": loaded.files.identity,
-        "precision": loaded.precision,
-        # The kind of device, not its number: cuda:0 and cuda:1 give the same answers.
-        "device": loaded.device.partition(":")[0],
-        "chat_template": loaded.tokenizer.chat_template_sha256,
-        "tokenizer": loaded.other_tokenizer_sha256,
-        # Users who request plain scoring must not get stored answers of packed scoring.
-        "scoring": "plain" if options.scoring == "plain" else None,
-    }
-    # Absent without an adapter, so that the identities of other models stay as they were.
-    if chosen.single is not None:
-        identity["adapter"] = chosen.single.files.identity
-    if chosen.of_contexts is not None:
-        identity["adapters"] = chosen.of_contexts.sha256
-    return identity

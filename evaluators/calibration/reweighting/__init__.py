@@ -9,7 +9,7 @@ A correction is one weight (or membership function) per class, and the largest c
 
 From rows with known classes to such weights::
 
-    accuracy_report accuracies by class, how even they are, and what a correction gains and costs
+    accuracy_report accuracies by class, how even they are, and what a correction costs
     problem         rows + objective (how even the class accuracies are), with a floor under their mean
     solvers         candidates: a balanced logistic model, searches, and what lies between; top_two speeds these up
     fitting         the presets; takes the candidate with the best objective that keeps the floor

@@ -170,9 +170,6 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
                 raise ValueError(f"the class of row {row} is {name!r}, which is no column; have: {have}")
         return columns, np.array([index_of[name] for name in names], dtype=np.int64)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "rules_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True

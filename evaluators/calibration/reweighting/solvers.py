@@ -248,14 +248,15 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray,
 
     For a monotone objective only w0, w1 and w3 can be optimal: from w1 to w2 the class wins only rows of other classes.
     """
-    probabilities, others = top.probabilities[class_index], top.others(class_index)
+    probabilities = top.probabilities[class_index]
+    others, others_are_right = top.others(class_index)
     own = np.zeros(len(probabilities), dtype=np.bool_)
     own[top.own_rows(class_index)] = True
     # A row where neither this class nor the best other one is right does not change the number of right rows.
-    rows = np.flatnonzero((own | others.are_right) & (probabilities > 0) & (others.values > 0))
+    rows = np.flatnonzero((own | others_are_right) & (probabilities > 0) & (others > 0))
     with np.errstate(over="ignore"):
         # A row where the class has almost no probability needs an infinite weight.
-        thresholds = others.values[rows] / probabilities[rows]
+        thresholds = others[rows] / probabilities[rows]
     order = np.argsort(thresholds, kind="stable")
     order = order[(thresholds[order] > _LEAST) & (thresholds[order] < _MOST)]
     if not len(order):
@@ -273,7 +274,7 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray,
     # The first stop at which each row is won; rows that are won after all stops change nothing.
     won_at = np.searchsorted(stops, groups)
     rows, won_at = rows[won_at < n_stops], won_at[won_at < n_stops]
-    targets, was_right = top.targets[rows], others.are_right[rows]
+    targets, was_right = top.targets[rows], others_are_right[rows]
     lost = np.bincount(won_at[was_right] * n_classes + targets[was_right], minlength=n_stops * n_classes)
     changes = -lost.reshape(n_stops, n_classes).astype(np.float64)
     changes[:, class_index] += np.bincount(won_at[targets == class_index], minlength=n_stops)

@@ -69,15 +69,11 @@ class TopTwo:
         """Return how many rows of each class are right under the current values, shape (n_classes,)."""
         return self._counted(np.where(self._first.values <= 0, self._unchanged_right, self._first.are_right))
 
-    def others(self, class_index: int) -> Ranked:
-        """Return the best of all other classes in each row."""
+    def others(self, class_index: int) -> tuple[FloatArray, BoolArray]:
+        """Return the value of the best of all other classes in each row, and whether that is the right one."""
         rows = np.flatnonzero(self._first.classes == class_index)
-        first, second = self._first, self._second
-        return Ranked(
-            _with(first.values, second.values, rows),
-            _with(first.classes, second.classes, rows),
-            _with(first.are_right, second.are_right, rows),
-        )
+        values = _with(self._first.values, self._second.values, rows)
+        return values, _with(self._first.are_right, self._second.are_right, rows)
 
     def trial(self, class_index: int, values: FloatArray) -> FloatArray:
         """Return how many rows of each class would be right if a class had other corrected values.
@@ -86,14 +82,12 @@ class TopTwo:
             class_index: Index of the class.
             values: Its corrected values, shape (n,), in the order of :attr:`probabilities`.
         """
-        # Like others(), but computes classes only if needed.
-        rows = np.flatnonzero(self._first.classes == class_index)
-        best_other = _with(self._first.values, self._second.values, rows)
-        right = _with(self._first.are_right, self._second.are_right, rows)
+        best_other, right = self.others(class_index)
         wins = values > best_other
         ties = values == best_other
         has_ties = bool(ties.any())
         if has_ties:
+            rows = np.flatnonzero(self._first.classes == class_index)
             wins |= ties & (_with(self._first.classes, self._second.classes, rows) > class_index)
         right &= ~wins
         own = self._slices[class_index]

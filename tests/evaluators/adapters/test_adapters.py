@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError
-from evaluators.adapter_set import open_adapters, trained_items
+from evaluators.adapter_set import trained_items
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend as open_replay
@@ -175,13 +175,6 @@ def test_the_run_keeps_the_list_of_its_adapters(adapters: Path, runs: dict[str, 
     assert trained_items(again.folder, again.result) == trained_items(finished.folder, finished.result)
 
 
-@pytest.mark.slow
-def test_a_result_without_adapters_has_the_bytes_of_before(model: Path, dataset: Path, tmp_path: Path) -> None:
-    finished = asked(planned(dataset, "left", NO_EXAMPLES), opened(model), tmp_path)
-    assert "adapters" not in json.loads((finished.folder / "result.json").read_text(encoding="utf-8"))
-    assert trained_items(finished.folder, finished.result) == {}
-
-
 def test_a_list_that_was_changed_or_lost_is_noticed(runs: dict[str, Finished], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(runs[NO_EXAMPLES].folder, tmp_path / "run"))
     result, path = read_result(folder), folder / "adapters.json"
@@ -265,13 +258,6 @@ def test_the_commands_train_ask_and_verify(model: Path, dataset: Path, tmp_path:
     assert f"--lora {out.name} " in result.command
     verified = output_of("-m", "leaderboard", "verify", runs, "--datasets", dataset.parent)
     assert verified.startswith("accepted: ")
-
-
-def test_the_list_names_what_was_trained(adapters: Path, dataset: Path) -> None:
-    document = open_adapters(str(adapters)).document
-    manifest = json.loads((dataset / "dataset.json").read_text(encoding="utf-8"))
-    assert (document.data.name, document.data.version) == ("tasks", "1.0.0")
-    assert document.data.content_sha256 == manifest["content_sha256"]
 
 
 def in_list(change: Callable[[Any], object]) -> Callable[[Path], None]:

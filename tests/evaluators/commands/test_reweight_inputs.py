@@ -198,7 +198,7 @@ def test_a_fault_of_a_parquet_file_is_told_with_its_row(
         (("--config", "x"), "--config picks records of a run"),
         (("--split", "x"), "--split picks records of a run"),
         (("--ignore", "x"), "--ignore x: "),
-        (("--classes", "cat,cat"), "--classes cat,cat: names 1 classes in 2 places"),
+        (("--classes", "cat,cat"), "has 1 column of a class (cat); give one per class, two at least"),
         (("--classes", "cat,cow"), "has no column for class 'cow'; have: "),
     ],
 )

@@ -223,9 +223,8 @@ def test_the_best_of_all_other_classes_is_that_of_plain_loops_in_the_order_of_cl
     np.testing.assert_array_equal(top.probabilities, made.probabilities[order].T)
     for one in range(5):
         assert set(top.targets[top.own_rows(one)]) == {one}
-        others = top.others(one)
+        values, are_right = top.others(one)
         for row, (shares, target) in enumerate(zip(made.probabilities[order].tolist(), top.targets, strict=True)):
             rest = [-1.0 if place == one else share for place, share in enumerate(shares)]
             best = oracle.first_largest(rest)
-            found = (others.values[row], others.classes[row], others.are_right[row])
-            assert found == (rest[best], best, best == target)
+            assert (values[row], are_right[row]) == (rest[best], best == target)

@@ -66,18 +66,6 @@ class InputChoice:
     config: str | None = option("Config of a run; needed if the run has several.")
     splits: tuple[str, ...] = option("Split of a run; by default all. Repeatable.", flag="--split", default=())
 
-    def __post_init__(self) -> None:
-        """Check that the list of classes names each class once.
-
-        Raises:
-            ConfigError: it does not.
-        """
-        if (names := self.classes) is not None and len({*names}) < max(len(names), LEAST_CLASSES):
-            raise ConfigError(
-                f"--classes {self.class_list}: names {len({*names})} classes in {len(names)} places; name each once, "
-                "two at least"
-            )
-
     @cached_property
     def classes(self) -> tuple[str, ...] | None:
         """The names of the classes in order; None for the input's own."""
