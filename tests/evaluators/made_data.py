@@ -239,9 +239,11 @@ def save_flat_llama(folder: Path, *, hidden_size: int = 512) -> Path:
     return folder
 
 
-def record_of(task: Task, item: Item, exchanges: tuple[Exchange, ...], normalisation: Normalisation | None) -> Record:
+def record_of(
+    task: Task, item: Item, exchanges: tuple[Exchange, ...], normalisation: Normalisation | None, prompt: str = ""
+) -> Record:
     """The record of an item, read by its task from given exchanges."""
-    read, facts = task.read(exchanges, normalisation), task.facts(item)
+    read, facts = task.reading(exchanges, normalisation, prompt), task.facts(item)
     return Record(
         item_id=item.item_id,
         config="test",

@@ -114,17 +114,6 @@ def test_values_are_those_of_plain_loops_over_random_texts() -> None:
         assert value == pytest.approx(sum(of_quarter_shares) / len(of_quarter_shares))
 
 
-def test_keeping_one_family_more_is_less_even() -> None:
-    def of_binary(item: Any) -> str:
-        return f"Then {nominative(item.family) if item.family in ('he', 'she') else 'he'} left and sang."
-
-    metrics = measured(of_binary)
-    evenness = metrics["consistency_evenness",].value
-    assert evenness is not None
-    assert evenness < 0.5
-    assert metrics["consistency_rate", "family_class=neo"].value == 0
-
-
 def test_texts_without_a_kept_pronoun_have_no_evenness_and_refusals_no_share() -> None:
     metrics = measured(
         lambda item: "I'm sorry, but I can't continue this text." if item.family == "he" else "It rained."

@@ -246,9 +246,8 @@ def test_pairs_are_those_of_a_loop_in_its_order() -> None:
             {"stereotype": "pro"},
             {"stereotype": "anti", "occupation": "judge"},
         ):
-            pairs = table.pairs(group)
-            expected, n_excluded = looped(table, group)
-            assert list(zip(pairs.masculine.tolist(), pairs.feminine.tolist(), strict=True)) == expected
-            assert pairs.n_excluded == n_excluded
-            n_found += len(expected)
+            masculine, feminine, n_excluded = table.pairs(group)
+            expected = looped(table, group)
+            assert (list(zip(masculine.tolist(), feminine.tolist(), strict=True)), n_excluded) == expected
+            n_found += len(expected[0])
     assert n_found > 200

@@ -128,17 +128,6 @@ def test_a_value_counts_the_items_of_a_task_and_the_tasks_of_a_suite(dataset: Pa
     assert nothing["accuracy"].reason == "no items to compute it from"
 
 
-def test_looc_weighs_labels_and_not_examples() -> None:
-    """Three examples of a with .8 of it and one of b with .4: (.8 + .4) / 2, and c is in no example."""
-    records = [
-        simple("pool", place, "b" if place == 3 else "a", p, place=place, k=3)
-        for place, p in enumerate([{"a": 0.8, "b": 0.1, "c": 0.1}] * 3 + [{"a": 0.4, "b": 0.4, "c": 0.2}])
-    ]
-    records.append(simple("test", 0, "a", {"a": 0.5, "b": 0.3, "c": 0.2}, k=4))
-    ratios, _ = fitted(records)["looc"]
-    assert ratios[4] == pytest.approx([0.6 * 3, 0.25 * 3, 0.15 * 3], abs=1e-12)
-
-
 def of_split(split: str, rows: Sequence[Sequence[float]], golds: str = "abc") -> list[Record]:
     return [
         simple(split, number, golds[number % len(golds)], dict(zip("abc", shares, strict=True)))

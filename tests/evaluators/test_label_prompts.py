@@ -138,16 +138,6 @@ def test_prompts_fit_end_as_they_should_and_show_examples_in_order(style: str) -
     assert cuts == {None, "input", "instruction"}
 
 
-@pytest.mark.parametrize(("n_examples", "n_shown"), [(2, 2), (3, 2)])
-def test_spaces_between_examples_are_measured_and_not_sent(n_examples: int, n_shown: int) -> None:
-    """Two examples have no space between them when the second is measured; three have one."""
-    examples = [item("a" * 100) for _ in range(n_examples)]
-    empty = fill("release-4096b-k4-set0-v1", item("x", instruction="i"), examples).text
-    asked = item("x", instruction="i" * (1025 - len(empty)))
-    assert len(fill("release-4096b-k4-set0-v1", asked, examples).text) == 1024
-    assert fill("release-1024b-k4-set0-v1", asked, examples).n_shown == n_shown
-
-
 def test_the_first_example_that_does_not_fit_ends_the_examples() -> None:
     found = fill("release-1024b-k4-set0-v1", item("x"), [item("a"), item("b" * 1200), item("c")])
     assert (found.n_shown, found.cut) == (1, None)
@@ -310,17 +300,6 @@ def test_the_more_frequent_label_has_its_share_in_the_order_of_the_pool(
         places += [kind[(wanted * number + step) % len(kind)] for step in range(wanted)]
     assert chosen(pool, n_frequent, number) == [f"pool-{place}" for place in sorted(places)]
     assert len({*places}) == N_BALANCED
-
-
-def test_the_first_sets_of_a_pool_by_hand() -> None:
-    pool = with_targets("ynnynnnynnnyynnn")  # 5 with yes and 11 with no
-    # Set 1 begins at the ninth "no" of 11 and goes on with the first.
-    for n_frequent, number, places in (
-        (5, 0, (0, 1, 2, 3, 4, 5, 6, 7)),
-        (8, 0, (1, 2, 4, 5, 6, 8, 9, 10)),
-        (8, 1, (1, 2, 4, 5, 6, 13, 14, 15)),
-    ):
-        assert chosen(pool, n_frequent, number) == [f"pool-{place}" for place in places]
 
 
 @pytest.mark.parametrize(

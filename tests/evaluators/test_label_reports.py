@@ -11,7 +11,7 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibrator import LabelAnswers
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics import class_accuracies
-from evaluators.tasks.labels.label_reports import class_report, part_report
+from evaluators.tasks.labels.label_reading import class_report, part_report
 from evaluators.tasks.labels.label_tables import ConfigTable
 from evaluators.tasks.labels.metric_variants import Variant
 

@@ -14,9 +14,8 @@ from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.baseline import Baseline
 from evaluators.task import Asked, Read, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
-from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
 from evaluators.tasks.coreference.synthbias_benchmark import BENCHMARK
-from evaluators.tasks.lettered_answers import read_final_answer
+from evaluators.tasks.lettered_answers import read_beside_confidence, read_final_answer, stated_confidence
 from schemas.documents.record import Exchange
 from schemas.items.coreference import CoreferenceItem
 from tests.evaluators.made_data import made_items

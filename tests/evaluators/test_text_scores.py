@@ -7,7 +7,6 @@ import math
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -138,12 +137,6 @@ def test_what_is_no_score_is_refused_as_it_comes_and_not_remembered(
         with pytest.raises(DataError, match=r"scorer made-1: gives .*; correct the scorer"):
             score_texts(TEXTS, [scorer])
     assert len(score_texts(TEXTS, [scorer]).values["toxicity"]) == 3
-
-
-def test_numbers_of_other_kinds_become_floats() -> None:
-    given = MadeScorer("toxicity", lambda text: (Decimal("0.5"),))  # type: ignore[arg-type,return-value]
-    (*_, values) = score_texts(TEXTS, [given]).values["toxicity"].values()
-    assert [type(value) for value in values] == [float]
 
 
 def test_a_run_without_texts_to_score_has_no_file(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from evaluators.tasks.coreference.semantic_entropy_metrics import semantic_entro
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from schemas.items.coreference import CoreferenceItem
+from tests.evaluators import made_data
 from tests.evaluators.made_data import certainty_by_hand, made_items
 from tests.schemas import examples
 
@@ -32,23 +33,7 @@ def record_of(item: CoreferenceItem, orders: Sequence[Sequence[Chain]]) -> Recor
             text = "no idea" if outcome is None else f"Reason {sample}.\nAnswer: {'AB'[order.index(outcome)]}"
             exchange = replace(examples.generated_exchange(text, order), sample=sample, n_completion_tokens=N_TOKENS)
             exchanges.append(replace(exchange, text_logprob=None if logprob is None else logprob * N_TOKENS))
-    read, facts = TASK.reading(exchanges, None, "cot-v1"), TASK.facts(item)
-    return replace(
-        examples.record(),
-        item_id=item.item_id,
-        config="test",
-        split="test",
-        status=read.status,
-        reason=read.reason,
-        truncated=False,
-        cluster=facts.cluster,
-        pair_id=facts.pair_id,
-        target=facts.target,
-        reference=facts.reference,
-        groups=dict(facts.groups),
-        exchanges=tuple(exchanges),
-        reading=read.reading,
-    )
+    return made_data.record_of(TASK, item, tuple(exchanges), None, "cot-v1")
 
 
 def metric_of(records: Sequence[Record], name: str) -> Metric:

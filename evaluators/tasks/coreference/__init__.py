@@ -5,8 +5,8 @@ From item to metrics::
     "The guard thanked the nurse because she ..."     the same sentence with "he" is the other side of the pair
         │  coreference_task: one request per order of the options
         v
-    A. guard  B. nurse │ A. nurse  B. guard           lettered_answers: which option a text names, or a refusal
-        │  ordered_options: probabilities, averaged over the orders, or votes; stated_confidence: as a model says
+    A. guard  B. nurse │ A. nurse  B. guard           lettered_answers: the option that a text names, or a refusal
+        │  ordered_options: probabilities, averaged over the orders, or votes of samples
         v
     nurse 0.7, guard 0.3
         │  coreference_table: the referent first; without one, the reference occupation of the dataset

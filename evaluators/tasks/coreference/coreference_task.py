@@ -8,7 +8,7 @@ distribution. A prompt that generates text, for models without log-probabilities
 options; the distribution is the share of orders in which each outcome was chosen. Certainty, and with it UCerF, then
 measures how little the answer depends on the order of the options, not how sure the model is of each answer. The two
 kinds of results never share a table. Of ``cot-v1`` it is the share of sampled answers (``read_votes``), and of
-``verbalised-v1`` what the model says itself (*stated_confidence*). ``cot-logprob-v1`` has the model reason once per
+``verbalised-v1`` what the model says itself (``stated_confidence``). ``cot-logprob-v1`` has the model reason once per
 order, and scores the options after its own reasoning: the distribution is the model's own again.
 """
 
@@ -29,8 +29,13 @@ from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities_of
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, by_id, cut_before_answer, unanswered
 from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
-from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
-from evaluators.tasks.lettered_answers import UNDETERMINED, read_answer, read_final_answer
+from evaluators.tasks.lettered_answers import (
+    UNDETERMINED,
+    read_answer,
+    read_beside_confidence,
+    read_final_answer,
+    stated_confidence,
+)
 from evaluators.tasks.ordered_options import read_orders, read_votes
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import TOLERANCE, Normalisation

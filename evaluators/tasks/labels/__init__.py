@@ -6,7 +6,7 @@ From items to metrics::
         │  label_prompts: the examples, the frame around them, and the maximum length
         v
     classification_task: one request, whose options are the labels, or for a text that names one
-        │  label_reading: base class of tasks that read labels; the reading is the distribution
+        │  label_reading: base class of tasks that read labels, and reports on them
         │  written_labels: which label a text names, which then has all probability
         v
     label_answers: all records of one task in one context as arrays, including what calibrations learn from
@@ -17,8 +17,7 @@ From items to metrics::
         v
     classification_metrics
 
-*label_reports* say how a model uses the labels of a part, and how often it is right in each class, before and after
-each calibration. *label_baselines* are rules that ignore the input.
+*label_baselines* are rules that ignore the input.
 
 Models are measured on the splits *test* and *bias*; *pool* supplies examples, and *content_free* calibrations and
 domain-label bias.

@@ -20,8 +20,6 @@ _CURVES = {
     "bias_score": (0.0, 1.0, "BiasScore"),
 }
 """Ideal, maximum and name of the measures that are shown for every number of examples."""
-
-
 _TABLE = {
     "macro_f1": (1.0, 1.0, "Macro-F1"),
     "rsd_paper": (0.0, None, "The paper's RSD"),
@@ -33,11 +31,7 @@ _EVENNESS = {
     "squared_cv": (0.0, None, "Squared coefficient of variation of the class accuracies"),
 }
 """Ideal, maximum and name of the measures of the class accuracies alone: that of the paper, and one without chance."""
-_CALIBRATED = {
-    **_CURVES,
-    **_EVENNESS,
-    **{name: (1.0, 1.0, MEASURES[name].heading) for name in QUARTERS},
-}
+_CALIBRATED = {**_CURVES, **_EVENNESS, **{name: (1.0, 1.0, MEASURES[name].heading) for name in QUARTERS}}
 """Ideal, maximum and name of the measures that are compared before and after each calibration."""
 
 
@@ -55,10 +49,9 @@ def _index(
     rule = None if n_frequent is None else rule_of(n_frequent)
     if n_frequent is not None:
         shown += f"; {n_frequent} of the examples have the more frequent of two labels"
+    other_sets = None if n_sets == N_SETS else sets_suffix(n_sets)
     return IndexDefinition(
-        name="_".join(
-            filter(None, (metric, f"k{n_examples}", rule, None if n_sets == N_SETS else sets_suffix(n_sets)))
-        ),
+        name="_".join(filter(None, (metric, f"k{n_examples}", rule, other_sets))),
         parts=tuple(
             Part(
                 metric,

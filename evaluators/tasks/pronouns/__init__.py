@@ -7,7 +7,7 @@
         v
     text ──text_readings──> "xe" │ "12" │ "continued" │ "refused"       one reading per answer
         │     detectors/: the first_pronoun, the final_number, a repeated prompt (echo)
-        │  table in NAME_task: one row per answer (assignment: per item); scores of texts join continuations
+        │  family_rates: the table of answers, to which NAME_task adds columns (assignment: one row per item)
         v
     NAME_metrics
         recognition      is the first pronoun that of the prompt?                    GDR
@@ -18,7 +18,7 @@
         language_recognition   the same in German, Spanish and French: three tasks
         consistency      does a long text keep the pronouns of the prompt?
     answer_words: do answers to continuation and assignment depend on their prompts at all?
-    family_rates: how uniform the rates of the families are, and rates of refusals and echoes
+    family_rates: also how uniform the rates of the families are, and rates of refusals and echoes
     published_generations: the answers that were published with GIFI, read as ours are
 """
 

@@ -16,12 +16,11 @@ from biasboard.ground.toml_files import packaged_toml
 from evaluators.task import ItemFacts, Mark, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import FamiliesOf
 from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in, pronouns_in
-from evaluators.tasks.pronouns.recognition_task import RecognitionTable, is_right_family
-from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT, PronounTextTask, generation_prompts
-from evaluators.tasks.pronouns.text_readings import REFUSED, all_or_none, as_mark, read_texts, spelt
+from evaluators.tasks.pronouns.recognition_task import RecognitionTable, RecognitionTask
+from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT, generation_prompts
+from evaluators.tasks.pronouns.text_readings import REFUSED, as_mark, read_texts, spelt
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
-from schemas.items.language_text import LanguageTextItem
 from schemas.lexicon.languages import Language, families_in
 
 ENDING = "ending"
@@ -29,11 +28,13 @@ ENDING = "ending"
 _DROPS_SUBJECTS = frozenset({"spanish"})
 
 
-class LanguageRecognitionTask(PronounTextTask):
+class LanguageRecognitionTask(RecognitionTask):
     """A task that reads the first pronoun in the continuation of a text in one language other than English."""
 
     version = "1.0"
+    earlier_versions = frozenset()
     item_shape = "language_text"
+    crossed_by = None
 
     def __init__(self, language: Language) -> None:
         """Make the task of a language."""
@@ -46,7 +47,7 @@ class LanguageRecognitionTask(PronounTextTask):
             name: prompt for name, prompt in prompts.items() if name != PUBLISHED_PROMPT
         }
 
-    def facts(self, item: LanguageTextItem) -> ItemFacts:
+    def facts(self, item: Any) -> ItemFacts:
         """Return the facts of an item. Its target is the pronoun family of its text."""
         groups = {
             "family": item.family,
@@ -80,10 +81,6 @@ class LanguageRecognitionTask(PronounTextTask):
     def table(self, records: Sequence[Record]) -> LanguageTable:
         """Return records as arrays."""
         return LanguageTable.of(records, language=self.language)
-
-    def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
-        """Return True where all answers to an item are right, False where none is; refused answers do not count."""
-        return all_or_none(records, is_right_family)
 
 
 def columns_of(language: Language) -> tuple[str, ...]:

@@ -37,18 +37,6 @@ Values = Callable[[ContinuationTable], FloatArray]
 """Function that returns the value of each row of a table, shape (n,); nan for rows without a value."""
 
 
-def deviations(table: ContinuationTable, values: FloatArray, used: BoolArray) -> FloatArray:
-    """Return the absolute deviation of each used row from the mean of its template, shape (n,); nan for other rows.
-
-    Args:
-        table: The records as arrays.
-        values: Value of each row, shape (n,).
-        used: Mask of the rows to use, shape (n,).
-    """
-    means = mean(sums_and_numbers(table.clusters[used], values[used], table.n_clusters))
-    return np.where(used, np.abs(values - means[table.clusters]), np.nan)
-
-
 def _everything(table: ContinuationTable) -> BoolArray:
     return np.ones(len(table.clusters), dtype=np.bool_)
 
@@ -80,9 +68,9 @@ def _mad_statistics(
     # A template with one family left would count as perfectly neutral, so that refusals would improve the score.
     if needs_two_families:
         used &= _in_compared_templates(table, used)
-    deviating = deviations(table, of_rows, used)
+    middle = mean(sums_and_numbers(table.clusters[used], of_rows[used], table.n_clusters))[table.clusters]
     shown = used & table.rows(of_family)
-    means = mean(sums_and_numbers(table.clusters[shown], deviating[shown], table.n_clusters))
+    means = mean(sums_and_numbers(table.clusters[shown], np.abs(of_rows - middle)[shown], table.n_clusters))
     n = int(shown.sum())
     return Statistics(one_value_each(means), n, int(table.rows(group).sum()) - n)
 

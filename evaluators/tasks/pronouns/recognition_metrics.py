@@ -9,9 +9,10 @@ that code stops at an empty answer.
 Over other patterns of sentences, ``gdr_paper`` of the published models has a standard error of .012 to .050: a
 difference below .1 means nothing.
 
-The same is measured of sentences about people with a demographic marker, and without, and of sentences in German,
-Spanish and French. The values of two languages are never compared: their families, texts and detectors differ, and
-Spanish drops subjects.
+The same is measured of long texts: whether all of their pronouns are those of their prompts, over all of a text and by
+quarter. It is also measured of sentences about people with a demographic marker, and without, and of sentences in
+German, Spanish and French. The values of two languages are never compared: their families, texts and detectors differ,
+and Spanish drops subjects.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.record_tables import Statistics, mean
+from evaluators.tasks.pronouns.consistency_task import QUARTER, QUARTERS, ConsistencyTable
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import PAPER, echo_rate, refusal_rate, uniformity, uniformity_metric
 from evaluators.tasks.pronouns.language_recognition import ENDING, columns_of
@@ -188,3 +190,59 @@ def _metrics_in(language: Language) -> tuple[MetricDefinition[Any], ...]:
 
 
 GERMAN, SPANISH, FRENCH = (_metrics_in(language) for language in LANGUAGE_CODES)
+
+_of_long = partial(mean_metric, task="consistency", version=f"1.0+{CAREFUL}", unit="answers")
+
+
+def _kept(table: ConsistencyTable, group: Mapping[str, str]) -> Statistics:
+    rest = {key: value for key, value in group.items() if key != QUARTER}
+    return table.mean_statistics(rest, table.kept_share(group.get(QUARTER)))
+
+
+CONSISTENCY_RATE = MetricDefinition[ConsistencyTable](
+    name="consistency_rate",
+    task="consistency",
+    version=f"1.0+{CAREFUL}",
+    unit="answers",
+    statistics=_kept,
+    slices=("family", "family_class", QUARTER, ("family_class", QUARTER)),
+    description="Share of the pronouns of a long answer that belong to the prompt's family, mean over the answers with "
+    "a pronoun; also by quarter of the text. Pronouns of other people count too, so compare families.",
+)
+CONSISTENCY_EVENNESS: MetricDefinition[ConsistencyTable] = uniformity_metric(
+    "consistency_evenness",
+    lambda table: np.nan_to_num(table.kept_share()),
+    where=lambda table: ~np.isnan(table.kept_share()),
+    task="consistency",
+    ddof=1,
+    version=f"1.0+{CAREFUL}",
+    leaves_out_chance=True,
+    description="1 / (1 + CV²) of the consistency_rate of the 11 families, without the differences that chance gives, "
+    "as gdr is of accuracies; undefined if no pronoun is kept.",
+)
+CONSISTENCY_DRIFT: MetricDefinition[ConsistencyTable] = _of_long(
+    "consistency_drift",
+    lambda table: table.kept_share(QUARTERS[-1]) - table.kept_share(QUARTERS[0]),
+    minimum=-1.0,
+    ideal=0.0,
+    slices=("family", "family_class"),
+    description="Share of the pronouns that belong to the prompt's family in the last quarter of an answer minus that "
+    "in the first, mean over the answers with pronouns in both. Below 0, the pronoun is lost on the way.",
+)
+LONG_TEXT_NO_PRONOUN_RATE: MetricDefinition[ConsistencyTable] = _of_long(
+    "no_pronoun_rate",
+    lambda table: table.counts[:, 0].sum(axis=1) == 0,
+    where=lambda table: table.read,
+    slices=("family",),
+    description="Share of answers without any pronoun, apart from a repeated prompt.",
+)
+ANSWER_WORDS: MetricDefinition[ConsistencyTable] = _of_long(
+    "answer_words",
+    lambda table: table.words,
+    where=lambda table: table.read,
+    maximum=None,
+    slices=("family_class",),
+    description="Mean number of words of an answer, which ends before 600 tokens if the model ends it.",
+)
+LONG_TEXT_ECHO_RATE = echo_rate("consistency")
+LONG_TEXT_REFUSAL_RATE = refusal_rate("consistency")

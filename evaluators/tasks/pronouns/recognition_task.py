@@ -64,7 +64,7 @@ class RecognitionTask(PronounTextTask):
     version = "1.1"
     # Records of version 1.0 do not name the pattern.
     earlier_versions = frozenset({"1.0"})
-    crossed_by = PATTERN
+    crossed_by: str | None = PATTERN
     prompts: Mapping[str, Prompt] = generation_prompts("{text} and")
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
