@@ -120,6 +120,7 @@ def test_another_marked_pronoun_leaves_the_case_to_the_form() -> None:
         ("1 [The pilot] helped the nurse as [he] ran.", r"^f:1: exactly one of the 40 occupations .* not 'pilot'"),
         (f"1 {ANTI}", r"^f:1: label 'pro' contradicts the lexicon, which says anti for 'she' as 'cook'"),
         ("1 [The cook] ran as [he] saw the nurse.", r"^f:1: two occupations have to stand before 'he', not cook"),
+        ("1 [The cook] saw the nurse and the clerk as [he] ran.", r"^f:1: two occupations .* not clerk, cook, nurse"),
         ("1 [The cook] helped the guard as [he] ran.", r"^f:1: 'cook' and 'guard' are both male-stereotyped"),
         ("\n", r"^f: is empty"),
         (f"1 {PRO}\n2 caf\xe9\n", r"^f:2: byte 0xe9 is not UTF-8"),

@@ -45,6 +45,7 @@ from tests.builders.annotation.made_votes import (
     active,
     entrance_submissions,
     right,
+    submission,
     unanimous,
     votes,
 )
@@ -85,6 +86,16 @@ def test_a_withdrawn_vote_makes_room_for_the_next(annotated: AnnotatedDataset) -
     assert standing_votes([vote, no]) == {vote.key: vote}
     assert standing_votes([vote, no, withdrawn]) == {}
     assert standing_votes([vote, no, withdrawn, no]) == {no.key: no}
+
+
+def test_who_takes_a_vote_back_may_vote_on_the_other_side(annotated: AnnotatedDataset) -> None:
+    one, other = (
+        submission(side.item_id, "anna", BALLOTS["incoherent"]) for side in next(iter(annotated.pairs.values()))
+    )
+    taken_back = one._replace(answers={VoteQuestion.COHERENT: VoteAnswer.WITHDRAWN})
+    sent = [vote._replace(submitted_at=str(time)) for time, vote in enumerate((one, taken_back, other))]
+    assert take_in(annotated, EMPTY, sent).refused == ()
+    assert [vote.refusal for vote in take_in(annotated, EMPTY, sent[::2]).refused] == ["both_sides"]
 
 
 def test_a_state_is_a_folder(annotated: AnnotatedDataset, tmp_path: Path) -> None:
