@@ -65,10 +65,7 @@ def build(
             target_folder(out, out, overwrite=overwrite)
         with steps() as report:
             sizes = Sizes(bias_per_label, pool_per_label, limit)
-            if source == "hub":
-                draft = drafts.from_hub(path, sizes, revision=revision, seed=seed, report=report)
-            else:
-                draft = drafts.from_folder(path, sizes, licence=licence, seed=seed, report=report)
+            draft = drafts.draft(source, path, sizes, licence=licence, revision=revision, seed=seed, report=report)
             folder = target_folder(out, DATASETS_FOLDER / draft.name, overwrite=overwrite)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import Annotation, Card, CardTable, SourceTexts
@@ -13,7 +13,7 @@ from builders.dataset.output import Draft, DraftSplit
 from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
 from builders.image_labels.folder import read_folder
-from builders.image_labels.images import RULES, Content, Sound, check_images
+from builders.image_labels.images import RULES, check_images
 from builders.image_labels.items import DEFAULT_SIZES, SPLITS, Sizes, content_free_items, draw, items_of
 from schemas.items.image import ImageItem
 
@@ -55,86 +55,70 @@ _ANNOTATION = Annotation(
 )
 
 
-def from_folder(
-    folder: Path, sizes: Sizes = DEFAULT_SIZES, *, licence: str | None = None, seed: int = 42, report: Report = silent
+_CIFAR = SourceTexts(
+    title="CIFAR-100",
+    how_built=(
+        f"CIFAR-100 as `{HUB_ID}` on the Hub has it: fine labels, with the superclass of each as its category. "
+        "Split `test` is from its test part; `bias` and `pool` are from its training part."
+    ),
+    licence_terms=f"**No licence.** {_CIFAR_REFUSAL[0].upper()}{_CIFAR_REFUSAL[1:]}.",
+    known_limits=(
+        "* The images have 32 x 32 pixels, and models enlarge them.\n"
+        "* How many training images arXiv:2603.15654 fitted on, and which texts it named the labels by, is not "
+        "published: values cannot be compared with its own."
+    ),
+    citation=(
+        "Krizhevsky 2009, *Learning Multiple Layers of Features from Tiny Images* (University of Toronto), and "
+        f"{_PAPER}"
+    ),
+)
+
+
+def draft(
+    source: Literal["folder", "hub"],
+    path: Path,
+    sizes: Sizes = DEFAULT_SIZES,
+    *,
+    licence: str | None = None,
+    revision: str | None = None,
+    seed: int = 42,
+    report: Report = silent,
 ) -> Draft[ImageItem]:
-    """Return the draft of a dataset of the images of a folder.
+    """Return the draft of a dataset of the images of a folder, or of CIFAR-100.
 
     Args:
-        folder: Folder with one folder for each label, or train/ and test/ that each hold such folders.
+        source: ``hub`` for CIFAR-100.
+        path: Folder with one folder for each label, or train/ and test/ that each hold such folders. Of CIFAR-100 the
+            folder with its files, or its id on the Hub.
         sizes: Requested numbers of images.
-        licence: SPDX identifier of the licence of the images as the user states it; None if it is not known.
+        licence: SPDX identifier of the licence of the images of a folder as the user states it; None if not known.
+        revision: Commit of CIFAR-100 on the Hub; None for the default one, and for its files.
         seed: Seed of the splits and of the images of noise.
         report: Called with the progress.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
-        DataError: the folder or one of its labels cannot be used.
+        DataError: the folder or one of its labels cannot be used, or files cannot be downloaded.
     """
-    content = read_folder(folder, licence)
-    texts = SourceTexts(
-        title=f"Images of {content.name}",
-        how_built="Taken from a folder of images with one folder for each label.",
-        licence_terms=licence_terms(licence, "images"),
-        known_limits="Nothing is known about where the images come from.",
-        citation=f"the source of the images, and {_PAPER}",
-    )
-    refusal = publish_refusal(licence, "images")
-    return _draft("folder", content, sizes, texts, licence or UNKNOWN, refusal, seed, report)
-
-
-def from_hub(
-    path: Path, sizes: Sizes = DEFAULT_SIZES, *, revision: str | None = None, seed: int = 42, report: Report = silent
-) -> Draft[ImageItem]:
-    """Return the draft of a dataset of CIFAR-100.
-
-    Args:
-        path: Folder with its files, or its id on the Hub.
-        sizes: Requested numbers of images.
-        revision: Commit on the Hub; None for the default one, and for a folder.
-        seed: Seed of the splits and of the images of noise.
-        report: Called with the progress.
-
-    Raises:
-        ConfigError: the limit leaves no image for each label.
-        DataError: the files cannot be downloaded or used.
-    """
-    content = read_cifar(path, revision)
-    texts = SourceTexts(
-        title="CIFAR-100",
-        how_built=(
-            f"CIFAR-100 as `{HUB_ID}` on the Hub has it: fine labels, with the superclass of each as its category. "
-            "Split `test` is from its test part; `bias` and `pool` are from its training part."
-        ),
-        licence_terms=f"**No licence.** {_CIFAR_REFUSAL[0].upper()}{_CIFAR_REFUSAL[1:]}.",
-        known_limits=(
-            "* The images have 32 x 32 pixels, and models enlarge them.\n"
-            "* How many training images arXiv:2603.15654 fitted on, and which texts it named the labels by, is not "
-            "published: values cannot be compared with its own."
-        ),
-        citation=(
-            "Krizhevsky 2009, *Learning Multiple Layers of Features from Tiny Images* (University of Toronto), and "
-            f"{_PAPER}"
-        ),
-    )
-    return _draft("hub", content, sizes, texts, UNKNOWN, _CIFAR_REFUSAL, seed, report)
-
-
-def _draft(
-    source: str,
-    content: Content,
-    sizes: Sizes,
-    texts: SourceTexts,
-    licence: str,
-    refusal: str | None,
-    seed: int,
-    report: Report,
-) -> Draft[ImageItem]:
+    refusal: str | None = _CIFAR_REFUSAL
+    if source == "hub":
+        content, texts = read_cifar(path, revision), _CIFAR
+    else:
+        content, refusal = read_folder(path, licence), publish_refusal(licence, "images")
+        texts = SourceTexts(
+            title=f"Images of {content.name}",
+            how_built="Taken from a folder of images with one folder for each label.",
+            licence_terms=licence_terms(licence, "images"),
+            known_limits="Nothing is known about where the images come from.",
+            citation=f"the source of the images, and {_PAPER}",
+        )
     described, labels = BUILDER.source(source), content.labels
     usable, rejects = check_images(content, report)
     drawn = draw(usable, labels, sizes, is_parted=content.test is not None, seed=seed, where=content.where)
     items = {split: items_of(images, labels) for split, images in drawn.items()}
     items["content_free"] = content_free_items(drawn["test"], labels, content.name, seed)
+    counts = [Counter(image.candidate.label for image in images) for images in drawn.values()]
+    rows = tuple((label, *(str(of_split[label]) for of_split in counts)) for label in labels)
     return Draft(
         name=described.dataset if source == "hub" else f"{described.dataset}-{content.name}",
         benchmark=BUILDER.name,
@@ -145,38 +129,31 @@ def _draft(
             "limit": sizes.limit,
             "bias_per_label": sizes.n_bias,
             "pool_per_label": sizes.n_pool,
-            "licence": None if source == "hub" or licence == UNKNOWN else licence,
+            "licence": licence if licence != UNKNOWN else None,
             "n_labels": len(labels),
             "is_published": content.is_published,
         },
         seed=seed,
         sources=content.sources,
-        licence=licence,
+        licence=licence or UNKNOWN,
         publish_refusal=refusal,
         splits=tuple(
             DraftSplit(config=content.name, split=split, item_shape="image", items=items[split]) for split in SPLITS
         ),
         rejects=tuple(rejects),
         reject_rules=RULES,
-        card=_card(drawn, labels, texts),
-    )
-
-
-def _card(drawn: Mapping[str, Sequence[Sound]], labels: Sequence[str], texts: SourceTexts) -> Card:
-    """Return the card: the given texts of the source, and those that all sources share."""
-    counts = [Counter(image.candidate.label for image in images) for images in drawn.values()]
-    rows = tuple((label, *(str(of_split[label]) for of_split in counts)) for label in labels)
-    return Card(
-        data_statement=_DATA_STATEMENT,
-        how_built=f"{texts.how_built}\n\n{_HOW_BUILT}",
-        annotation=_ANNOTATION,
-        biases=_BIASES,
-        licence_terms=texts.licence_terms,
-        intended_use=_INTENDED_USE,
-        out_of_scope_use=_OUT_OF_SCOPE_USE,
-        known_limits=texts.known_limits,
-        balance=CardTable(header=("label", *drawn), rows=rows),
-        citation=f"Cite this project with the dataset version, {texts.citation}.",
-        task_categories=("zero-shot-image-classification",),
-        tags=("label-bias", "calibration", "bias-evaluation"),
+        card=Card(
+            data_statement=_DATA_STATEMENT,
+            how_built=f"{texts.how_built}\n\n{_HOW_BUILT}",
+            annotation=_ANNOTATION,
+            biases=_BIASES,
+            licence_terms=texts.licence_terms,
+            intended_use=_INTENDED_USE,
+            out_of_scope_use=_OUT_OF_SCOPE_USE,
+            known_limits=texts.known_limits,
+            balance=CardTable(header=("label", *drawn), rows=rows),
+            citation=f"Cite this project with the dataset version, {texts.citation}.",
+            task_categories=("zero-shot-image-classification",),
+            tags=("label-bias", "calibration", "bias-evaluation"),
+        ),
     )

@@ -52,12 +52,7 @@ def build(
         check_input(BUILDER.source(source), input_path, {"--revision": revision})
         folder = target_folder(out, BUILDER.source(source).default_out, overwrite=overwrite)
         with steps() as report:
-            if input_path is None:
-                draft = drafts.from_embedded(names, limit=limit, seed=seed, report=report)
-            else:
-                draft = drafts.from_natural_instructions(
-                    input_path, names, revision=revision, limit=limit, seed=seed, report=report
-                )
+            draft = drafts.draft(input_path, names, revision=revision, limit=limit, seed=seed, report=report)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)

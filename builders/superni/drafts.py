@@ -1,11 +1,11 @@
-"""Makes the draft of a dataset from each source, with its card."""
+"""Makes the draft of a dataset, with its card."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import Annotation, Card, CardTable, SourceTexts
@@ -14,15 +14,15 @@ from builders.superni import BUILDER, embedded, natural_instructions
 from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_TEST
 from builders.superni.task_choice import (
+    MOST_NAMES,
     PUBLISHED,
     TASK_RULES,
     BuiltTask,
-    Chosen,
-    choose_named,
-    choose_published,
+    named_tasks,
+    published_tasks,
     read_tasks,
 )
-from schemas.documents.dataset import Reject, Source, Suite
+from schemas.documents.dataset import Source, Suite
 from schemas.items.label import LabelItem
 
 _BUILDER_VERSION = "1.1"
@@ -112,41 +112,21 @@ _NATURAL_INSTRUCTIONS = SourceTexts(
 )
 
 
-def from_embedded(
-    names: Sequence[str] = (), *, limit: int = N_TEST, seed: int = 42, report: Report = silent
+def draft(
+    root: Path | None = None,
+    names: Sequence[str] = (),
+    *,
+    revision: str | None = None,
+    limit: int = N_TEST,
+    seed: int = 42,
+    report: Report = silent,
 ) -> Draft[LabelItem]:
-    """Build a draft from the tasks of this project, or those of them that are named.
-
-    Raises:
-        ConfigError: there is no embedded task of a given name.
-    """
-    available = embedded.source_tasks()
-    if PUBLISHED in names:
-        raise ConfigError(f"--tasks {PUBLISHED}: the embedded tasks are not published ones; leave it out, or name them")
-    chosen = choose_named(names, available) if names else Chosen("all", tuple(available.values()), ())
-    tasks, rejects = read_tasks(chosen, seed=seed, limit=limit, report=report)
-    sources = [
-        Source(
-            name=f"embedded task {task.name}",
-            address=task.address,
-            revision=_BUILDER_VERSION,
-            sha256=None,
-            licence=embedded.LICENCE,
-            redistributable=True,
-        )
-        for task in chosen.tasks
-    ]
-    return _draft("embedded", chosen, tasks, rejects, sources, _EMBEDDED, limit, seed)
-
-
-def from_natural_instructions(
-    root: Path, names: Sequence[str] = (), *, revision: str | None, limit: int = N_TEST, seed: int = 42, report: Report
-) -> Draft[LabelItem]:
-    """Build a draft from task files of the repository natural-instructions.
+    """Build a draft from the tasks of this project, or from task files of the repository natural-instructions.
 
     Args:
-        root: Folder of the task files, or of the repository.
-        names: Names or numbers of tasks; none, or ``published`` alone, for those of the publication.
+        root: Folder of the task files, or of the repository; None for the tasks of this project.
+        names: Names or numbers of tasks. None, or ``published`` alone for files, stands for all tasks of this project,
+            or for those of the publication.
         revision: Commit of the repository, only recorded and not checked; None if it is unknown.
         limit: Maximum number of evaluation items per task.
         seed: Seed of the splits and of the random words.
@@ -156,59 +136,44 @@ def from_natural_instructions(
         DataError: there is no such folder, it has none of the tasks, or a file cannot be read.
         ConfigError: a named task does not exist or cannot be used.
     """
-    available = natural_instructions.source_tasks(root)
-    if PUBLISHED in names and len(names) > 1:
-        raise ConfigError(f"--tasks {PUBLISHED}: cannot be mixed with other tasks; give the word alone, or names alone")
-    chosen = choose_published(available) if [*names] in ([], [PUBLISHED]) else choose_named(names, available)
-    tasks, rejects = read_tasks(chosen, seed=seed, limit=limit, report=report)
-    sources = [
-        Source(
-            name=task.source.name,
-            address=task.source.address,
-            revision=revision,
-            sha256=task.sha256,
-            licence=f"Apache-2.0 (repository); instances: {task.licence}",
-            redistributable=False,
+    described = BUILDER.source("embedded" if root is None else "natural-instructions")
+    texts = _EMBEDDED if root is None else _NATURAL_INSTRUCTIONS
+    available = embedded.source_tasks() if root is None else natural_instructions.source_tasks(root)
+    if PUBLISHED in names and (root is None or len(names) > 1):
+        raise ConfigError(
+            f"--tasks {PUBLISHED}: stands for files of the publication, alone; leave it out, or give names alone"
         )
-        for task in tasks
-    ]
-    return _draft("natural-instructions", chosen, tasks, rejects, sources, _NATURAL_INSTRUCTIONS, limit, seed)
-
-
-def _draft(
-    source: str,
-    chosen: Chosen,
-    tasks: Sequence[BuiltTask],
-    rejects: Sequence[Reject],
-    sources: Sequence[Source],
-    texts: SourceTexts,
-    limit: int,
-    seed: int,
-) -> Draft[LabelItem]:
-    described = BUILDER.source(source)
-    differences = [difference for task in tasks if (difference := task.difference) is not None]
+    is_named = bool(names) and PUBLISHED not in names
+    wanted = named_tasks(names, available) if is_named else list(available if root is None else published_tasks())
+    chosen = {name: available[name] for name in wanted if name in available}
+    if not chosen:
+        raise DataError(
+            f"--tasks {PUBLISHED}: the source has none of the {len(wanted)} tasks; "
+            f"have: {listed(list(available), most=MOST_NAMES)}; name others with --tasks"
+        )
+    tasks, rejects = read_tasks(chosen, is_named=is_named, seed=seed, limit=limit, report=report)
     return Draft(
         name=described.dataset,
         benchmark=BUILDER.name,
         version="1.1.0",
         title=texts.title,
-        builder=f"builders.{BUILDER.name} ({source})",
+        builder=f"builders.{BUILDER.name} ({described.name})",
         builder_version=_BUILDER_VERSION,
         parameters={
-            "source": source,
-            "tasks": ", ".join(task.name for task in chosen.tasks) if chosen.mode == "named" else chosen.mode,
+            "source": described.name,
+            "tasks": ", ".join(wanted) if is_named else "all" if root is None else PUBLISHED,
             "limit": limit,
-            "n_wanted_tasks": len(chosen.tasks) + len(chosen.missing),
+            "n_wanted_tasks": len(wanted),
             "n_tasks": len(tasks),
-            "missing_tasks": ", ".join(chosen.missing) or None,
-            "other_counts": "; ".join(differences) or None,
+            "missing_tasks": ", ".join(name for name in wanted if name not in available) or None,
+            "other_counts": "; ".join(filter(None, (task.difference for task in tasks))) or None,
         },
         seed=seed,
-        sources=(*sources, english_words_source()),
+        sources=(*(_source(task, root, revision) for task in tasks), english_words_source()),
         licence=described.licence,
         publish_refusal=None if described.redistributable else _REFUSAL,
         splits=tuple(
-            DraftSplit(config=task.source.name, split=split, item_shape="label", items=items)
+            DraftSplit(config=task.name, split=split, item_shape="label", items=items)
             for task in tasks
             for split, items in task.splits.items()
         ),
@@ -229,14 +194,31 @@ def _draft(
             task_categories=("text-classification",),
             tags=("label-bias", "calibration", "bias-evaluation"),
         ),
-        suites=(Suite(name=SUITE, configs=tuple(task.source.name for task in tasks)),),
+        suites=(Suite(name=SUITE, configs=tuple(task.name for task in tasks)),),
+    )
+
+
+def _source(task: BuiltTask, root: Path | None, revision: str | None) -> Source:
+    if root is None:
+        name, address, revision = f"embedded task {task.name}", f"{embedded.ADDRESS}/{task.name}.toml", _BUILDER_VERSION
+        licence = embedded.LICENCE
+    else:
+        name, address = task.name, f"{natural_instructions.ADDRESS}, tasks/{task.name}.json"
+        licence = f"Apache-2.0 (repository); instances: {task.licence}"
+    return Source(
+        name=name,
+        address=address,
+        revision=revision,
+        sha256=task.sha256,
+        licence=licence,
+        redistributable=root is None,
     )
 
 
 def _balance(tasks: Sequence[BuiltTask]) -> CardTable:
     rows = [
         (
-            task.source.name,
+            task.name,
             task.category,
             str(len(task.counts)),
             str(task.n_items),

@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from biasboard.ground.toml_files import packaged_toml
-from builders.superni.items import Instance, SourceTask, TaskContent
+from builders.superni.items import Instance, SourceTasks, TaskContent
 
 ADDRESS = "builders/superni/texts"
 LICENCE = "Apache-2.0"
@@ -23,11 +23,11 @@ _MOST_TRIES = 100
 T = TypeVar("T")
 
 
-def source_tasks() -> dict[str, SourceTask]:
+def source_tasks() -> SourceTasks:
     """Return the embedded tasks by name, sorted."""
     files = (entry.name for entry in resources.files("builders.superni").joinpath("texts").iterdir())
     names = sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml"))
-    return {name: SourceTask(name=name, address=f"{ADDRESS}/{name}.toml", read=partial(_task, name)) for name in names}
+    return {name: partial(_task, name) for name in names}
 
 
 def _task(name: str) -> TaskContent:

@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from builders.dataset.output import Rule, rng_for
 from builders.superni.content_free import N_RANDOM, PLACEHOLDERS, english_texts, random_texts
@@ -82,15 +82,8 @@ class TaskContent:
     """Items that were dropped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceTask:
-    """A task of a source, not read yet."""
-
-    name: str
-    address: str
-    """Address of the task, for the manifest."""
-    read: Callable[[], TaskContent]
-    """Reads the task; may raise DataError."""
+SourceTasks: TypeAlias = Mapping[str, Callable[[], TaskContent]]
+"""Tasks of a source by name, not read yet; each function reads its task, and may raise DataError."""
 
 
 def labels_of(content: TaskContent) -> tuple[str, ...]:

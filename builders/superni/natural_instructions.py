@@ -19,7 +19,7 @@ from biasboard.ground.plain_text import invisible_sign, printable
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.inputs import check_folder
 from builders.dataset.output import Rule
-from builders.superni.items import Instance, SourceTask, TaskContent
+from builders.superni.items import Instance, SourceTasks, TaskContent
 from builders.superni.task_choice import published_tasks
 from schemas.documents.dataset import Reject
 
@@ -37,7 +37,7 @@ ITEM_RULES = (EMPTY_INPUT, EMPTY_OUTPUT, MISSING_FIELD, REPEATED_ID)
 """Rules that drop single items of a task."""
 
 
-def source_tasks(root: Path) -> dict[str, SourceTask]:
+def source_tasks(root: Path) -> SourceTasks:
     """Return the tasks in the folder of the task files or of the repository, by name, sorted; no file is opened.
 
     Raises:
@@ -48,10 +48,7 @@ def source_tasks(root: Path) -> dict[str, SourceTask]:
     paths = {path.stem: path for path in sorted(folder.glob("task*.json")) if TASK_NAME.fullmatch(path.stem)}
     if not paths:
         raise DataError(f"--input {root}: no file taskNNN_NAME.json here; give the folder tasks/ of {ADDRESS}")
-    return {
-        name: SourceTask(name=name, address=f"{ADDRESS}, tasks/{path.name}", read=partial(read_task, path))
-        for name, path in paths.items()
-    }
+    return {name: partial(read_task, path) for name, path in paths.items()}
 
 
 def read_task(path: Path) -> TaskContent:

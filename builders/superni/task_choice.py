@@ -17,13 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
-from builders.superni.items import N_SUPPORT, SourceTask, TaskContent, labels_of, split_items
+from builders.superni.items import N_SUPPORT, SourceTasks, TaskContent, labels_of, split_items
 from schemas.documents.dataset import Reject
 from schemas.items.label import LabelItem
 
@@ -73,29 +72,16 @@ def published_tasks() -> Mapping[str, TaskFacts]:
     }
 
 
-class Chosen(NamedTuple):
-    """The tasks to build."""
-
-    mode: str
-    """``published``, ``named`` or ``all``."""
-    tasks: tuple[SourceTask, ...]
-    missing: tuple[str, ...]
-    """Names of chosen tasks that the source does not have."""
-
-
-def choose_named(words: Sequence[str], available: Mapping[str, SourceTask]) -> Chosen:
-    """Choose tasks by name or number.
-
-    A number is such as ``73`` or ``task073``.
+def named_tasks(words: Sequence[str], available: SourceTasks) -> list[str]:
+    """Return the names of tasks that are named in full or by number, such as ``73`` or ``task073``.
 
     Raises:
         ConfigError: the source has no such task, or several with that number.
     """
-    names = dict.fromkeys(_resolved(word, available) for word in words)
-    return Chosen("named", tuple(available[name] for name in names), ())
+    return list(dict.fromkeys(_resolved(word, available) for word in words))
 
 
-def _resolved(word: str, available: Mapping[str, SourceTask]) -> str:
+def _resolved(word: str, available: SourceTasks) -> str:
     if word in available:
         return word
     number = _NUMBER.fullmatch(word)
@@ -108,22 +94,6 @@ def _resolved(word: str, available: Mapping[str, SourceTask]) -> str:
             f"--tasks {word}: the source has no such task; have: {listed(list(available), most=MOST_NAMES)}"
         )
     return same[0]
-
-
-def choose_published(available: Mapping[str, SourceTask]) -> Chosen:
-    """Choose those of the 279 tasks of the publication that the source has, by their full names.
-
-    Raises:
-        DataError: the source has none of them.
-    """
-    wanted = published_tasks()
-    present = tuple(available[name] for name in wanted if name in available)
-    if not present:
-        raise DataError(
-            f"--tasks {PUBLISHED}: the source has none of the {len(wanted)} tasks; "
-            f"have: {listed(list(available), most=MOST_NAMES)}; name others with --tasks"
-        )
-    return Chosen(PUBLISHED, present, tuple(name for name in wanted if name not in available))
 
 
 def content_refusal(content: TaskContent, labels: Sequence[str]) -> tuple[Rule, str] | None:
@@ -142,7 +112,7 @@ def content_refusal(content: TaskContent, labels: Sequence[str]) -> tuple[Rule, 
 class BuiltTask:
     """The items of a task, and what the source has of it."""
 
-    source: SourceTask
+    name: str
     category: str
     counts: Mapping[str, int]
     """Number of items with each label, by the sorted labels."""
@@ -158,20 +128,20 @@ class BuiltTask:
     @property
     def difference(self) -> str | None:
         """How the task differs from the publication's table; None if it does not, or is not in it."""
-        facts = published_tasks().get(self.source.name)
+        facts = published_tasks().get(self.name)
         if facts is None:
             return None
         # Sizes change with the repository: task827 has 996 items in the publication and 997 in the table.
         parts = [f"{self.n_items} items instead of {facts.n_instances}"] if self.n_items != facts.n_instances else []
         if facts.n_labels not in (None, len(self.counts)):
             parts.append(f"{len(self.counts)} labels instead of {facts.n_labels}")
-        return f"{self.source.name}: {', '.join(parts)}" if parts else None
+        return f"{self.name}: {', '.join(parts)}" if parts else None
 
 
 def read_tasks(
-    chosen: Chosen, *, seed: int, limit: int, report: Report
-) -> tuple[tuple[BuiltTask, ...], tuple[Reject, ...]]:
-    """Read each chosen task, and return the usable ones and what was dropped.
+    chosen: SourceTasks, *, is_named: bool, seed: int, limit: int, report: Report
+) -> tuple[list[BuiltTask], list[Reject]]:
+    """Read each chosen task, and return the usable ones and what was dropped; ``is_named`` if the user named them.
 
     Raises:
         DataError: the file of a task cannot be read, or no task can be used.
@@ -179,21 +149,21 @@ def read_tasks(
     """
     tasks: list[BuiltTask] = []
     rejects: list[Reject] = []
-    for number, source in enumerate(chosen.tasks):
-        report("reading tasks", number, len(chosen.tasks))
-        content = source.read()
+    for number, (name, read) in enumerate(chosen.items()):
+        report("reading tasks", number, len(chosen))
+        content = read()
         labels = labels_of(content)
         rejects += content.rejects
         if (refusal := content_refusal(content, labels)) is not None:
             rule, reason = refusal
-            if chosen.mode == "named":
-                raise ConfigError(f"--tasks {source.name}: cannot be used, {reason}; leave it out")
-            rejects.append(Reject(candidate=source.name, source_row=None, rule=rule.name, reason=reason))
+            if is_named:
+                raise ConfigError(f"--tasks {name}: cannot be used, {reason}; leave it out")
+            rejects.append(Reject(candidate=name, source_row=None, rule=rule.name, reason=reason))
             continue
         counts = Counter(instance.label for instance in content.instances)
         tasks.append(
             BuiltTask(
-                source=source,
+                name=name,
                 category=content.category,
                 counts={label: counts[label] for label in labels},
                 licence=content.licence,
@@ -202,6 +172,6 @@ def read_tasks(
             )
         )
     if not tasks:
-        names = listed([task.name for task in chosen.tasks], most=MOST_NAMES)
-        raise DataError(f"none of the {len(chosen.tasks)} tasks can be used ({names}); name others with --tasks")
-    return tuple(tasks), tuple(rejects)
+        names = listed(list(chosen), most=MOST_NAMES)
+        raise DataError(f"none of the {len(chosen)} tasks can be used ({names}); name others with --tasks")
+    return tasks, rejects

@@ -66,7 +66,7 @@ def test_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> No
 
 @pytest.mark.parametrize("benchmark", ["gifi", "superni"])
 def test_other_benchmarks_say_who_annotated_and_what_is_biased(benchmark: str, tmp_path: Path) -> None:
-    draft = gifi.embedded(limit=400) if benchmark == "gifi" else superni.from_embedded(["course_topics"], limit=20)
+    draft = gifi.embedded(limit=400) if benchmark == "gifi" else superni.draft(names=["course_topics"], limit=20)
     write_dataset(draft, tmp_path / "d")
     metadata = mlcroissant.Dataset(tmp_path / "d" / "croissant.json").metadata
     assert len(metadata.record_sets) == 4

@@ -36,7 +36,7 @@ SIZES = Sizes(n_bias=2, n_pool=3)
 
 
 def built(folder: Path, out: Path, sizes: Sizes = SIZES, *, seed: int = 42, licence: str | None = None) -> Manifest:
-    draft = drafts.from_folder(folder, sizes, seed=seed, licence=licence)
+    draft = drafts.draft("folder", folder, sizes, seed=seed, licence=licence)
     return write_dataset(draft, out, overwrite=True)
 
 
@@ -306,7 +306,7 @@ def test_labels_keep_their_signs_and_a_limit_is_not_below_their_number(tmp_path:
 def test_one_hundred_labels_are_built_from_files_like_those_of_cifar(tmp_path: Path) -> None:
     fine = [f"thing_{number:03}" for number in range(100)]
     folder = cifar_folder(tmp_path / "cifar", fine, n_train=3, n_test=2)
-    manifest = write_dataset(drafts.from_hub(folder, Sizes(1, 2)), tmp_path / "out")
+    manifest = write_dataset(drafts.draft("hub", folder, Sizes(1, 2)), tmp_path / "out")
     assert sizes_of(tmp_path / "out") == {"test": 200, "bias": 100, "pool": 200, "content_free": 6}
     first = splits_of(tmp_path / "out")["test"][0]
     assert first.labels == tuple(sorted(name.replace("_", " ") for name in fine))

@@ -174,6 +174,9 @@ def test_a_dataset_of_the_hub_is_read_at_a_revision(tmp_path: Path) -> None:
         assert "own-news 1.1.0:" in told
         refused = build(tmp_path / "e", "--input", "acme/news@main", status=1, **environment)
         assert "not a readable parquet file" in refused
+        both = ("--input", f"acme/news@{first}", "--input", tmp_path / "test.parquet")
+        refused = build(tmp_path / "e", *both, status=1, **environment)
+        assert "--input acme/news: is a dataset on the Hub, or no such file; give it alone, or files" in refused
     items = items_of(tmp_path / "d")
     of_test = {(text, NAMES[label]) for text, label in made(20, start=500)}
     assert {(item.text, item.target) for item in items["test"]} == of_test

@@ -329,7 +329,7 @@ def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text()
 
 
 def test_a_source_that_no_builder_may_share_is_refused_by_the_builders_word(tmp_path: Path) -> None:
-    draft = superni.from_embedded(["course_topics"], limit=20)
+    draft = superni.draft(names=["course_topics"], limit=20)
     write_dataset(replace(draft, parameters={**draft.parameters, "source": "natural-instructions"}), tmp_path / "d")
     assert "the builder says that its source 'natural-instructions' (other) allows no converted copies" in refusal(
         tmp_path / "d"

@@ -128,7 +128,7 @@ OF_FOLDER = "--source natural-instructions --input"
         ("--tasks=", "--tasks '': names no task; leave it out for the default, or name tasks"),
         ("--tasks odd_one_out --tasks ,", "--tasks ',': names no task; leave it out for the default"),
         ("--revision x", "--revision x: the embedded source reads no file"),
-        ("--tasks published", "--tasks published: the embedded tasks are not published ones"),
+        ("--tasks published", "--tasks published: stands for files of the publication, alone; leave it out"),
         ("--tasks none", "--tasks none: the source has no such task; have: course_topics, "),
         ("--source natural-instructions", "--source natural-instructions needs --input: the folder tasks/ of"),
         (f"{OF_FOLDER} none", "--input none: no such folder; give the"),
@@ -181,7 +181,10 @@ def test_a_named_task_that_cannot_be_used_is_an_error_and_a_published_one_is_dro
         ("50", f"error: --tasks {PUBLISHED[0]}: cannot be used, the only label is 'Yes'; leave it out\n"),
         ("56", "cannot be used, 96 items can be used, and 97 are needed; leave it out"),
         ("published", f"error: none of the 2 tasks can be used ({PUBLISHED[0]}, {PUBLISHED[1]})"),
-        ("published,900", "error: --tasks published: cannot be mixed with other tasks; give the word alone"),
+        (
+            "published,900",
+            "error: --tasks published: stands for files of the publication, alone; leave it out, or give",
+        ),
     ):
         assert said in from_folder(tmp_path, "--tasks", tasks, status=1)
     write_task(tmp_path / "tasks", PUBLISHED[1], instances(97, ["Yes", "No"]))

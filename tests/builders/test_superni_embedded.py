@@ -14,7 +14,7 @@ from builders.superni import embedded
 from builders.superni.items import labels_of, split_items, task_flags, unnamed_labels
 
 OPTION = re.compile(r"\(([A-D])\) ([\w ]+?)(?= \(|$)")
-TASKS = {name: task.read() for name, task in embedded.source_tasks().items()}
+TASKS = {name: read() for name, read in embedded.source_tasks().items()}
 
 
 def file_of(name: str) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.superni import natural_instructions
-from builders.superni.items import SourceTask, labels_of
-from builders.superni.task_choice import choose_named, choose_published, content_refusal, published_tasks
+from builders.superni import drafts, natural_instructions
+from builders.superni.items import SourceTasks, labels_of
+from builders.superni.task_choice import content_refusal, named_tasks, published_tasks
 from tests.builders.superni_files import instances, text_of, write_old_task, write_task
 
 
-def places(folder: Path, *names: str) -> dict[str, SourceTask]:
+def places(folder: Path, *names: str) -> SourceTasks:
     for name in names:
         write_task(folder, name, instances(100, ["yes", "no"]))
     return natural_instructions.source_tasks(folder)
@@ -100,21 +100,23 @@ def test_tasks_are_named_by_full_name_or_number(tmp_path: Path) -> None:
         ("1007 7 task1007", "task1007_made task007_made"),
         ("task184_two", "task184_two"),
     ):
-        assert [task.name for task in choose_named(words.split(), found).tasks] == names.split()
+        assert named_tasks(words.split(), found) == names.split()
     with pytest.raises(ConfigError, match="--tasks 184: several tasks have this number; give the name: task184_one, "):
-        choose_named(["184"], found)
+        named_tasks(["184"], found)
     with pytest.raises(ConfigError, match="--tasks task07_made: the source has no such task; have: task007_made"):
-        choose_named(["task07_made"], found)
+        named_tasks(["task07_made"], found)
 
 
 def test_published_tasks_are_joined_by_their_full_names(tmp_path: Path) -> None:
-    found = places(tmp_path, "task050_multirc_answerability", "task056_another_name")
-    chosen = choose_published(found)
-    assert [task.name for task in chosen.tasks] == ["task050_multirc_answerability"]
-    assert len(chosen.missing) == 278
-    assert "task056_multirc_classify_correct_answer" in chosen.missing
+    places(tmp_path, "task050_multirc_answerability", "task056_another_name")
+    made = drafts.draft(tmp_path)
+    assert {split.config for split in made.splits} == {"task050_multirc_answerability"}
+    missing = str(made.parameters["missing_tasks"]).split(", ")
+    assert len(missing) == 278
+    assert "task056_multirc_classify_correct_answer" in missing
+    (tmp_path / "task050_multirc_answerability.json").unlink()
     with pytest.raises(DataError, match="has none of the 279 tasks; have: task056_another_name; name others"):
-        choose_published({"task056_another_name": found["task056_another_name"]})
+        drafts.draft(tmp_path)
 
 
 @pytest.mark.parametrize(
