@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -240,8 +240,6 @@ def ranks(
     item: str | Sequence[str] = (),
     score: str | None = None,
     cluster: str | Sequence[str] = (),
-    ignore: str | Sequence[str] = (),
-    models_in: Literal["rows", "columns"] | None = None,
     lower_is_better: bool = False,
     range: tuple[float, float] | None = None,
     common: bool = False,
@@ -255,15 +253,13 @@ def ranks(
         item: Column of the items, or several that name an item together.
         score: Column of the scores of a long table.
         cluster: Column with the cluster of each item, or two that are crossed; if empty, each item is its own.
-        ignore: Columns, items and models to leave out.
-        models_in: Layout of a wide table; None to recognise it.
         lower_is_better: True for errors and losses.
         range: Smallest and largest score that are possible; missing scores then widen ranks by what they could change.
         common: True to compare on those items only for which every model has a score.
 
     Returns:
         The ``models``, the best first, each with its rank range, tier, mean, interval and chance of being the first;
-        ``tied_for_first``, ``detectable``, ``comparisons``, ``notes``, ``frame()`` and ``svg()``.
+        ``tied_for_first``, ``detectable``, ``comparisons``, ``notes`` and ``frame()``.
 
     Raises:
         ConfigError: a column does not exist, or an option cannot be used.
@@ -274,9 +270,7 @@ def ranks(
     from schemas.files.user_tables import read_frame
 
     frame = read_frame(Path(scores)) if isinstance(scores, str | os.PathLike) else scores
-    columns = Columns(
-        model=model, item=_all(item), score=score, cluster=_all(cluster), ignore=_all(ignore), models_in=models_in
-    )
+    columns = Columns(model=model, item=_all(item), score=score, cluster=_all(cluster))
     return rank_scores(frame, columns, lower_is_better=lower_is_better, limits=range, common=common)
 
 

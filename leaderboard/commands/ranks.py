@@ -13,14 +13,11 @@ from rich.text import Text
 
 from biasboard.ground.charts.labels import shortened
 from biasboard.ground.command_line import one_line_errors
-from biasboard.ground.errors import ConfigError
-from biasboard.ground.files import replacing
 from biasboard.ground.plain_text import escaped
-from biasboard.ground.strict_json import JsonValue
 from leaderboard.pages.exports import to_csv
 from leaderboard.ranking.fields import Scalar
 from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
-from leaderboard.ranking.scores import Columns, Layout
+from leaderboard.ranking.scores import Columns
 from schemas.files.user_tables import read_frame
 
 _MOST_ROWS = 100
@@ -42,10 +39,6 @@ def ranks(
         list[str] | None,
         typer.Option(help="Column with the cluster of each item, such as its source. Repeatable: two are crossed."),
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Column, item or model to leave out. Repeatable.")] = None,
-    models_in: Annotated[
-        Layout | None, typer.Option(help="Whether a wide table has its models in rows or in columns.")
-    ] = None,
     lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="The smallest mean is the best.")] = False,
     limits: Annotated[
         tuple[float, float] | None,
@@ -54,7 +47,6 @@ def ranks(
     common: Annotated[
         bool, typer.Option("--common", help="Compare on those items only for which every model has a score.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="SVG file for a drawing of means, intervals and ranks.")] = None,
     output: Annotated[
         Literal["text", "csv"], typer.Option("--format", help="Lines for people, or CSV with a row for each model.")
     ] = "text",
@@ -65,27 +57,17 @@ def ranks(
     for each model. The value of a model is its mean over the items. Models share ranks that the items cannot
     distinguish, by the same comparisons as on the board.
     """
-    if out is not None and out.suffix != ".svg":
-        raise ConfigError(f"--out {out}: does not end with .svg; name an SVG file")
-    columns = Columns(
-        model=model, item=item or (), score=score, cluster=cluster or (), ignore=ignore or (), models_in=models_in
-    )
+    columns = Columns(model=model, item=item or (), score=score, cluster=cluster or ())
     ranked = rank_scores(read_frame(path), columns, lower_is_better=lower_is_better, limits=limits, common=common)
-    if out is not None:
-        svg = ranked.svg()
-        with replacing(out) as temporary:
-            temporary.write_text(svg, encoding="utf-8")
     if output == "csv":
-        print(to_csv([{name: _plain(value) for name, value in row.items()} for row in ranked.rows()]), end="")
+        # No text of a cell can act on a terminal; to_csv keeps it from a spreadsheet.
+        cells = [
+            {name: escaped(value) if isinstance(value, str) else cast(Scalar, value) for name, value in row.items()}
+            for row in ranked.rows()
+        ]
+        print(to_csv(cells), end="")
     else:
         _print(ranked, lower_is_better)
-        if out is not None:
-            print(f"drawing {out}")
-
-
-def _plain(value: JsonValue) -> Scalar:
-    """Return a cell whose text cannot act on a terminal; ``to_csv`` keeps it from a spreadsheet."""
-    return escaped(value) if isinstance(value, str) else cast(Scalar, value)
 
 
 def _print(ranked: ScoreRanks, lower_is_better: bool) -> None:

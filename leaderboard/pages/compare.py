@@ -26,7 +26,8 @@ from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Profile, ProfileColumn, Scope, profiles_of
+from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of
+from leaderboard.ranking.rows import Scope
 from leaderboard.verify.entries import Entry
 from leaderboard.verify.intake import contents_of
 from schemas.folders.run_folder import verified_parts

@@ -35,8 +35,8 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Scope, scope_of, tables_of
-from leaderboard.ranking.rows import Table
+from leaderboard.ranking.profiles import scope_of, tables_of
+from leaderboard.ranking.rows import Scope, Table
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric, Model
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.duplicates import renamed_identity
 from leaderboard.ranking.frames import bounds_of_row
-from leaderboard.ranking.placings import placing, ranked_row
-from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of, scope_of
+from leaderboard.ranking.profiles import Profile, ProfileColumn, placing, profiles_of, ranked_row, scope_of
 from leaderboard.ranking.rank_ranges import Outcome
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry

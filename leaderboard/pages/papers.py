@@ -16,7 +16,7 @@ from leaderboard.pages.addresses import anchor_of, result_page, row_anchor
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Scope, scope_of, tables_of
+from leaderboard.ranking.profiles import scope_of, tables_of
 from leaderboard.ranking.reproduced import (
     ComparedPart,
     CostOfModel,
@@ -27,6 +27,7 @@ from leaderboard.ranking.reproduced import (
     costs_of,
     reproduced,
 )
+from leaderboard.ranking.rows import Scope
 from leaderboard.reproductions import citation_of, reproductions
 from schemas.documents.reproduction import PaperRun, Reproduction, UnkeptRun
 from schemas.documents.result import Result

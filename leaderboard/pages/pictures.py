@@ -17,8 +17,7 @@ from leaderboard.pages.markup import slug
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.profiles import profile_of
-from leaderboard.ranking.revisions import model_rows
-from leaderboard.ranking.rows import Row, Table
+from leaderboard.ranking.rows import Row, Table, newest_versions
 
 _AXES: tuple[Literal["y", "x"], ...] = ("y", "x")
 """Axes in the order in which a benchmark names the columns of a plane."""
@@ -119,11 +118,11 @@ def size_pictures(board: Board) -> tuple[PageChart, ...]:
         profile = profile_of(board, benchmark)
         for number, column in enumerate(profile.columns[:2] if profile else ()):
             # The newest version of each model in this column.
-            newest = model_rows([row.entry for row in column.rows.values()])
+            newest = {*newest_versions([row.entry for row in column.rows.values()]).values()}
             models = {
-                newest[identity].model: metric
+                column.rows[identity].model.id: metric
                 for identity, metric in column.metrics.items()
-                if newest[identity].is_counted and not column.rows[identity].is_baseline
+                if identity in newest and not column.rows[identity].is_baseline
             }
             sized = [
                 SizedModel(

@@ -15,10 +15,17 @@ from leaderboard.pages.profile import row_page
 from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.placings import identities_of, placing, ranked_row
-from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of, scope_of
+from leaderboard.ranking.gates import Named
+from leaderboard.ranking.profiles import (
+    Profile,
+    ProfileColumn,
+    identities_of,
+    placing,
+    profiles_of,
+    ranked_row,
+    scope_of,
+)
 from leaderboard.ranking.rows import Row, Table
-from leaderboard.ranking.useless import Named
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 

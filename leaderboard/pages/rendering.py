@@ -47,8 +47,9 @@ from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import bounds_note
 from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
-from leaderboard.ranking.profiles import Scope, scope_of
+from leaderboard.ranking.profiles import scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
+from leaderboard.ranking.rows import Scope
 from leaderboard.reported_tables import reported_tables
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.board import AnswerKey, Register

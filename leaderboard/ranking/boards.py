@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 
 from biasboard.ground import strict_json
 from evaluators.benchmark import RankingMetric, load_benchmark
-from leaderboard.benchmark_pages import load_pages
+from leaderboard.benchmark_pages import Column, load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
-from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
+from leaderboard.ranking.duplicates import Duplicate, copied_answers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.index_tables import IndexTables, index_tables
 from leaderboard.ranking.rows import RankableValue, Row, Table, compared, ranked_by
-from leaderboard.ranking.table_columns import choose, undefined
 from leaderboard.ranking.unranked import BY_INDEX, MIN_ANSWERED, why_unranked
-from leaderboard.verify.entries import Entry, Match, model_label
+from leaderboard.verify.entries import Entry, Match
 from schemas.documents.result import Metric, Signature, metric_key
 
 
@@ -90,18 +89,26 @@ def assemble(entries: Sequence[Entry]) -> Board:
     matched = [entry for entry in checked if entry.match.extent != "unknown"]
     for entry in sorted(matched, key=precedence):
         by_signature.setdefault(entry.result.signature_sha256, []).append(entry)
-    answers = FirstAnswers(matched)
-    of_tables = [singled(of_table, answers) for of_table in by_signature.values()]
+    copied = copied_answers(matched)
+    of_tables = [singled(of_table, copied) for of_table in by_signature.values()]
     # Of results that contradict each other, one represents all in indices and gates: one with an own rank, if any.
     alone: dict[tuple[str, str], Entry] = {}
     for shown, _ in of_tables:
         for entry in sorted(shown, key=lambda entry: entry.double is not None):
-            alone.setdefault((entry.result.signature_sha256, _identity(entry)), entry)
+            alone.setdefault((entry.result.signature_sha256, entry.result.model.identity_sha256), entry)
     every_row = list(alone.values())
     gates = Gates(every_row)
     tables = [_table(shown, gates) for shown, _ in of_tables]
+
+    def place_of(table: Table) -> tuple[object, ...]:
+        asked = table.signature
+        # The newest version comes first, and the table with the most items before those of parts of the dataset.
+        version = tuple(-int(part) for part in asked.dataset_version.split("."))
+        data = asked.benchmark, asked.dataset, version
+        return (*data, asked.config, asked.prompt, -asked.n_items, table.signature_sha256)
+
     return Board(
-        tables=tuple(sorted(tables, key=_table_order)),
+        tables=tuple(sorted(tables, key=place_of)),
         duplicates=tuple(duplicate for _, duplicates in of_tables for duplicate in duplicates),
         indices=index_tables(every_row),
         apart=apart,
@@ -129,28 +136,17 @@ def _with_the_same_items(entries: Sequence[Entry]) -> list[Entry]:
     return checked
 
 
-def _table_order(table: Table) -> tuple[str, str, tuple[int, ...], str, str, int, str]:
-    signature = table.signature
-    # The newest version comes first, and the table with the most items before those of parts of the dataset.
-    version = tuple(-int(part) for part in signature.dataset_version.split("."))
-    return (
-        signature.benchmark,
-        signature.dataset,
-        version,
-        signature.config,
-        signature.prompt,
-        -signature.n_items,
-        table.signature_sha256,
-    )
-
-
 def _table(entries: Sequence[Entry], gates: Gates) -> Table:
     signature = entries[0].result.signature
     benchmark = load_benchmark(signature.benchmark)
     # A benchmark may have tasks with other metrics.
     metrics = {name for entry in entries for name, _ in entry.metrics}
-    # On items without a right answer no model can be ranked, and none can fall short of a baseline.
-    is_ranking = not all(_is_undefined(entry.primary) for entry in entries)
+    # Where the primary metric is undefined whatever the answers, as on items without a right one, no model can be
+    # ranked, and none can fall short of a baseline.
+    is_ranking = any(
+        (metric := entry.primary) is None or metric.value is not None or metric.n + metric.n_excluded > 0
+        for entry in entries
+    )
     shut = [gates.why_shut(entry) for entry in entries]
 
     def ranked(by: RankingMetric | None) -> Table:
@@ -167,7 +163,7 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
             detectable=ranking.detectable,
         )
 
-    columns, lacking = choose(signature.benchmark, entries), undefined(entries)
+    columns, lacking = _columns(signature.benchmark, entries), _undefined(entries)
     primary, *others = benchmark.rankings or (None,)
     table = ranked(primary)
     also_ranking = [ranked(other) for other in others if table.ranked and other.metric in metrics]
@@ -182,8 +178,50 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
     if is_ranking:
         return table
     sorted_by = benchmark.unranked_order if benchmark.unranked_order in metrics else None
-    rows = sorted(table.rows, key=lambda row: _unranked_order(sorted_by, row.entry))
+
+    def best_first(row: Row) -> tuple[float, str, str, str]:
+        value = None if sorted_by is None else getattr(row.metric(sorted_by), "value", None)
+        return math.inf if value is None else -float(value), row.label, row.identity, row.entry.place
+
+    rows = sorted(table.rows, key=best_first)
     return replace(table, primary=None, sorted_by=sorted_by, rows=tuple(rows))
+
+
+def _columns(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
+    """Choose the columns of a table.
+
+    The columns that the benchmark describes come first. Every other metric on all items follows under its label,
+    unless the benchmark excludes it. A column without a value in any row is left out. One whose rows have several
+    versions, such as those of two scorers, is split into one column per version.
+    """
+
+    def versions_of(column: Column) -> set[str]:
+        metrics = [metric for entry in entries if (metric := column.of(entry)) is not None]
+        return {metric.version for metric in metrics if metric.value is not None}
+
+    pages = load_pages(benchmark)
+    layout = pages.layout(lambda name: bool(versions_of(Column(name))))
+    described = {column.metric for column in layout.columns} | layout.without_column
+    names = dict.fromkeys(name for entry in entries for name, group in entry.metrics if not group)
+    plain = [Column(name) for name in names if name not in described]
+    columns: list[Column] = []
+    for column in (*layout.columns, *plain):
+        labelled = column if column.label else replace(column, label=pages.label(column.metric))
+        versions = sorted(versions_of(column))
+        several = [replace(labelled, key=f"{column.key}@{version}", version=version) for version in versions]
+        columns += [labelled] if len(versions) == 1 else several
+    return tuple(columns)
+
+
+def _undefined(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the reason of each metric on all items that has no value in any of the results, from the first of them."""
+    of_metrics: dict[str, list[Metric]] = {}
+    for entry in entries:
+        for (name, group), metric in entry.metrics.items():
+            if not group:
+                of_metrics.setdefault(name, []).append(metric)
+    unknown = (metrics for metrics in of_metrics.values() if all(metric.value is None for metric in metrics))
+    return {metrics[0].name: metrics[0].reason or "" for metrics in unknown}
 
 
 def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> RankableValue:
@@ -227,10 +265,6 @@ def _settled(entry: Entry, metric: Metric) -> Metric:
     return kept if kept.value is not None else replace(metric, n=0, n_excluded=metric.n + metric.n_excluded)
 
 
-def _identity(entry: Entry) -> str:
-    return entry.result.model.identity_sha256
-
-
 def _why_unranked(entry: Entry, metric: Metric | None) -> str | None:
     signature = entry.result.signature
     retired = load_benchmark(signature.benchmark).retired.get(f"{signature.dataset}@{signature.dataset_version}")
@@ -250,13 +284,3 @@ def _why_unranked(entry: Entry, metric: Metric | None) -> str | None:
     if metric.n < MIN_ANSWERED * total:
         return f"{metric.n} of {total} {metric.unit} could be scored; a rank needs at least half"
     return None
-
-
-def _is_undefined(metric: Metric | None) -> bool:
-    """Return True if the primary metric is undefined on the items, whatever the answers."""
-    return metric is not None and metric.value is None and not metric.n + metric.n_excluded
-
-
-def _unranked_order(metric: str | None, entry: Entry) -> tuple[float, str, str, str]:
-    value = None if metric is None else getattr(entry.metric(metric), "value", None)
-    return (math.inf if value is None else -float(value), model_label(entry), _identity(entry), entry.place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -90,56 +90,45 @@ def _name(entry: Entry) -> tuple[str, str | None]:
     return entry.result.model.id, entry.result.model.revision
 
 
-class FirstAnswers:
-    """The first model that gave each set of answers, over all tables: answers can be read in several ways.
-
-    Only exactly the same answers are a fact that a board states by itself. Whether nearly the same ones are those of
-    another model is for a maintainer to decide, whom ``biasboard verify`` tells of them.
-    """
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        """Find the first result with the answers of each result."""
-        # Not of baselines: the gate denies their answers a rank anyway.
-        ordered = [entry for entry in sorted(entries, key=precedence) if not entry.is_baseline]
-        same: dict[str, Entry] = {}
-        self._first: dict[_Key, Entry] = {}
-        self._repeating: dict[_Key, list[Entry]] = {}
-        for entry in ordered:
-            first = same.setdefault(entry.answers_sha256, entry)
-            # The very same answers are no other revision's: a computation would differ in the last digits.
-            is_same_model = first.result.model.identity_sha256 == entry.result.model.identity_sha256
-            # Two models that hardly err give the same letters, and neither has them of the other.
-            if not is_same_model and entry.sketch.is_telling and not _is_perfect(entry):
-                self._first[_key(entry)] = first
-                self._repeating.setdefault(_key(first), []).append(entry)
-
-    def why_copied(self, entry: Entry) -> str | None:
-        """Return why a result with the answers of another model has no rank; None if it was the first."""
-        if (first := self._first.get(_key(entry))) is None:
-            return None
-        return f"gives exactly the answers of {model_label(first)}, so it has no rank of its own"
-
-    def why_unsettled(self, entry: Entry) -> str | None:
-        """Return why it is undecidable who gave some answers first; None if it is known or only this model gives them.
-
-        Strangers name the folders, and only a maintainer knows which result was there before. Local runs unsettle
-        nothing.
-        """
-        first = self._first.get(_key(entry), entry)
-        repeating = [other for other in self._repeating.get(_key(first), []) if other.origin == "accepted"]
-        if entry.origin != "accepted" or first.acceptance is not None or not repeating:
-            return None
-        other = first if first is not entry else repeating[0]
-        return f"gives exactly the answers of {model_label(other)}, and the register does not say which came first"
-
-
 _Key: TypeAlias = tuple[str, str]
 _SAME = 0.5
 """Share of equal answers from which two results of one model agree."""
 
 
 def _key(entry: Entry) -> _Key:
+    """Return what names a result on a board."""
     return entry.origin, entry.place
+
+
+def copied_answers(entries: Iterable[Entry]) -> dict[_Key, str]:
+    """Return why results with exactly the answers of another model have no rank, over all tables.
+
+    Answers can be read in several ways. Only exactly the same ones are a fact that a board states by itself. Whether
+    nearly the same ones are those of another model is for a maintainer to decide, whom ``biasboard verify`` tells of
+    them. Strangers name the folders, and only a maintainer knows which result was there before: until the register
+    says so, it is undecided who gave answers first. Local runs unsettle nothing.
+    """
+    first_of: dict[str, Entry] = {}
+    copies: dict[str, list[Entry]] = {}
+    # Not of baselines: the gate denies their answers a rank anyway.
+    for entry in sorted((entry for entry in entries if not entry.is_baseline), key=precedence):
+        first = first_of.setdefault(entry.answers_sha256, entry)
+        # The very same answers are no other revision's: a computation would differ in the last digits.
+        is_same_model = first.result.model.identity_sha256 == entry.result.model.identity_sha256
+        # Two models that hardly err give the same letters, and neither has them of the other.
+        if not is_same_model and entry.sketch.is_telling and not _is_perfect(entry):
+            copies.setdefault(entry.answers_sha256, []).append(entry)
+    reasons: dict[_Key, str] = {}
+    for answers, repeating in copies.items():
+        first = first_of[answers]
+        told = f"gives exactly the answers of {model_label(first)}"
+        reasons |= {_key(entry): f"{told}, so it has no rank of its own" for entry in repeating}
+        accepted = [entry for entry in repeating if entry.origin == "accepted"]
+        if accepted and first.acceptance is None:
+            unsettled = "and the register does not say which came first"
+            reasons |= {_key(entry): f"{told}, {unsettled}" for entry in accepted}
+            reasons[_key(first)] = f"gives exactly the answers of {model_label(accepted[0])}, {unsettled}"
+    return reasons
 
 
 def _is_perfect(entry: Entry) -> bool:
@@ -168,12 +157,16 @@ def _are_alike(entry: Entry, other: Entry) -> bool:
     return agreement is None or agreement >= _SAME
 
 
-def singled(entries: Sequence[Entry], answers: FirstAnswers) -> tuple[list[Entry], list[Duplicate]]:
+def singled(entries: Sequence[Entry], copied: Mapping[_Key, str]) -> tuple[list[Entry], list[Duplicate]]:
     """Return the results of one signature to show, each with why it may have no rank of its own, and the duplicates.
 
     Of several results with the same answers of the same model, the first is shown; if it withholds their texts and
     another one holds these, it has the other's examples. If they have other answers and the
     same origin, all of them are shown and disputed, since it is unknown which of them is the model's.
+
+    Args:
+        entries: The results.
+        copied: Why results with the answers of another model have no rank, as :func:`copied_answers` says.
     """
     of_models: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=precedence):
@@ -183,17 +176,20 @@ def singled(entries: Sequence[Entry], answers: FirstAnswers) -> tuple[list[Entry
     for first, *others in of_models.values():
         # Answers of two machines may differ in the last digits, which is no dispute.
         disputing = [other for other in others if other.origin == first.origin and not _are_alike(first, other)]
-        first = _with_texts(first, others)
+        same = [other for other in others if other.answers_sha256 == first.answers_sha256]
+        complete = next((other for other in same if other.result.withheld is None), None)
+        if first.result.withheld is not None and complete is not None:
+            first = replace(first, examples=complete.examples, complete=complete.folder)
         duplicates += [Duplicate(other, first) for other in others if other not in disputing]
         shown += _disputed([first, *disputing]) if disputing else [first]
-    return list(_marked(shown, answers)), duplicates
-
-
-def _with_texts(entry: Entry, others: Sequence[Entry]) -> Entry:
-    """Return a result that withholds its texts with the examples of a complete run of the same answers, if any."""
-    same = (other for other in others if other.result.withheld is None and other.answers_sha256 == entry.answers_sha256)
-    complete = None if entry.result.withheld is None else next(same, None)
-    return entry if complete is None else replace(entry, examples=complete.examples, complete=complete.folder)
+    marked: list[Entry] = []
+    for entry in sorted(shown, key=precedence):
+        before = [one for one in marked if not one.is_baseline]
+        reason = entry.double
+        if reason is None and not entry.is_baseline:
+            reason = copied.get(_key(entry)) or _why_double(entry, before)
+        marked.append(replace(entry, double=reason))
+    return marked, duplicates
 
 
 def _disputed(entries: Sequence[Entry]) -> list[Entry]:
@@ -212,19 +208,6 @@ def _disputed(entries: Sequence[Entry]) -> list[Entry]:
         reason = f"disputed: {other.place} has other answers of the same model; a maintainer has to settle it"
         disputed.append(replace(entry, double=reason))
     return disputed
-
-
-def _marked(entries: Sequence[Entry], answers: FirstAnswers) -> Iterator[Entry]:
-    """Yield the results, and mark those that repeat another one or another result of the same model revision."""
-    before: list[Entry] = []
-    for entry in sorted(entries, key=precedence):
-        reason = entry.double
-        if reason is None and not entry.is_baseline:
-            reason = answers.why_unsettled(entry) or answers.why_copied(entry) or _why_double(entry, before)
-        marked = replace(entry, double=reason)
-        if not entry.is_baseline:
-            before.append(marked)
-        yield marked
 
 
 def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:

@@ -1,16 +1,17 @@
-"""Decides which results may be ranked: those of models that achieve more than every baseline."""
+"""Decides which results may be ranked: those of models that achieve more than every baseline, and names the best."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from biasboard.ground.plain_text import listed
-from evaluators.benchmark import Gate, load_benchmark
+from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.runs.measure.baseline_gate import LeadOverBaseline
 from evaluators.runs.measure.index_values import protocol_of
 from leaderboard.ranking.unranked import is_settled, why_unranked
 from leaderboard.verify.entries import Entry
+from schemas.documents.result import Metric
 
 _MOST_SOLVERS = 3
 
@@ -86,6 +87,28 @@ def best_baselines(entries: Iterable[Entry]) -> tuple[LeadOverBaseline, ...]:
     """
     leads = {lead.baseline: lead for entry in entries if entry.standing is not None for lead in entry.standing.leads}
     return tuple(sorted(leads.values(), key=lambda lead: (-lead.value, lead.baseline)))
+
+
+class Named(NamedTuple):
+    """A value of another model or of a useless predictor."""
+
+    name: str
+    metric: Metric
+
+
+def best_useless(benchmark: Benchmark, values: Iterable[Named]) -> Named | None:
+    """Return the value nearest to the ideal, if there is one; of equal ones, that of the baseline listed first.
+
+    Benchmarks list the simplest first. Values that only the order of a sum tells apart are equal.
+    """
+    order = {baseline.name: place for place, baseline in enumerate(benchmark.baselines)}
+
+    def key(useless: Named) -> tuple[float, int, str]:
+        distance = abs((useless.metric.value or 0.0) - (useless.metric.ideal or 0.0))
+        return round(distance, 9), order.get(useless.name, len(order)), useless.name
+
+    known = (one for one in values if one.metric.value is not None and one.metric.ideal is not None)
+    return min(known, key=key, default=None)
 
 
 def solved_note(entries: Iterable[Entry]) -> str:

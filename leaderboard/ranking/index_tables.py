@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from evaluators.benchmark import Part, load_benchmark
+from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.example_sets import set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import in_config, why_own_shut
-from leaderboard.ranking.rows import RankableValue, Row, Table, compared, ranked_by
+from leaderboard.ranking.rows import RankableValue, Row, Scope, Table, compared, ranked_by
 from leaderboard.ranking.unranked import MIN_ANSWERED, is_settled, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Result
@@ -28,29 +28,26 @@ class Incomplete(NamedTuple):
     model_id: str
 
 
-class IndexPlace(NamedTuple):
-    """The benchmark, dataset and protocol that an index belongs to."""
-
-    benchmark: str
-    dataset: str
-    dataset_version: str
-    protocol: str
-
-
 class IndexTables(NamedTuple):
     """All tables of indices, and the models that are in none."""
 
     tables: tuple[Table, ...]
-    incomplete: dict[IndexPlace, tuple[Incomplete, ...]]
+    incomplete: dict[Scope, tuple[Incomplete, ...]]
 
 
 def index_tables(entries: Sequence[Entry]) -> IndexTables:
     """Build the tables of all indices, and list the models that have no index."""
     by_result = {_identity(entry.result): entry for entry in entries}
-    rows: dict[tuple[IndexPlace, str, tuple[str, ...]], list[Row]] = defaultdict(list)
-    incomplete: dict[IndexPlace, list[Incomplete]] = defaultdict(list)
-    for of_model in results_by_model([_scored(entry) for entry in entries]):
-        scope = IndexPlace(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.asked)
+    rows: dict[tuple[Scope, str, tuple[str, ...]], list[Row]] = defaultdict(list)
+    incomplete: dict[Scope, list[Incomplete]] = defaultdict(list)
+    scored = []
+    for entry in entries:
+        overall = {name: metric for (name, group), metric in entry.metrics.items() if not group}
+        # Not by more items or another prompt: nobody's result takes the place of one that a maintainer has registered.
+        precedes = (not is_settled(entry) or entry.match.reason is not None, why_unranked(entry) is not None)
+        scored.append(ScoredResult(entry.result, overall, entry.deviations, entry.by_part, precedes))
+    for of_model in results_by_model(scored):
+        scope = Scope(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.asked)
         of_model_entries = [by_result[_identity(result)] for result in of_model.results]
         if of_model.missing:
             reason = f"no result of {', '.join(map(str, of_model.missing))}"
@@ -86,35 +83,33 @@ def _of_one_version(rows: Sequence[Row]) -> list[Row]:
             if [(row.is_baseline, row.level)] == deciding:
                 owners[metric.version].add(row.owner or row.identity)
         usual.append(max(owners, key=lambda version: len(owners[version]), default=None))
+
+    def of_version(index: Index, version: str | None) -> Index:
+        if index.metric.value is None or index.metric.version == version:
+            return index
+        reason = "it has another version, or is of other items, than that of most rows"
+        metric = replace(index.metric, value=None, reason=reason, interval=None, interval_reason="there is no value")
+        return index._replace(metric=metric, deviations=None)
+
     return [
-        replace(row, indices=tuple(_of_version(*pair) for pair in zip(row.indices, usual, strict=True))) for row in rows
+        replace(row, indices=tuple(of_version(*pair) for pair in zip(row.indices, usual, strict=True))) for row in rows
     ]
-
-
-def _of_version(index: Index, version: str | None) -> Index:
-    if index.metric.value is None or index.metric.version == version:
-        return index
-    reason = "it has another version, or is of other items, than that of most rows"
-    metric = replace(index.metric, value=None, reason=reason, interval=None, interval_reason="there is no value")
-    return index._replace(metric=metric, deviations=None)
 
 
 def _identity(result: Result) -> tuple[str, str]:
     return result.signature_sha256, result.model.identity_sha256
 
 
-def _scored(entry: Entry) -> ScoredResult:
-    overall = {name: metric for (name, group), metric in entry.metrics.items() if not group}
-    # Not by more items or another prompt: nobody's result takes the place of one that a maintainer has registered.
-    place = (not is_settled(entry) or entry.match.reason is not None, why_unranked(entry) is not None)
-    return ScoredResult(entry.result, overall, entry.deviations, entry.by_part, place)
-
-
 def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> Row:
     indices = tuple(
         _titled(index_of(definition, of_model.scored), of_model.benchmark) for definition in of_model.definitions
     )
-    reasons = {_name(entry, entries): why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries}
+    n_of_configs = Counter(entry.result.signature.config for entry in entries)
+    reasons: dict[str, str | None] = {}
+    for entry in entries:
+        signature = entry.result.signature
+        with_prompt = f" with {signature.prompt}" if n_of_configs[signature.config] > 1 else ""
+        reasons[signature.config + with_prompt] = why_unranked(entry) or _why_uncovered(entry, indices[0])
     judged = [(entry, shut) for entry in entries if (shut := why_own_shut(entry)) or entry.standing is not None]
     unranked_reasons = {config: reason for config, reason in reasons.items() if reason is not None}
     unranked = None
@@ -163,13 +158,6 @@ def _titled(index: Index, benchmark: str) -> Index:
     return index._replace(metric=replace(index.metric, reason=f"{title}: {metric.reason}"))
 
 
-def _name(entry: Entry, entries: Sequence[Entry]) -> str:
-    """Return the config of a result, with its prompt if the index needs several results of that config."""
-    signature = entry.result.signature
-    same = [other for other in entries if other.result.signature.config == signature.config]
-    return signature.config if len(same) == 1 else f"{signature.config} with {signature.prompt}"
-
-
 def _why_uncovered(entry: Entry, index: Index) -> str | None:
     """Return why a part of the index rests on too few answers of a result; None if none does.
 
@@ -208,8 +196,11 @@ def index_bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
     bounds = []
     for metric, part, entry in zip(index.parts, index.definition.parts, known, strict=True):
         ends, value = bounds_of(metric, entry.missing_share), metric.value or 0.0
-        # An answer that says nothing is worth nothing, but it was given: no other could have been better.
-        lower = bounds_of(metric, 1 - (1 - entry.missing_share) * _saying_share(entry, part))
+        saying = None if part.answering is None else entry.metric(part.answering)
+        # An answer that says nothing is worth nothing, but it was given: no other could have been better. Where it is
+        # unknown how many say something, there is no rank.
+        share = 1.0 if saying is None or saying.value is None else saying.value
+        lower = bounds_of(metric, 1 - (1 - entry.missing_share) * share)
         bounds.append(
             (lower.worst - value, ends.best - value) if ends is not None and lower is not None else (0.0, 0.0)
         )
@@ -218,25 +209,16 @@ def index_bounds(index: Index, entries: Sequence[Entry]) -> Bounds | None:
     return Bounds(worst=value + down, best=value + up) if down or up else None
 
 
-def _saying_share(entry: Entry, part: Part) -> float:
-    """Return the share of the answers behind a part of an index that say something; 1 if none has to or it is unknown.
-
-    Where it is unknown, there is no rank.
-    """
-    saying = None if part.answering is None else entry.metric(part.answering)
-    return 1.0 if saying is None or saying.value is None else saying.value
-
-
-def _table(place: IndexPlace, rows: Sequence[Row]) -> Table:
+def _table(scope: Scope, rows: Sequence[Row]) -> Table:
     shown, ranking = ranked_by(_measured(rows, 0))
     pairs = {rows[0].primary.name: ranking.comparisons}
-    headlines = {headline.name for headline in load_pages(place.benchmark).headlines}
+    headlines = {headline.name for headline in load_pages(scope.benchmark).headlines}
     for number, index in enumerate(rows[0].indices):
         if number and index.metric.name in headlines:
             pairs[index.metric.name] = compared(_measured(rows, number)).comparisons
     return Table(
         signatures=tuple(entry.result.signature for entry in rows[0].entries),
-        protocol=place.protocol,
+        protocol=scope.protocol,
         version=rows[0].primary.version,
         primary=rows[0].primary.name,
         rows=shown,

@@ -14,43 +14,11 @@ from evaluators.task import load_task, prompt_of
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.duplicates import precedence
-from leaderboard.ranking.gates import best_baselines
-from leaderboard.ranking.rank_ranges import Comparison
-from leaderboard.ranking.revisions import model_rows
-from leaderboard.ranking.rows import Row, Table
-from leaderboard.ranking.useless import Named, best_useless
+from leaderboard.ranking.gates import Named, best_baselines, best_useless
+from leaderboard.ranking.rank_ranges import Comparison, rank_words
+from leaderboard.ranking.rows import Row, Scope, Table, newest_versions
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric, Signature
-
-
-class Scope(NamedTuple):
-    """The results that models have under the same conditions: one dataset version, asked by one protocol."""
-
-    benchmark: str
-    dataset: str
-    dataset_version: str
-    protocol: str
-
-    @property
-    def data(self) -> tuple[str, str]:
-        """The name and version of the dataset."""
-        return self.dataset, self.dataset_version
-
-    @property
-    def is_of_benchmark(self) -> bool:
-        """True for the dataset of the benchmark's own name and the one that its published answers belong to."""
-        importer = load_benchmark(self.benchmark).importer
-        return self.dataset in (self.benchmark, importer and importer.dataset)
-
-    @property
-    def version(self) -> tuple[int, ...]:
-        """The numbers of the version of the dataset."""
-        return tuple(map(int, self.dataset_version.split(".")))
-
-    @property
-    def is_retired(self) -> bool:
-        """True if a later version of the dataset mends a flaw of this one."""
-        return f"{self.dataset}@{self.dataset_version}" in load_benchmark(self.benchmark).retired
 
 
 def scope_of(table: Table) -> Scope:
@@ -301,7 +269,7 @@ class Profile:
     @cached_property
     def models(self) -> Mapping[str, str]:
         """The identity of the newest version of each language model, by the model's id."""
-        return {row.model: identity for identity, row in model_rows(self._entries).items() if row.is_counted}
+        return newest_versions(self._entries)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -344,11 +312,21 @@ def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:
     scopes: dict[Scope, list[Table]] = {}
     for table in ordered:
         scopes.setdefault(scope_of(table), []).append(table)
+
+    def column_of(headline: Headline, tables: Sequence[Table]) -> ProfileColumn | None:
+        """Return the column of a headline measure from the first table that has it; None if no table does."""
+        columns = (
+            ProfileColumn(headline=headline, table=table)
+            for table in tables
+            if headline.config is None or (not table.is_index and table.signature.config == headline.config)
+        )
+        return next((column for column in columns if column.metrics), None)
+
     return tuple(
         Profile(
             scope=scope,
             table=tables[0],
-            columns=tuple(column for one in load_pages(benchmark).headlines if (column := _column(one, tables))),
+            columns=tuple(column for one in load_pages(benchmark).headlines if (column := column_of(one, tables))),
             tables=ordered,
             is_own=scope.data in own,
         )
@@ -357,11 +335,30 @@ def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:
     )
 
 
-def _column(headline: Headline, tables: Sequence[Table]) -> ProfileColumn | None:
-    """Return the column of a headline measure from the first table that has it; None if no table does."""
-    columns = (
-        ProfileColumn(headline=headline, table=table)
-        for table in tables
-        if headline.config is None or (not table.is_index and table.signature.config == headline.config)
-    )
-    return next((column for column in columns if column.metrics), None)
+def identities_of(profile: Profile, model_id: str) -> list[str]:
+    """Return the identities of a model id that a profile has values of, the best placed one first."""
+    rows = {identity: row for column in profile.columns for identity, row in column.rows.items()}
+    known = dict.fromkeys(identity for identity in [*profile.rows, *rows] if identity in rows)
+    return [identity for identity in known if rows[identity].model.id == model_id]
+
+
+def ranked_row(profile: Profile, identity: str, model_id: str) -> Row | None:
+    """Return the row whose rank is the model's in a benchmark; None if it has none."""
+    row = profile.rows.get(identity)
+    if (row is not None and row.indices) or not load_benchmark(profile.benchmark).indices:
+        return row
+    rows = (row for table in profile.tables for row in table.rows)
+    return next((each for each in rows if each.indices and each.model.id == model_id), row)
+
+
+def placing(board: Board, profile: Profile, model_id: str, row: Row | None) -> str:
+    """Return the rank of a model in words, or why it has none."""
+    if row is not None:
+        if row.rank is not None:
+            return rank_words(row.rank)
+        return f"no rank: {'; '.join(row.reasons) or 'the index ranks'}"
+    # Not compared by protocol: that of an index also names prompts that differ from the protocol's own.
+    scope = profile.scope[:3]
+    left_out = [each for place, of_place in board.indices.incomplete.items() if place[:3] == scope for each in of_place]
+    reasons = [each.reason for each in left_out if each.model_id == model_id]
+    return f"no rank: {reasons[0] if reasons else 'it has no result in the table that ranks'}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -145,15 +145,6 @@ class Comparison:
             outcome=turned.get(self.outcome, self.outcome),
         )
 
-    def scaled(self, factor: float) -> Comparison:
-        """Return the comparison with all leads multiplied by a factor above 0."""
-        leads = (self.lead, self.low, self.high, self.lead_at_worst, self.lead_at_best)
-        lead, low, high, at_worst, at_best = (None if one is None else one * factor for one in leads)
-        assert lead is not None
-        assert at_worst is not None
-        assert at_best is not None
-        return replace(self, lead=lead, low=low, high=high, lead_at_worst=at_worst, lead_at_best=at_best)
-
 
 class Ranking(NamedTuple):
     """The rank range of each model by its name, and the comparisons from which the ranges follow."""
@@ -218,7 +209,7 @@ def rank(candidates: Sequence[Contender], *, ideal: float, largest: float = math
     ranked = [candidate for candidate in ordered if candidate.is_ranked]
     return Ranking(
         ranges=_ranges(ranked, known, pairs, adjusted < 1 - LEVEL),
-        comparisons=_comparisons(ordered, known, pairs, adjusted, (ideal, largest)),
+        comparisons=tuple(_comparisons(ordered, known, pairs, adjusted, (ideal, largest))),
         chances=_chances(ranked, ideal) if all(one.deviations is not None for one in ranked) else {},
         detectable=_detectable(pairs, in_family[pairs.first] & in_family[pairs.second], tail),
     )
@@ -263,78 +254,6 @@ def compare_pairs(known: Sequence[Contender], ideal: float) -> Pairs:
     n_effective = np.array([of.n_effective for of in deviations])
     freedom = np.maximum(np.minimum(n_effective[first], n_effective[second]) - 1, 1.0)
     return Pairs(first, second, differences, np.sqrt(variance_of(*squares)), freedom, np.array(squares[:2]))
-
-
-class _EqualModels(NamedTuple):
-    """Tables of equal models: what each cluster contributes to the differences has its sign drawn.
-
-    If two models are equal, a cluster's contribution to their difference may as well have the opposite sign, however
-    large the cluster is: its deviation from their difference, and its share of the difference. Without the shares,
-    those of a few large clusters are much alike, as they have to add up to 0, and equal models were told apart in 20 %
-    of tables with 12 clusters where the logarithm of their sizes has a standard deviation of .9, for 4 % with them.
-
-    An index has several blocks of clusters, and two models that are equal on it may differ in each. What they differ by
-    there if they are equal is what they do less a part of their difference, and the parts of all blocks make up the
-    whole, in proportion to the variances of the blocks. When all clusters of an index had the same part, 15 equal
-    models were told apart in 48 % of tables of 200 clusters and of 12 like those above, for 2 % now.
-
-    References:
-        Cameron, Gelbach & Miller 2008, "Bootstrap-Based Improvements for Inference with Clustered Errors", for signs of
-        what is left under the hypothesis that is tested.
-    """
-
-    drawn: FloatArray
-    """Sums of each model's deviations from its own distance, with signs, shape (n_models, n_draws)."""
-    shares: FloatArray
-    """Sum of the parts that the clusters have in a difference, with the same signs, shape (n_draws,)."""
-    spreads: FloatArray
-    """Standard deviation of the difference of each pair in these tables, shape (n_pairs,)."""
-    scores: FloatArray
-    """How many standard deviations each pair differs by, shape (n_pairs,)."""
-    n_clusters: int
-
-    @classmethod
-    def of(
-        cls, known: Sequence[Deviations], models: BoolArray, pairs: Pairs, number: int, n_draws: int
-    ) -> _EqualModels:
-        """Draw tables of equal models.
-
-        Args:
-            known: Deviations of each model's distance to the ideal.
-            models: Mask of the models whose variances count, shape (n_models,).
-            pairs: All pairs of models.
-            number: Factor whose clusters have their signs drawn, 0 or 1.
-            n_draws: Number of tables.
-        """
-        own, shares = _contributions(known, models, number)
-        generator = np.random.default_rng(SEED)
-        drawn = np.zeros((len(own) + 1, n_draws))
-        for start in range(0, len(shares), _CLUSTERS_AT_A_TIME):
-            block = slice(start, start + _CLUSTERS_AT_A_TIME)
-            signs = generator.choice(np.array([-1.0, 1.0]), size=(len(shares[block]), n_draws))
-            drawn += np.vstack([own[:, block], shares[block]]) @ signs
-        products = own @ own.T
-        lengths, mixed = np.diag(products), own @ shares
-        first, second = pairs.first, pairs.second
-        sums = lengths[first] + lengths[second]
-        squares = np.maximum(sums - 2 * products[first, second], 0.0)
-        # Missing answers are at their worst for the model that is nearer, as they are in the difference.
-        squares += pairs.differences * (2 * (mixed[first] - mixed[second]) + pairs.differences * (shares @ shares))
-        squares = np.where(squares > _NEGLIGIBLE * sums, squares, np.inf)
-        # Clusters of one of two factors do not know what the other adds to the error.
-        of_other = np.maximum(pairs.errors**2 - pairs.squares[number], 0.0)
-        # The draw that leaves all signs as they are must not fall short of its own table by rounding.
-        scores = np.abs(pairs.differences) / np.sqrt(squares + of_other) * (1 - 1e-9)
-        return cls(drawn[:-1], drawn[-1], np.sqrt(squares), scores, max(int(np.count_nonzero(shares)), 2))
-
-    def tail(self, score: float) -> float:
-        """Return the tail probability of Student's t at which a difference has a score; 0 if none does."""
-        from scipy.special import stdtr
-
-        left = self.n_clusters - score**2
-        if left <= 0:
-            return 0.0
-        return float(stdtr(self.n_clusters - 1, -score * math.sqrt((self.n_clusters - 1) / left)))
 
 
 def _contributions(known: Sequence[Deviations], models: BoolArray, number: int) -> tuple[FloatArray, FloatArray]:
@@ -396,9 +315,15 @@ def _adjusted(pairs: Pairs, known: Sequence[Contender], ideal: float) -> tuple[F
         if not (together & ~is_judged).any():
             continue
         # Ranks need p-values to the third digit; of other pairs there may be half a million.
-        found, own_tail = _by_signs(deviations, models, pairs, together, _N_DRAWS if number == 0 else _N_OF_OTHERS)
+        n_draws = _N_DRAWS if number == 0 else _N_OF_OTHERS
+        # If two factors are crossed, a pair has to differ by the clusters of both.
+        of_factors = [
+            _by_signs(deviations, models, pairs, together, factor, n_draws)
+            for factor in range(1 + deviations[0].is_crossed)
+        ]
+        found = np.max([p_value for p_value, _ in of_factors], axis=0)
         if number == 0:
-            tail = min(tail, own_tail)
+            tail = min(tail, *(own_tail for _, own_tail in of_factors))
         if number == 2 and is_judged.any():
             found = np.minimum(2 * found, 1.0)
         by_signs = np.where(is_judged, by_signs, found)
@@ -408,53 +333,82 @@ def _adjusted(pairs: Pairs, known: Sequence[Contender], ideal: float) -> tuple[F
 
 
 def _by_signs(
-    known: Sequence[Deviations], models: BoolArray, pairs: Pairs, together: BoolArray, n_draws: int
+    known: Sequence[Deviations], models: BoolArray, pairs: Pairs, together: BoolArray, number: int, n_draws: int
 ) -> tuple[FloatArray, float]:
-    """Return the p-value of each pair, adjusted for some of them, and the tail probability that the first has to reach.
+    """Compare pairs with tables of equal models: what each cluster contributes to the differences has its sign drawn.
+
+    If two models are equal, a cluster's contribution to their difference may as well have the opposite sign, however
+    large the cluster is: its deviation from their difference, and its share of the difference. Without the shares,
+    those of a few large clusters are much alike, as they have to add up to 0, and equal models were told apart in 20 %
+    of tables with 12 clusters where the logarithm of their sizes has a standard deviation of .9, for 4 % with them.
+
+    An index has several blocks of clusters, and two models that are equal on it may differ in each. What they differ by
+    there if they are equal is what they do less a part of their difference, and the parts of all blocks make up the
+    whole, in proportion to the variances of the blocks. When all clusters of an index had the same part, 15 equal
+    models were told apart in 48 % of tables of 200 clusters and of 12 like those above, for 2 % now.
 
     Args:
         known: Deviations of each model's distance to the ideal.
-        models: Mask of the models that are in these pairs, shape (n_models,).
-        pairs: All pairs.
-        together: Mask of the pairs to adjust for, shape (n_pairs,).
-        n_draws: Number of tables of equal models.
-    """
-    adjusted, tails = np.zeros(len(together)), []
-    # If two factors are crossed, a pair has to differ by the clusters of both.
-    for number in range(1 + known[0].is_crossed):
-        equal = _EqualModels.of(known, models, pairs, number, n_draws)
-        of_factor, largest = _step_down(equal, pairs, together)
-        adjusted = np.maximum(adjusted, of_factor)
-        tails.append(equal.tail(largest))
-    return adjusted, min(tails)
-
-
-def _step_down(equal: _EqualModels, pairs: Pairs, together: BoolArray) -> tuple[FloatArray, float]:
-    """Return the adjusted p-value of each pair, and the score that the most different pair of a table has to reach.
-
-    Args:
-        equal: Tables of equal models.
+        models: Mask of the models whose variances count, shape (n_models,).
         pairs: All pairs.
         together: Mask of the pairs to adjust for, shape (n_pairs,); the others have a p-value of 1.
+        number: Factor whose clusters have their signs drawn, 0 or 1.
+        n_draws: Number of tables.
+
+    Returns:
+        The adjusted p-value of each pair, and the tail probability, by Student's t for one pair, at which the most
+        different pair of a table has its score; 0 if none does.
+
+    References:
+        Cameron, Gelbach & Miller 2008, "Bootstrap-Based Improvements for Inference with Clustered Errors", for signs of
+        what is left under the hypothesis that is tested.
     """
-    scores = equal.scores
+    from scipy.special import stdtr
+
+    own, shares = _contributions(known, models, number)
+    generator = np.random.default_rng(SEED)
+    # Sums of each model's deviations from its own distance, with signs, and of the parts that the clusters have.
+    sums = np.zeros((len(own) + 1, n_draws))
+    for start in range(0, len(shares), _CLUSTERS_AT_A_TIME):
+        block = slice(start, start + _CLUSTERS_AT_A_TIME)
+        signs = generator.choice(np.array([-1.0, 1.0]), size=(len(shares[block]), n_draws))
+        sums += np.vstack([own[:, block], shares[block]]) @ signs
+    of_models, of_shares = sums[:-1], sums[-1]
+    products = own @ own.T
+    lengths, mixed = np.diag(products), own @ shares
+    first, second = pairs.first, pairs.second
+    both = lengths[first] + lengths[second]
+    squares = np.maximum(both - 2 * products[first, second], 0.0)
+    # Missing answers are at their worst for the model that is nearer, as they are in the difference.
+    squares += pairs.differences * (2 * (mixed[first] - mixed[second]) + pairs.differences * (shares @ shares))
+    squares = np.where(squares > _NEGLIGIBLE * both, squares, np.inf)
+    spreads = np.sqrt(squares)
+    # Clusters of one of two factors do not know what the other adds to the error.
+    of_other = np.maximum(pairs.errors**2 - pairs.squares[number], 0.0)
+    # How many standard deviations each pair differs by. The draw that leaves all signs as they are must not fall short
+    # of its own table by rounding.
+    scores = np.abs(pairs.differences) / np.sqrt(squares + of_other) * (1 - 1e-9)
+
     order = np.flatnonzero(together)[np.argsort(scores[together], kind="stable")]
     adjusted = np.ones(len(scores))
-    n_draws = len(equal.shares)
     largest, drawn, of_lead = np.zeros(n_draws), np.empty(n_draws), np.empty(n_draws)
     # From the least different pair on, so that the largest so far is that of the pairs which step-down leaves. Pair by
     # pair, since rows of 4,000 stay in the processor's cache: half a million pairs in blocks took twice as long.
-    columns = (order.tolist(), scores[order].tolist(), equal.spreads[order].tolist())
+    columns = (order.tolist(), scores[order].tolist(), spreads[order].tolist())
     for pair, score, spread in zip(*columns, strict=True):
-        np.subtract(equal.drawn[pairs.first[pair]], equal.drawn[pairs.second[pair]], out=drawn)
-        np.multiply(equal.shares, pairs.differences[pair], out=of_lead)
+        np.subtract(of_models[first[pair]], of_models[second[pair]], out=drawn)
+        np.multiply(of_shares, pairs.differences[pair], out=of_lead)
         drawn += of_lead
         drawn /= spread
         np.maximum(largest, np.abs(drawn, out=drawn), out=largest)
         adjusted[pair] = (1 + np.count_nonzero(largest >= score)) / (n_draws + 1)
     # A pair that differs less cannot have a smaller p-value than one that differs more.
     adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
-    return adjusted, float(np.quantile(largest, LEVEL)) if len(order) else 0.0
+    reached = float(np.quantile(largest, LEVEL)) if len(order) else 0.0
+    n_clusters = max(int(np.count_nonzero(shares)), 2)
+    left = n_clusters - reached**2
+    tail = float(stdtr(n_clusters - 1, -reached * math.sqrt((n_clusters - 1) / left))) if left > 0 else 0.0
+    return adjusted, tail
 
 
 def _comparisons(
@@ -463,54 +417,36 @@ def _comparisons(
     pairs: Pairs,
     adjusted: FloatArray,
     limits: tuple[float, float],
-) -> tuple[Comparison, ...]:
+) -> Iterator[Comparison]:
+    """Yield the comparison of each pair of models; ``limits`` are the ideal and the largest distance from it."""
     from scipy.special import stdtrit
 
-    half_widths = stdtrit(pairs.freedom, (1 + LEVEL) / 2) * pairs.errors
-    numbers = zip(pairs.differences.tolist(), half_widths.tolist(), adjusted.tolist(), strict=True)
-    places = zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
-    judged = {
-        (known[one].name, known[other].name): of_pair for (one, other), of_pair in zip(places, numbers, strict=True)
-    }
-    return tuple(
-        _comparison(first, second, limits, judged.get((first.name, second.name)))
-        for first, second in itertools.combinations(ordered, 2)
-    )
-
-
-def _comparison(
-    first: Contender, second: Contender, limits: tuple[float, float], judged: tuple[float, float, float] | None
-) -> Comparison:
-    """Return a comparison.
-
-    Args:
-        first: A model.
-        second: The other model.
-        limits: Best value of the metric, and the largest distance from it.
-        judged: Difference of the distances whatever the missing answers are, half the width of its interval, and the
-            adjusted p-value; None if they are unknown.
-    """
     ideal, largest = limits
-    difference, half_width, p_value = judged or (0.0, None, None)
-    lead = abs(second.given - ideal) - abs(first.given - ideal)
-    at_worst, at_best = (
-        [abs(end - ideal) for end in ends] for ends in ((first.worst, second.worst), (first.best, second.best))
-    )
-    outcome: Outcome = "unknown" if p_value is None else "tied"
-    if p_value is not None and p_value < 1 - LEVEL:
-        outcome = "first" if difference < 0 else "second"
-    return Comparison(
-        first=first.name,
-        second=second.name,
-        lead=lead,
-        low=None if half_width is None else max(lead - half_width, -largest),
-        high=None if half_width is None else min(lead + half_width, largest),
-        lead_at_worst=at_best[1] - at_worst[0],
-        lead_at_best=at_worst[1] - at_best[0],
-        p_adjusted=p_value,
-        outcome=outcome,
-        is_ranked=first.is_ranked and second.is_ranked,
-    )
+    half_widths = stdtrit(pairs.freedom, (1 + LEVEL) / 2) * pairs.errors
+    columns = (pairs.first, pairs.second, pairs.differences, half_widths, adjusted)
+    judged = {
+        (known[one].name, known[other].name): numbers
+        for one, other, *numbers in zip(*(column.tolist() for column in columns), strict=True)
+    }
+    for first, second in itertools.combinations(ordered, 2):
+        # The difference is that of the distances whatever the missing answers are.
+        difference, half_width, p_value = judged.get((first.name, second.name), (0.0, None, None))
+        lead = abs(second.given - ideal) - abs(first.given - ideal)
+        outcome: Outcome = "unknown" if p_value is None else "tied"
+        if p_value is not None and p_value < 1 - LEVEL:
+            outcome = "first" if difference < 0 else "second"
+        yield Comparison(
+            first=first.name,
+            second=second.name,
+            lead=lead,
+            low=None if half_width is None else max(lead - half_width, -largest),
+            high=None if half_width is None else min(lead + half_width, largest),
+            lead_at_worst=abs(second.best - ideal) - abs(first.worst - ideal),
+            lead_at_best=abs(second.worst - ideal) - abs(first.best - ideal),
+            p_adjusted=p_value,
+            outcome=outcome,
+            is_ranked=first.is_ranked and second.is_ranked,
+        )
 
 
 def _ranges(

@@ -358,8 +358,17 @@ def _ours(table: Table, row: Row, measure: PaperMeasure) -> Ours | None:
     if measure.dataset not in (None, signature.dataset):
         return None
     if row.indices:
+        means = [
+            (of_row.means.get(measure.metric), row.entry.metric(measure.metric))
+            for sets in row.sets
+            for of_row in sets.rows
+            if sets.n_examples == measure.n_examples and of_row.name == measure.set_row
+        ]
+        for mean, averaged in means:
+            if mean is not None and mean.value is not None and averaged is not None:
+                return Ours(mean.value, averaged, row, table, has_own_interval=False)
         if measure.set_row is not None:
-            return _of_sets(table, row, measure)
+            return None
         is_open = not measure.group and measure.config is None and measure.prompt is None
         metrics = [index.metric for index in row.indices if is_open and index.metric.name == measure.metric]
     else:
@@ -369,17 +378,6 @@ def _ours(table: Table, row: Row, measure: PaperMeasure) -> Ours | None:
     for metric in metrics:
         if metric.value is not None:
             return Ours(metric.value, metric, row, table)
-    return None
-
-
-def _of_sets(table: Table, row: Row, measure: PaperMeasure) -> Ours | None:
-    for sets in row.sets:
-        if sets.n_examples == measure.n_examples:
-            for of_row in sets.rows:
-                mean = of_row.means.get(measure.metric) if of_row.name == measure.set_row else None
-                metric = row.entries[0].metric(measure.metric)
-                if mean is not None and mean.value is not None and metric is not None:
-                    return Ours(mean.value, metric, row, table, has_own_interval=False)
     return None
 
 
@@ -417,6 +415,13 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
         for one in part.lists
     ]
     values = [ours for of_key in found.values() for ours in of_key.values()]
+    status: Status = "run here on small models" if values else "needs these models"
+    if part.impossible is not None:
+        status = "not reproducible"
+    elif part.instead is not None:
+        status = "shown by other measures"
+    elif recounted or part.tests or any(ours.is_published for ours in values):
+        status = "recomputed from published data"
     return ComparedPart(
         part=part,
         table=table,
@@ -424,18 +429,8 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
         rows=tuple(rows),
         recounted=tuple(recounted),
         models=tuple(dict.fromkeys(model for of_key in found.values() for model in of_key)),
-        status=_status(part, values, is_recounted=bool(recounted)),
+        status=status,
     )
-
-
-def _status(part: PaperPart, values: Sequence[Ours], *, is_recounted: bool) -> Status:
-    if part.impossible is not None:
-        return "not reproducible"
-    if part.instead is not None:
-        return "shown by other measures"
-    if is_recounted or part.tests or any(ours.is_published for ours in values):
-        return "recomputed from published data"
-    return "run here on small models" if values else "needs these models"
 
 
 def _sightings(claim: Claim, look: _Lookup) -> Iterator[Sighting]:

@@ -10,20 +10,19 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from evaluators.benchmark import Part
+from evaluators.benchmark import Part, load_benchmark
 from evaluators.runs.measure.example_sets import SetTable
 from evaluators.runs.measure.index_values import Index
 from evaluators.scorer import WORD_LISTS
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
 from leaderboard.ranking.bounds import Bounds
+from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.rank_ranges import NO_RANKING, Comparison, Contender, Ranking, RankRange, by_rank, rank
-from leaderboard.ranking.revisions import model_rows
-from leaderboard.ranking.table_columns import Undefined
-from leaderboard.ranking.unranked import reasons_of, why_unranked
+from leaderboard.ranking.unranked import is_settled, reasons_of, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Signature
 from schemas.documents.run_files import Scorer
@@ -172,7 +171,8 @@ class Table:
     """Version of the ranking index, which covers the versions of all its parts and of their scorers; None without."""
     columns: tuple[Column, ...] = ()
     """Columns of a table of results."""
-    undefined: tuple[Undefined, ...] = ()
+    undefined: Mapping[str, str] = field(default_factory=dict)
+    """Reason of each metric on all items that has no value in any row, by its name."""
     primary: str | None
     """Name of the metric or index by which the rows are ranked; None if the benchmark names none, or if none can rank
     models on these items."""
@@ -240,6 +240,36 @@ class Table:
         return any(scorer.name in WORD_LISTS for scorer in self.scorers)
 
 
+class Scope(NamedTuple):
+    """The results that models have under the same conditions: one dataset version, asked by one protocol."""
+
+    benchmark: str
+    dataset: str
+    dataset_version: str
+    protocol: str
+
+    @property
+    def data(self) -> tuple[str, str]:
+        """The name and version of the dataset."""
+        return self.dataset, self.dataset_version
+
+    @property
+    def is_of_benchmark(self) -> bool:
+        """True for the dataset of the benchmark's own name and the one that its published answers belong to."""
+        importer = load_benchmark(self.benchmark).importer
+        return self.dataset in (self.benchmark, importer and importer.dataset)
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The numbers of the version of the dataset."""
+        return tuple(map(int, self.dataset_version.split(".")))
+
+    @property
+    def is_retired(self) -> bool:
+        """True if a later version of the dataset mends a flaw of this one."""
+        return f"{self.dataset}@{self.dataset_version}" in load_benchmark(self.benchmark).retired
+
+
 class RankableValue(NamedTuple):
     """The value of a row by a metric that can rank."""
 
@@ -285,6 +315,22 @@ def ranked_by(measured: Sequence[RankableValue]) -> tuple[tuple[Row, ...], Ranki
     return tuple(sorted(rows, key=lambda row: (row.is_below, by_rank(row.rank)))), ranking
 
 
+def newest_versions(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the identity of the newest version of each model, by the model's id: only that counts among others' ranks.
+
+    Five revisions, precisions or adapters of one id would otherwise push every model that they resemble from rank 2 to
+    rank 7 at worst. The newest is the one that was accepted last; of results without a date, the first by folder.
+    """
+
+    def accepted(entry: Entry) -> str:
+        return entry.acceptance.accepted or "" if entry.acceptance and is_settled(entry) else ""
+
+    newest: dict[str, str] = {}
+    for entry in sorted(sorted(entries, key=precedence), key=accepted, reverse=True):
+        newest.setdefault(entry.result.model.id, entry.result.model.identity_sha256)
+    return newest
+
+
 def compared(measured: Sequence[RankableValue]) -> Ranking:
     """Compare the models of a table by a metric, and rank those that can be ranked, by the identities of their rows.
 
@@ -292,7 +338,7 @@ def compared(measured: Sequence[RankableValue]) -> Ranking:
     of one model that contradict each other, are not compared. Nor are values of different versions, such as those of
     two scorers: each version has comparisons and ranks of its own.
     """
-    models = model_rows([one.row.entry for one in measured if one.row.unranked is None])
+    newest = newest_versions([one.row.entry for one in measured if one.row.unranked is None])
     n_rows = Counter(one.row.identity for one in measured)
     candidates: dict[str, list[Contender]] = {}
     limits: dict[str, tuple[float, float]] = {}
@@ -310,8 +356,8 @@ def compared(measured: Sequence[RankableValue]) -> Ranking:
             best=metric.value if bounds is None else bounds.best,
             value=metric.value,
             deviations=deviations,
-            model=models[row.identity].model if is_ranked else None,
-            is_counted=not is_ranked or models[row.identity].is_counted,
+            model=row.model.id if is_ranked else None,
+            is_counted=not is_ranked or newest[row.model.id] == row.identity,
             is_ranked=is_ranked,
         )
         candidates.setdefault(metric.version, []).append(candidate)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from biasboard.ground.charts.drawing import FIRST, MUTED, Drawing
-from biasboard.ground.charts.labels import shortened
-from biasboard.ground.charts.planes import Dot, Plane, ticks
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
@@ -94,7 +91,12 @@ class ScoreRanks:
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """All pairs of ranked models, with leads in scores."""
-        return tuple(pair.scaled(self.width) for pair in self.ranking.comparisons)
+
+        def in_scores(pair: Comparison) -> Comparison:
+            leads = {name: getattr(pair, name) for name in ("lead", "low", "high", "lead_at_worst", "lead_at_best")}
+            return replace(pair, **{name: of and of * self.width for name, of in leads.items()})
+
+        return tuple(map(in_scores, self.ranking.comparisons))
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -105,31 +107,6 @@ class ScoreRanks:
             f"{self.n_separable:,} of {n_pairs:,} comparisons tell two models apart (at 95 % for all together).",
             detectable_note(self.detectable, "mean score"),
         )
-
-    def svg(self) -> str:
-        """Draw the means with their intervals and rank ranges; models tied for the top are blue."""
-        ranked = [model for model in self.models if model.rank is not None and model.score is not None]
-        scores = [(row, row.score) for row in ranked if row.score is not None]
-        ends = [
-            (score if row.low is None else row.low, score if row.high is None else row.high) for row, score in scores
-        ]
-        low, high = min(low for low, _ in ends), max(high for _, high in ends)
-        room = 0.03 * (high - low) or 0.5
-        drawing = Drawing()
-        x = (low - room, high + room)
-        plane = Plane(drawing, 420, 18 * len(scores), x=x, y=(len(scores), 0.0))
-        plane.axis_below(ticks(*x, 8), "mean score, with the 95 % interval and the rank range")
-        plane.rows([shortened(row.model) for row, _ in scores])
-        plane.dots(
-            [
-                Dot(score, number + 0.5, FIRST if row.tier == 1 else MUTED, across=of_row)
-                for number, ((row, score), of_row) in enumerate(zip(scores, ends, strict=True))
-            ]
-        )
-        for number, ((row, _), (_, end)) in enumerate(zip(scores, ends, strict=True)):
-            colour = FIRST if row.tier == 1 else MUTED
-            drawing.text(plane.across(end) + 8, plane.down(number + 0.5), str(row.rank), colour=colour)
-        return drawing.chart("", background="white").svg
 
     def rows(self) -> list[dict[str, JsonValue]]:
         """Return the fields of each model by name, with one for each end of its rank."""
@@ -177,14 +154,17 @@ def rank_scores(
     scores = scores_of(frame, columns)
     if len(scores.models) < 2:
         raise DataError(f"ranks compare at least two models; the table has {len(scores.models)}, so add others")
-    notes = _ignored_note(scores)
+    notes = []
+    if scores.ignored:
+        names = listed([f"'{printable(name, most=60)}'" for name in scores.ignored], most=_MOST_NAMED)
+        notes.append(f"Left out, since by their names they sum up the others or number the rows: {names}.")
     if common:
         scores, whole = scores.on(np.asarray(~np.isnan(scores.values).any(axis=0))), scores
         counts = f"{len(scores.items):,} of {len(whole.items):,} items"
         if len(scores.items) < MIN_TO_RANK:
             raise DataError(
-                f"{counts} have a score of every model, and ranks need at least {MIN_TO_RANK}; --ignore models with "
-                f"few scores, such as '{_fewest(whole)}'"
+                f"{counts} have a score of every model, and ranks need at least {MIN_TO_RANK}; remove models with few "
+                f"scores, such as '{_fewest(whole)}'"
             )
         notes += [f"Compared on the {counts} that have a score of every model."]
     cells, crossing = _cells(scores)
@@ -200,7 +180,12 @@ def rank_scores(
     }
     candidates = [value for value in measured.values() if isinstance(value, Contender)]
     if len(candidates) < 2:
-        raise DataError(_too_few(scores, len(candidates), is_bounded))
+        n_items, way_out = f"{len(scores.items):,} items", "so give more scores, or remove items that few have"
+        lack = f"{len(candidates)} models have a score for half of the {n_items}"
+        if not is_bounded:
+            lack = f"{len(candidates)} of {len(scores.models):,} models have a score for each of the {n_items}"
+            way_out = f"so {_remedies(scores)}, or remove those with few scores, such as '{_fewest(scores)}'"
+        raise DataError(f"{lack}; ranks compare at least two, {way_out}")
     ideal = 0.0 if lower_is_better else 1.0
     ranking = rank(candidates, ideal=ideal, largest=1.0 if is_bounded else math.inf)
     tiers = _tiers(sorted(candidates, key=lambda model: (abs(model.worst - ideal), model.name)), ranking)
@@ -221,7 +206,11 @@ def rank_scores(
                 reason=candidate if isinstance(candidate, str) else None,
             )
         )
-    notes += _missing_notes(scores, rows, is_bounded)
+    n_lacking = sum(row.n_scores < len(scores.items) for row in rows)
+    if n_lacking and is_bounded:
+        notes.append(f"Models that lack scores: {n_lacking:,}. Their ranks are widened by what these could change.")
+    elif n_lacking:
+        notes.append(f"Models that lack scores, and have no rank: {n_lacking:,}. To rank them, {_remedies(scores)}.")
     return ScoreRanks(
         models=tuple(rows),
         n_items=len(scores.items),
@@ -323,18 +312,6 @@ def _tiers(best_first: Sequence[Contender], ranking: Ranking) -> dict[str, int]:
     return tiers
 
 
-def _too_few(scores: Scores, n_ranked: int, is_bounded: bool) -> str:
-    if is_bounded:
-        return (
-            f"{n_ranked} models have a score for half of the {len(scores.items):,} items; ranks compare at least two, "
-            "so give more scores, or leave items out with --ignore"
-        )
-    return (
-        f"{n_ranked} of {len(scores.models):,} models have a score for each of the {len(scores.items):,} items; ranks "
-        f"compare at least two, so {_remedies(scores)}, or --ignore those with few scores, such as '{_fewest(scores)}'"
-    )
-
-
 def _fewest(scores: Scores) -> str:
     """Return the name of the model that lacks most scores."""
     return printable(scores.models[int(np.isnan(scores.values).sum(axis=1).argmax())])
@@ -346,20 +323,3 @@ def _remedies(scores: Scores) -> str:
         "give --range MIN MAX so that missing scores widen ranks instead, or "
         f"--common to compare on the {n_common:,} items that all have"
     )
-
-
-def _ignored_note(scores: Scores) -> list[str]:
-    if not scores.ignored:
-        return []
-    names = listed([f"'{printable(name, most=60)}'" for name in scores.ignored], most=_MOST_NAMED)
-    return [f"Left out, since by their names they sum up the others or number the rows: {names}."]
-
-
-def _missing_notes(scores: Scores, rows: Sequence[RankedModel], is_bounded: bool) -> list[str]:
-    notes = []
-    n_lacking = sum(row.n_scores < len(scores.items) for row in rows)
-    if n_lacking and is_bounded:
-        notes.append(f"Models that lack scores: {n_lacking:,}. Their ranks are widened by what these could change.")
-    elif n_lacking:
-        notes.append(f"Models that lack scores, and have no rank: {n_lacking:,}. To rank them, {_remedies(scores)}.")
-    return notes

@@ -16,10 +16,11 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,9 +31,6 @@ from schemas.documents.base import repeated
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Layout: TypeAlias = Literal["rows", "columns"]
-"""Where a wide table has its models."""
 
 _MODELS = "model model_name model_id system submission agent method"
 _ITEMS = (
@@ -86,10 +84,6 @@ class Columns:
     score: str | None = None
     cluster: Sequence[str] = ()
     """Columns with the cluster of each item, at most two; two are crossed."""
-    ignore: Sequence[str] = ()
-    """Columns, items and models to leave out."""
-    models_in: Layout | None = None
-    """Layout of a wide table; None to recognise it."""
 
 
 def scores_of(frame: pd.DataFrame, columns: Columns) -> Scores:
@@ -112,26 +106,20 @@ def scores_of(frame: pd.DataFrame, columns: Columns) -> Scores:
             raise ConfigError(f"no column '{name}'; have: {listed([*frame.columns], most=_MOST_NAMED)}")
     if frame.empty:
         raise DataError("there are no rows below the header; give a row for each score or each model")
-    kept = frame[[name for name in frame.columns if name not in columns.ignore]]
-    model = columns.model or _recognised(kept, _MODELS)
-    items = [*columns.item] or [*filter(None, [_recognised(kept, _ITEMS, columns.cluster)])]
-    score = columns.score or _recognised(kept, _SCORES)
-    if model and items and score and columns.models_in is None:
+    model = columns.model or _recognised(frame, _MODELS)
+    items = [*columns.item] or [*filter(None, [_recognised(frame, _ITEMS, columns.cluster)])]
+    score = columns.score or _recognised(frame, _SCORES)
+    if model and items and score:
         scores = _long(frame, model, items, score, columns.cluster)
     elif columns.score is not None or (model and score and columns.cluster and not items):
-        missing = "models" if model is None else "items"
-        option = "--model" if model is None else "--item"
+        missing, flag = ("models", "--model") if model is None else ("items", "--item")
         have = listed([*frame.columns], most=_MOST_NAMED)
-        raise ConfigError(f"no column of {missing} is recognised; name it with {option} (have: {have})")
+        raise ConfigError(f"no column of {missing} is recognised; name it with {flag} (have: {have})")
     else:
-        naming = _recognised(frame, _MODELS) or frame.columns[0]
-        if naming in columns.ignore and not (model or columns.item or kept.empty):
-            raise ConfigError(
-                f"--ignore '{naming}': is the column with the names of models or items; keep it, or name another with "
-                "--model or --item"
-            )
-        scores = _wide(kept, columns, model)
-    return _without(scores, columns, {*frame.columns})
+        scores = _wide(frame, columns, model)
+    is_none = np.array([_normal(item) in _NO_ITEMS for item in scores.items], dtype=bool)
+    kept = scores.on(~is_none & ~np.isnan(scores.values).all(axis=0))
+    return kept._replace(ignored=(*scores.ignored, *itertools.compress(scores.items, is_none)))
 
 
 def _with_names(frame: pd.DataFrame) -> pd.DataFrame:
@@ -161,84 +149,69 @@ def _recognised(frame: pd.DataFrame, names: str, used: Sequence[str] = ()) -> st
 
 
 def _long(frame: pd.DataFrame, model: str, items: Sequence[str], score: str, clusters: Sequence[str]) -> Scores:
+    import pandas as pd
+
+    model_of, models = pd.factorize(np.array(_texts(frame, model), dtype=object))
     parts = [_texts(frame, name) for name in items]
-    n_models, models, model_of = _numbered(_texts(frame, model))
-    n_items, item_names, item_of = _numbered([" / ".join(names) for names in zip(*parts, strict=True)])
-    cells = model_of * n_items + item_of
-    order = np.argsort(cells, kind="stable")
-    again = order[1:][np.diff(cells[order]) == 0]
-    if len(again):
-        row = int(again.min())
-        shown, of_model = printable(item_names[item_of[row]]), printable(models[model_of[row]])
+    item_of, names = pd.factorize(np.array([" / ".join(of_row) for of_row in zip(*parts, strict=True)], dtype=object))
+    cells = model_of * len(names) + item_of
+    again = pd.Series(cells).duplicated()
+    if again.any():
+        row = int(again.argmax())
+        shown, of_model = printable(names[item_of[row]]), printable(models[model_of[row]])
         raise DataError(
             f"model '{of_model}' has several scores for item '{shown}'; average them first, or name with --item, "
             f"repeatable, the columns that tell them apart (have: {listed([*frame.columns], most=_MOST_NAMED)})"
         )
-    values = np.full(n_models * n_items, np.nan)
-    values[cells] = _numbers(
-        frame, score, lambda row: f"model '{models[model_of[row]]}', item '{item_names[item_of[row]]}'"
-    )
-    clusterings = {name: _clusters_of_rows(frame, name, item_of, item_names) for name in clusters}
-    return Scores(models, item_names, values.reshape(n_models, n_items), clusterings)
+    values = np.full(len(models) * len(names), np.nan)
+    values[cells] = _numbers(frame, score, lambda row: f"model '{models[model_of[row]]}', item '{names[item_of[row]]}'")
+    clusterings: dict[str, IntArray] = {}
+    for column in clusters:
+        cluster_of, found = pd.factorize(np.array(_texts(frame, column), dtype=object))
+        of_items = pd.Series(cluster_of).groupby(item_of)
+        differs = np.asarray(of_items.transform("last")) != cluster_of
+        if differs.any():
+            row = int(differs.argmax())
+            one, other = (printable(found[cluster]) for cluster in (cluster_of[row], of_items.last()[item_of[row]]))
+            raise DataError(
+                f"item '{printable(names[item_of[row]])}' lies in the clusters '{one}' and '{other}' of column "
+                f"'{column}'; give each item one cluster"
+            )
+        clusterings[column] = of_items.last().to_numpy(dtype=np.int64)
+    return Scores(tuple(models), tuple(names), values.reshape(len(models), len(names)), clusterings)
 
 
 def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
-    if frame.empty:
-        raise ConfigError("--ignore leaves no column; keep those of models and scores")
+    import pandas as pd
+
     first = frame.columns[0]
     if len(columns.item) > 1:
         raise ConfigError("several columns of items need a column of scores; name it with --score")
     is_of_items = columns.model is None and _normal(first) in _ITEMS.split()
-    models_in = columns.models_in or ("columns" if columns.item or is_of_items else "rows")
-    if models_in == "rows":
-        if columns.cluster:
-            raise ConfigError(
-                "clusters need a row for each item; give a long table, or one with a column for each model"
-            )
-        names = columns.model or model or first
-        of_rows = _distinct(frame, names, "model")
-        of_columns = [name for name in frame.columns if name != names and _normal(name) not in _NO_ITEMS]
-    else:
-        names = columns.item[0] if columns.item else first
-        of_rows = _distinct(frame, names, "item")
-        of_columns = [name for name in frame.columns if name != names and name not in columns.cluster]
+    has_models_in_rows = not columns.item and not is_of_items
+    if has_models_in_rows and columns.cluster:
+        raise ConfigError("clusters need a row for each item; give a long table, or one with a column for each model")
+    names = (columns.model or model or first) if has_models_in_rows else [*columns.item, first][0]
+    of_rows = _texts(frame, names)
+    for twice, n in repeated(of_rows).items():
+        raise DataError(
+            f"{'model' if has_models_in_rows else 'item'} '{printable(twice)}' has {n} rows in a wide table; keep one, "
+            "or name the columns of a long table with --model, --item and --score"
+        )
+    others = [name for name in frame.columns if name != names and name not in columns.cluster]
+    of_columns = [name for name in others if not has_models_in_rows or _normal(name) not in _NO_ITEMS]
     if not of_columns:
         raise DataError(
             f"no column of scores beside '{printable(names)}'; a long table needs columns such as model, item and score"
         )
-    numbers = [_numbers(frame, name, lambda row: f"'{of_rows[row]}'") for name in of_columns]
-    used = {*of_columns, names, *columns.cluster}
-    ignored = tuple(name for name in frame.columns if name not in used)
-    if models_in == "rows":
-        return Scores(tuple(of_rows), tuple(of_columns), np.stack(numbers, axis=1), {}, ignored)
-    rows = np.arange(len(frame))
-    clusterings = {name: _clusters_of_rows(frame, name, rows, of_rows) for name in columns.cluster}
-    return Scores(tuple(of_columns), tuple(of_rows), np.stack(numbers), clusterings)
-
-
-def _without(scores: Scores, columns: Columns, known: set[str]) -> Scores:
-    """Leave out models and items to ignore, items that are none by their names, and items without any score."""
-    for name in columns.ignore:
-        if name not in known and name not in scores.models and name not in scores.items:
-            have = "; ".join(listed(names, most=_MOST_NAMED // 2) for names in (scores.items, scores.models))
-            raise ConfigError(f"--ignore '{name}': is no column, item or model; have: {have}")
-    is_none = np.array([_normal(item) in _NO_ITEMS and item not in columns.ignore for item in scores.items], dtype=bool)
-    rows = [index for index, model in enumerate(scores.models) if model not in columns.ignore]
-    left = scores._replace(models=tuple(scores.models[index] for index in rows), values=scores.values[rows])
-    is_asked = np.array([item not in columns.ignore for item in scores.items], dtype=bool)
-    others = itertools.compress(scores.items, is_none)
-    kept = left.on(is_asked & ~is_none & ~np.isnan(left.values).all(axis=0))
-    return kept._replace(ignored=(*scores.ignored, *others))
-
-
-def _distinct(frame: pd.DataFrame, name: str, kind: str) -> list[str]:
-    texts = _texts(frame, name)
-    for twice, n in repeated(texts).items():
-        raise DataError(
-            f"{kind} '{printable(twice)}' has {n} rows in a wide table; keep one, or "
-            "name the columns of a long table with --model, --item and --score"
-        )
-    return texts
+    numbers = np.stack([_numbers(frame, name, lambda row: f"'{of_rows[row]}'") for name in of_columns])
+    ignored = tuple(name for name in others if name not in of_columns)
+    if has_models_in_rows:
+        return Scores(tuple(of_rows), tuple(of_columns), np.ascontiguousarray(numbers.T), {}, ignored)
+    clusterings = {
+        name: pd.factorize(np.array(_texts(frame, name), dtype=object))[0].astype(np.int64) for name in columns.cluster
+    }
+    return Scores(tuple(of_columns), tuple(of_rows), numbers, clusterings)
 
 
 def _texts(frame: pd.DataFrame, name: str) -> list[str]:
@@ -256,28 +229,6 @@ def _texts(frame: pd.DataFrame, name: str) -> list[str]:
     return texts
 
 
-def _numbered(texts: Sequence[str]) -> tuple[int, tuple[str, ...], IntArray]:
-    """Return the number of different texts, the texts in the order of their first rows, and the index of each row's."""
-    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-    return len(numbers), tuple(numbers), np.array([numbers[text] for text in texts], dtype=np.int64)
-
-
-def _clusters_of_rows(frame: pd.DataFrame, name: str, item_of: IntArray, items: Sequence[str]) -> IntArray:
-    """Return the cluster of each item, shape (n_items,)."""
-    _, clusters, cluster_of = _numbered(_texts(frame, name))
-    of_items = np.zeros(len(items), dtype=np.int64)
-    of_items[item_of] = cluster_of
-    differs = of_items[item_of] != cluster_of
-    if differs.any():
-        row = int(differs.argmax())
-        first, second = clusters[cluster_of[row]], clusters[of_items[item_of[row]]]
-        raise DataError(
-            f"item '{printable(items[item_of[row]])}' lies in the clusters '{printable(first)}' and "
-            f"'{printable(second)}' of column '{name}'; give each item one cluster"
-        )
-    return of_items
-
-
 def _numbers(frame: pd.DataFrame, name: str, where: Callable[[int], str]) -> FloatArray:
     """Return the number in each row of a column, nan where it is missing.
 
@@ -288,25 +239,17 @@ def _numbers(frame: pd.DataFrame, name: str, where: Callable[[int], str]) -> Flo
     """
     numbers = np.empty(len(frame))
     for row, value in enumerate(frame[name].tolist()):
-        try:
-            number = _number(value)
-        except (TypeError, ValueError, ArithmeticError):
-            number = math.inf
+        text = str(value).strip().lower()
+        number = math.inf
+        if value is None or text in _MISSING:
+            number = math.nan
+        elif isinstance(value, str | Real | Decimal):
+            with suppress(ValueError, ArithmeticError):
+                number = float(_TRUTHS.get(text, value))
         if abs(number) > _LARGEST:
             raise DataError(
                 f"{printable(where(row))}: '{printable(str(value), most=40)}' in column '{name}' is no finite number; "
-                "write a number, true, false or nothing, or leave the column out with --ignore"
+                "write a number, true, false or nothing, or remove the column"
             )
         numbers[row] = number
     return numbers
-
-
-def _number(value: object) -> float:
-    if isinstance(value, str):
-        text = value.strip().lower()
-        return math.nan if text in _MISSING else float(_TRUTHS.get(text, text))
-    if value is None or str(value) == "<NA>":
-        return math.nan
-    if isinstance(value, Real | Decimal):
-        return float(value)
-    raise TypeError

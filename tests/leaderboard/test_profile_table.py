@@ -15,8 +15,8 @@ from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.profile import TINTS, FrontRow, FrontTable, front_parts, front_table, tints_of
 from leaderboard.pages.rendering import templates
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.gates import Named, best_useless
 from leaderboard.ranking.profiles import tables_of
-from leaderboard.ranking.useless import Named, best_useless
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from tests.leaderboard.gifi_results import write_gifi_model

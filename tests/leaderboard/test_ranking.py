@@ -203,14 +203,6 @@ def test_rows_of_one_model_count_as_one() -> None:
     assert {ranges[revision.name] for revision in revisions} == {RankRange(2, 2, 3)}
 
 
-def test_many_comparisons_need_more_than_few() -> None:
-    pair = [candidate("a", 0.84, own_noise=0.01), candidate("b", 0.80, own_noise=0.01)]
-    others = [candidate(f"z{number}", 0.80, own_noise=0.3) for number in range(12)]
-    alone = rank(pair, ideal=1.0).comparisons[0]
-    assert alone.separable
-    assert p_values([*pair, *others])["a", "b"] > (alone.p_adjusted or 1.0)
-
-
 @given(
     values=st.lists(st.floats(0, 1), min_size=2, max_size=7),
     noise=st.sampled_from([0.0, 0.01, 0.1]),

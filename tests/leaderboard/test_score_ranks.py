@@ -186,9 +186,6 @@ def test_summaries_among_the_columns_are_left_out_and_named() -> None:
     numbered = ranks(table.reset_index(names=""))
     assert summary(numbered) == expected
     assert numbered.notes == (f"{LEFT_OUT}: ''.",)
-    with_text = table.assign(License="mit")
-    assert summary(ranks(with_text, ignore="License")) == expected
-    assert [row.model for row in ranks(table, ignore=["m0", "task 3"]).models] == ["m1", "m2", "m3"]
 
 
 LEFT_OUT = "Left out, since by their names they sum up the others or number the rows"
@@ -206,17 +203,16 @@ def published_like() -> pd.DataFrame:
 
 
 @pytest.mark.slow
-def test_the_command_prints_a_table_a_document_or_csv_and_draws(tmp_path: Path) -> None:
-    path, drawing = tmp_path / "scores.csv", tmp_path / "ranks.svg"
+def test_the_command_prints_a_table_or_csv(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
     published_like().to_csv(path, index=False)
-    shown = command(path, "--out", drawing, status=0).stdout
+    shown = command(path, status=0).stdout
     assert "12 models, 50 items; the highest mean is the best" in shown
     assert "1\N{EN DASH}5 │ org/model-1" in shown
     assert "not beaten: org/model-1, org/model-0, " in shown
     assert "47 of 66 comparisons tell two models apart" in shown
     assert "have to differ by about 2.1 in mean score to be told apart in 8 of 10 cases" in shown
     assert len(shown.splitlines()) <= 40 - (30 - 12)
-    assert drawing.read_text(encoding="utf-8").count("org/model-") == 12
     rows = list(csv.DictReader(io.StringIO(command(path, "--format", "csv", status=0).stdout)))
     assert [row["model"] for row in rows] == [row.model for row in ranks(path).models]
     assert (rows[0]["rank_best"], rows[0]["rank_worst"], rows[0]["tier"]) == ("1", "5", "1")
@@ -246,7 +242,7 @@ UNUSABLE: dict[str, tuple[str | None, str, str]] = {
     "decimal comma": ("model;t1\na;0,5\nb;0,7\n", "", "'a': '0,5' in column 't1' is no finite number; write a number"),
     "infinite": (f"{LONG}m9,task 1,inf\n", "", f"'inf' {INFINITE}"),
     "huge": (f"{LONG}m9,task 1,1e300\n", "", f"'1e300' {INFINITE}"),
-    "text column": (wide().assign(License="mit").to_csv(index=False), "", "leave the column out with --ignore"),
+    "text column": (wide().assign(License="mit").to_csv(index=False), "", "or remove the column"),
     "no scores": (NO_SCORES, "", "there are 0 items"),
     "two items": (
         wide(4, 2).to_csv(index=False),
@@ -254,19 +250,15 @@ UNUSABLE: dict[str, tuple[str | None, str, str]] = {
         "there are 2 items with scores, and ranks need at least 10; give",
     ),
     "nobody complete": (UNCOMMON, "", "give --range MIN MAX"),
-    "nothing common": (f"{LONG}m9,task 1,0.5\n", "--common", "least 10; --ignore models with few scores, such as 'm9'"),
+    "nothing common": (f"{LONG}m9,task 1,0.5\n", "--common", "least 10; remove models with few scores, such as 'm9'"),
     "unknown column": (LONG, "--item question", "no column 'question'; have: model, task, score"),
-    "unknown to ignore": (LONG, "--ignore m7", "--ignore 'm7': is no column, item or model; have: task 0"),
-    "no items": (LONG, "--score score --ignore task", NO_ITEMS),
+    "no items": (LONG, "--score score --cluster task", NO_ITEMS),
     "clusters for items": (LONG, "--cluster task", NO_ITEMS),
-    "names ignored": (WIDE, "--ignore Model", "--ignore 'Model': is the column with the names"),
-    "all ignored": (LONG, "--ignore=model --ignore=task --ignore=score", "--ignore leaves no column; keep"),
     "few clusters": (LONG, "--cluster model", "lies in the clusters 'm0' and 'm3' of column 'model'"),
     "three clusters": (LONG, "--cluster=a --cluster=b --cluster=c", "3 columns of clusters; name at most two"),
     "cluster of columns": (CLUSTERED, "--cluster c", "clusters need a row for each item"),
     "range upside down": (LONG, "--range 1 0", "--range 1 0: give the smallest and then the largest score"),
     "outside the range": (LONG, "--range -1 0.5", "is outside --range -1 0.5; give the smallest"),
-    "other drawing": (LONG, "--out ranks.png", "--out ranks.png: does not end with .svg"),
 }
 
 
