@@ -85,7 +85,7 @@ class ScoreChoice:
     datasets: Path = option(
         "Folder of built datasets; missing ones are built there.", panel=_FILES, default=DATASETS_FOLDER
     )
-    results: tuple[str, ...] | None = option(f"Accepted results to compare with: {RESULTS_HELP}", panel=_FILES)
+    results: str | None = option(f"Accepted results to compare with: {RESULTS_HELP}", panel=_FILES)
     keys: Path | None = option(f"Folder of answer keys. Default: {KEYS} {BY_DEFAULT}", panel=_FILES)
 
 
@@ -447,8 +447,8 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     own = {each.folder.relative_to(choice.out).as_posix() for each in finished}
     keys = open_book(choice.keys or keys_folder(), choice.datasets)
     with _results(choice) as roots:
-        found = load_comparable(roots, keys, memory, own.__contains__, against)
-    return summarise(found.board, backend.model, against=against)
+        board, _ = load_comparable(roots, keys, memory, own.__contains__, against)
+    return summarise(board, backend.model, against=against)
 
 
 def _next(choice: ScoreChoice, report: ModelSummary) -> Iterator[str]:

@@ -69,8 +69,6 @@ def accept(
                 raise DataError(why)
             is_new = before is None or (before.decision, before.reason) != (decision, reason)
             result_sha256 = sha256_file(path)
-            # What was asked again or compared says nothing about a result that changed since then.
-            same = None if before is None or before.result_sha256 != result_sha256 else before
             if report is not None and result_sha256 not in reported:
                 raise DataError(f"{report}: says nothing about {path} as it is now; verify it again with --report")
             now = reported.get(result_sha256)
@@ -80,6 +78,13 @@ def accept(
                     f"{report}: says too little about {folder}: {lack}; ask the model again with biasboard verify "
                     "--rerun"
                 )
+            texts_compared = today if now and now.texts_compared else None
+            scores_compared = today if now and now.scores_compared else None
+            # What was asked again or compared before says nothing about a result that changed since then.
+            if before is not None and before.result_sha256 == result_sha256:
+                rerun = rerun or before.rerun
+                texts_compared = texts_compared or before.texts_compared
+                scores_compared = scores_compared or before.scores_compared
             decisions[folder] = Acceptance(
                 place=folder,
                 result_sha256=result_sha256,
@@ -88,13 +93,9 @@ def accept(
                 decision=decision,
                 reason=reason,
                 decided=None if decision == "accepted" else today if is_new or before is None else before.decided,
-                rerun=rerun or (None if same is None else same.rerun),
-                texts_compared=today if now and now.texts_compared else None if same is None else same.texts_compared,
-                scores_compared=today
-                if now and now.scores_compared
-                else None
-                if same is None
-                else same.scores_compared,
+                rerun=rerun,
+                texts_compared=texts_compared,
+                scores_compared=scores_compared,
             )
         return replace(register, results=tuple(decisions.values()))
 

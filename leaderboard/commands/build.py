@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,7 @@ from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.board_files import CONFIG, SITE, keys_folder, site_folder
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import embedded_folder, open_book
-from leaderboard.verify.loading import LoadedResults, load
+from leaderboard.verify.loading import load
 from leaderboard.verify.submissions import read_register
 from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside
 from schemas.printed import with_format
@@ -81,10 +82,7 @@ def build(
             memory,
             target,
             {"results": folder, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
-            {
-                "skip_invalid": skip_invalid,
-                "date": publishing.build_date(),
-            },
+            {"skip_invalid": skip_invalid, "date": publishing.build_date()},
         )
         if (built := last.board) is not None:
             _print(built)
@@ -94,14 +92,23 @@ def build(
                 (Root(folder, "accepted"), Root(runs, "local")),
                 book,
                 memory,
-                progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
+                progress=partial(step, "recomputing results"),
             )
-        _refuse_unsound(loaded, skip_invalid=skip_invalid)
+        # Runs of the user's, as of a prompt that has changed, are only told.
+        unsound = [result for result in loaded.left_out if result.origin == "accepted" and not skip_invalid]
+        if unsound:
+            for result in unsound:
+                _say(f"error: {printable(result.reason, most=_MOST)}")
+            n_found = len(loaded.left_out) + len(loaded.entries)
+            raise DataError(
+                f"{len(unsound)} of {n_found} results are invalid, the site was not changed; correct or remove "
+                "them, or list them on the audit page with --skip-invalid"
+            )
         if not loaded.entries:
             for result in loaded.left_out:
                 _say(f"left out: {printable(result.reason, most=_MOST)}")
             raise DataError(
-                f"no valid result in {', '.join(results or [str(folder)])} or {runs}; make one first, for example: "
+                f"no valid result in {results or folder} or {runs}; make one first, for example: "
                 "biasboard run --dataset FOLDER --backend baseline --model all"
             )
         with steps("ranking models") as step:
@@ -137,19 +144,6 @@ def build(
         last.remember(built)
         _print(built)
         return built
-
-
-def _refuse_unsound(loaded: LoadedResults, *, skip_invalid: bool) -> None:
-    """Check that every accepted result is valid; runs of the user's, as of a prompt that has changed, are only told."""
-    accepted = [result for result in loaded.left_out if result.origin == "accepted"]
-    if accepted and not skip_invalid:
-        for result in accepted:
-            _say(f"error: {printable(result.reason, most=_MOST)}")
-        n_found = len(loaded.left_out) + len(loaded.entries)
-        raise DataError(
-            f"{len(accepted)} of {n_found} results are invalid, the site was not changed; correct or remove "
-            "them, or list them on the audit page with --skip-invalid"
-        )
 
 
 def _datasets(folder: Path, board: Board) -> tuple[BuiltDataset, ...]:

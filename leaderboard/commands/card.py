@@ -73,10 +73,9 @@ def card(
 def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
     """Return the name of the folders with results of the model."""
     if model is not None:
-        name = model.replace("/", "__")
-        if not any(name in model_folders(folder) for folder in (runs, accepted)):
-            return known_model("--model", model, model_ids([runs, accepted])).replace("/", "__")
-        return name
+        is_known = any(model.replace("/", "__") in model_folders(folder) for folder in (runs, accepted))
+        known = model if is_known else known_model("--model", model, model_ids([runs, accepted]))
+        return known.replace("/", "__")
     found = model_ids([runs])
     if not found:
         raise ConfigError(
@@ -96,19 +95,19 @@ def _summary(
     """Return the summary of a model, and the address of its page if all of its results are on a published board."""
     memory = machine_memory()
     book = open_book(keys, datasets)
-    found = load_comparable(roots, book, memory, lambda place: place.split("/")[1:2] == [name], against)
-    if not found.own:
+    board, own = load_comparable(roots, book, memory, lambda place: place.split("/")[1:2] == [name], against)
+    if not own:
         raise ConfigError(f"no result of the model in {name} is valid, for the reasons above; score it again")
     # Runs of one's own come first, as their folder does; of several models of one name, such as those of an endpoint
     # whose settings changed, that with most results counts.
-    nearest = [entry.result.model for entry in found.own if entry.origin == found.own[0].origin]
+    nearest = [entry.result.model for entry in own if entry.origin == own[0].origin]
     results_of = Counter(model.identity_sha256 for model in nearest)
     model = max(nearest, key=lambda each: results_of[each.identity_sha256])
-    summary = summarise(found.board, model, against=against)
-    others = {label_of(entry.result.model) for entry in found.own} - {label_of(model)}
+    summary = summarise(board, model, against=against)
+    others = {label_of(entry.result.model) for entry in own} - {label_of(model)}
     if others:
         told = f"only the results of {label_of(model)} count here; there are others, of {', '.join(sorted(others))}"
         summary = replace(summary, notes=(*summary.notes, told))
     address = site_settings(site_folder()).address
-    is_published = all(entry.origin == "accepted" for entry in found.own)
+    is_published = all(entry.origin == "accepted" for entry in own)
     return summary, f"{address}{model_page(model.id)}" if address is not None and is_published else None

@@ -13,7 +13,7 @@ from biasboard.ground.plain_text import printable
 from leaderboard.pages.markup import plain_markdown
 from leaderboard.verify.submissions import DECIDING
 from schemas.files import contract
-from schemas.outputs.documents import Verdict, Verdicts
+from schemas.outputs.documents import Verdicts
 
 _MOST_BYTES = 4 << 20
 _MOST_SHOWN = 50
@@ -36,7 +36,13 @@ def comment(
     With --changed, verdicts of a pull request that changes workflows, scripts of CI or answer keys are not shown: it
     may have written them itself.
     """
-    deciding = [] if changed is None else _deciding(changed)
+    deciding: list[str] = []
+    if changed is not None:
+        check_readable(changed, most=_MOST_BYTES)
+        paths = changed.read_text(encoding="utf-8", errors="replace").splitlines()
+        deciding = [path for path in paths if path.startswith(DECIDING)]
+        if len(paths) >= _MOST_LISTED:
+            deciding = [f"{len(paths)} files or more, of which the code host lists no others"]
     if deciding:
         print("### The submitted results were not verified\n")
         print(
@@ -50,27 +56,10 @@ def comment(
     verdicts = contract.read(report, Verdicts).verdicts
     print("### Verification of the submitted results\n")
     for verdict in verdicts[:_MOST_SHOWN]:
-        print(_line(verdict))
+        reasons = verdict.warnings if verdict.reason is None else (verdict.reason,)
+        parts = [printable(part, most=_MOST_CHARACTERS) for part in (verdict.place, verdict.model, *reasons) if part]
+        print(f"- **{verdict.state}**: {'; '.join(str(plain_markdown(part)) for part in parts)}")
     if len(verdicts) > _MOST_SHOWN:
         print(f"- and {len(verdicts) - _MOST_SHOWN} more")
     if not verdicts:
         print("No result was added or changed.")
-
-
-def _deciding(changed: Path) -> list[str]:
-    """Return the changed paths that decide how results are verified, or a sentence if not all paths are known."""
-    check_readable(changed, most=_MOST_BYTES)
-    paths = changed.read_text(encoding="utf-8", errors="replace").splitlines()
-    if len(paths) >= _MOST_LISTED:
-        return [f"{len(paths)} files or more, of which the code host lists no others"]
-    return [path for path in paths if path.startswith(DECIDING)]
-
-
-def _line(verdict: Verdict) -> str:
-    reasons = verdict.warnings if verdict.reason is None else (verdict.reason,)
-    shown = [
-        str(plain_markdown(printable(part, most=_MOST_CHARACTERS)))
-        for part in (verdict.place, verdict.model, *reasons)
-        if part
-    ]
-    return f"- **{verdict.state}**: {'; '.join(shown)}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
@@ -20,14 +20,6 @@ from schemas.folders.run_folder import read_result
 
 _MOST_NAMED, _MOST_NEAR = 20, 3
 _EACH_ONCE = "recomputing results, each once on this machine"
-
-
-class Comparable(NamedTuple):
-    """A board of the results of a model and of those that they can be compared with."""
-
-    board: Board
-    own: tuple[Entry, ...]
-    """The results of the model, in the order of the folders that they come from."""
 
 
 def model_folders(folder: Path) -> dict[str, set[str]]:
@@ -76,8 +68,10 @@ def known_model(flag: str, name: str, have: Sequence[str]) -> str:
 
 def load_comparable(
     roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own: Callable[[str], bool], against: str | None
-) -> Comparable:
+) -> tuple[Board, tuple[Entry, ...]]:
     """Verify the results of a model and those that can be compared with them, and rank them.
+
+    The second value has the results of the model alone, in the order of the folders that they come from.
 
     Accepted results are compared with those of a whole dataset only, so that others are not verified. Other runs of the
     user's do not count, so that a rank is one among accepted results. Results that are left out are named.
@@ -101,13 +95,7 @@ def load_comparable(
             return False
         return dataset in near and model == of_against if root.origin == "local" else dataset in whole
 
-    others = _loaded(
-        roots,
-        keys,
-        memory,
-        _EACH_ONCE,
-        is_other,
-    )
+    others = _loaded(roots, keys, memory, _EACH_ONCE, is_other)
     compared = [
         entry
         for entry in others
@@ -116,7 +104,7 @@ def load_comparable(
         or entry.result.model.id == against
     ]
     with steps("comparing with the board"):
-        return Comparable(assemble(with_baselines([*own, *compared], memory)), own)
+        return assemble(with_baselines([*own, *compared], memory)), own
 
 
 def paper_board(roots: Sequence[Root], keys: KeyBook, memory: Memory, benchmarks: Sequence[str]) -> Board:
@@ -139,7 +127,7 @@ def _loaded(
 ) -> tuple[Entry, ...]:
     """Return the valid results of some folders, and name those that are left out."""
     with steps(what) as step:
-        found = load(roots, keys, memory, progress=lambda n_done, n: step(what, n_done, n), keep=keep)
+        found = load(roots, keys, memory, progress=partial(step, what), keep=keep)
     for result in found.left_out:
         note(printable(f"left out: {result.reason}", most=2_000))
     return found.entries

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -33,13 +34,6 @@ from schemas.folders.run_folder import RESULT
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SITE = re.compile(r"https?://[^\s\"<>]+")
-
-
-class NotExported(NamedTuple):
-    """A result that is not exported, and the reason."""
-
-    place: str
-    reason: str
 
 
 @one_line_errors("stopped; every file that was written is complete")
@@ -72,21 +66,34 @@ def export(
 
     Exit status: 0 all were exported; 1 one was not, or bad input.
     """
-    addresses = _addresses(site_address, dataset_repo, dataset_revision)
+    if site_address is not None and not _SITE.fullmatch(site_address):
+        raise ConfigError(f"--site-address {site_address}: is no address of a site; give one that begins with https://")
+    if dataset_repo is not None and not _REPO.fullmatch(dataset_repo):
+        raise ConfigError(f"--dataset-repo {dataset_repo}: is no id of a repository; give one of the form ORG/NAME")
+    if dataset_revision is not None and dataset_repo is None:
+        raise ConfigError("--dataset-revision is a commit of a repository; name that with --dataset-repo")
+    if dataset_revision is not None and not _COMMIT.fullmatch(dataset_revision):
+        raise ConfigError(f"--dataset-revision {dataset_revision}: is no commit; give its 40 hexadecimal digits")
     check_plug_ins()
     chosen = load_format(name)
-    if chosen.why_dataset_repo is not None and addresses.dataset_repo is None:
+    if chosen.why_dataset_repo is not None and dataset_repo is None:
         raise ConfigError(f"{chosen.why_dataset_repo}; name its repository with --dataset-repo ORG/NAME")
     book, memory = open_book(keys or keys_folder(), datasets), machine_memory(is_fresh=fresh)
     told = list(_verified(path, results or results_folder(), datasets, book, memory))
     sound = [one for one in told if isinstance(one, VerifiedResult)]
-    _check_one_dataset(sound, addresses)
+    found = {f"{one.result.signature.dataset}@{one.result.signature.dataset_version}" for one in sound}
+    if dataset_repo is not None and len(found) > 1:
+        raise ConfigError(
+            f"--dataset-repo {dataset_repo}: is one dataset, and the results are of {', '.join(sorted(found))}; export "
+            "those of one dataset at a time"
+        )
     refused = chosen.refused(sound)
+    addresses = Addresses(site_address, dataset_repo, dataset_revision)
     files = list(chosen.write([one for one in sound if one.folder not in refused], addresses, out))
-    reasons = [one for one in told if isinstance(one, NotExported)]
-    reasons += [NotExported(str(folder), reason) for folder, reason in refused.items()]
-    for refusal in reasons:
-        print(f"not exported: {printable(refusal.place)}: {printable(refusal.reason, most=2_000)}", file=sys.stderr)
+    reasons = [one for one in told if not isinstance(one, VerifiedResult)]
+    reasons += [(str(folder), reason) for folder, reason in refused.items()]
+    for place, reason in reasons:
+        print(f"not exported: {printable(place)}: {printable(reason, most=2_000)}", file=sys.stderr)
     for file in files:
         print(f"wrote {printable(str(file))}")
     if reasons:
@@ -94,71 +101,38 @@ def export(
         raise typer.Exit(EXIT_ERROR)
 
 
-def _addresses(site: str | None, repo: str | None, revision: str | None) -> Addresses:
-    if site is not None and not _SITE.fullmatch(site):
-        raise ConfigError(f"--site-address {site}: is no address of a site; give one that begins with https://")
-    if repo is not None and not _REPO.fullmatch(repo):
-        raise ConfigError(f"--dataset-repo {repo}: is no id of a repository; give one of the form ORG/NAME")
-    if revision is not None and repo is None:
-        raise ConfigError("--dataset-revision is a commit of a repository; name that with --dataset-repo")
-    if revision is not None and not _COMMIT.fullmatch(revision):
-        raise ConfigError(f"--dataset-revision {revision}: is no commit; give its 40 hexadecimal digits")
-    return Addresses(site, repo, revision)
-
-
-def _check_one_dataset(results: Sequence[VerifiedResult], addresses: Addresses) -> None:
-    found = {f"{one.result.signature.dataset}@{one.result.signature.dataset_version}" for one in results}
-    if addresses.dataset_repo is not None and len(found) > 1:
-        raise ConfigError(
-            f"--dataset-repo {addresses.dataset_repo}: is one dataset, and the results are of "
-            f"{', '.join(sorted(found))}; export those of one dataset at a time"
-        )
-
-
 def _verified(
     paths: Sequence[Path], results: Path, datasets: Path, book: KeyBook, memory: Memory
-) -> Iterator[VerifiedResult | NotExported]:
-    """Yield every result at some paths with what an export says about it, or the reason why it is not exported."""
-    found: list[tuple[Path, Root]] = []
+) -> Iterator[VerifiedResult | tuple[str, str]]:
+    """Yield every result at some paths with what an export says about it, or its place and why it is not exported.
+
+    Results below the folder of accepted results are accepted ones, and others local.
+    """
+    found: dict[tuple[Path, Root], None] = {}
     for place in paths:
-        for one in _found(place, results):
-            if isinstance(one, NotExported):
-                yield one
-            elif one not in found:
-                found.append(one)
+        folder = place.parent if place.name == RESULT else place
+        is_accepted = folder.resolve().is_relative_to(results.resolve())
+        for searched in results_at(place):
+            if searched.problem is not None:
+                yield str(searched.path), searched.problem
+            elif is_accepted:
+                # The register names places relative to the folder of all accepted results.
+                below = searched.path.resolve().relative_to(results.resolve())
+                found[results / below, Root(results, "accepted")] = None
+            else:
+                found[searched.path, Root(folder, "local")] = None
     with steps("verifying results") as step:
-        outcomes = verified_outcomes(
-            found, book, memory, progress=lambda n_done, n: step("verifying results", n_done, n)
-        )
-    manifests = _manifests(datasets)
+        outcomes = verified_outcomes([*found], book, memory, progress=partial(step, "verifying results"))
+    manifests = [read_manifest(path.parent) for path in sorted(datasets.glob(f"*/{MANIFEST}"))]
+    by_content = {manifest.content_sha256: manifest for manifest in manifests}
     for (path, root), outcome in zip(found, outcomes, strict=True):
         if not isinstance(outcome, Entry):
-            yield NotExported(str(path.parent), outcome.reason.removeprefix(f"{root.place(path)}/"))
+            yield str(path.parent), outcome.reason.removeprefix(f"{root.place(path)}/")
             continue
         try:
-            yield _described(path, outcome, book, manifests, memory)
+            yield _described(path, outcome, book, by_content, memory)
         except (BiasboardError, OSError) as error:
-            yield NotExported(str(path.parent), str(error))
-
-
-def _found(place: Path, results: Path) -> Iterator[tuple[Path, Root] | NotExported]:
-    """Yield the results at a path with their origin: accepted below the folder of accepted results, else local."""
-    folder = place.parent if place.name == RESULT else place
-    is_accepted = folder.resolve().is_relative_to(results.resolve())
-    for searched in results_at(place):
-        if searched.problem is not None:
-            yield NotExported(str(searched.path), searched.problem)
-        elif is_accepted:
-            # The register names places relative to the folder of all accepted results.
-            yield results / searched.path.resolve().relative_to(results.resolve()), Root(results, "accepted")
-        else:
-            yield searched.path, Root(folder, "local")
-
-
-def _manifests(datasets: Path) -> dict[str, Manifest]:
-    """Return the manifests of the built datasets, by the hash of their contents."""
-    found = map(read_manifest, sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}")))
-    return {manifest.content_sha256: manifest for manifest in found}
+            yield str(path.parent), str(error)
 
 
 def _described(
@@ -176,6 +150,12 @@ def _described(
     if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
         raise DataError(f"withdrawn on {entry.acceptance.accepted}: {entry.acceptance.reason}")
     manifest = manifests.get(known.key.dataset_sha256)
+    # Why no text may go out to a place that shows it without our warnings.
+    withheld = why_withheld(entry, manifest)
+    if withheld is None and manifest is None:
+        withheld = "the dataset was not on the machine of the export, so that nothing said that its texts may go out"
+    if withheld is None:
+        withheld = load_pages(signature.benchmark).may_offend.get(signature.task)
     return VerifiedResult(
         entry=entry,
         folder=path.parent,
@@ -184,15 +164,5 @@ def _described(
         dataset_sha256=known.key.dataset_sha256,
         manifest=manifest,
         submission=read_submission(path),
-        withheld=_withheld(entry, manifest),
+        withheld=withheld,
     )
-
-
-def _withheld(entry: Entry, manifest: Manifest | None) -> str | None:
-    """Return why no text may go out to a place that shows it without our warnings; None if texts may."""
-    if (reason := why_withheld(entry, manifest)) is not None:
-        return reason
-    if manifest is None:
-        return "the dataset was not on the machine of the export, so that nothing said that its texts may go out"
-    signature = entry.result.signature
-    return load_pages(signature.benchmark).may_offend.get(signature.task)

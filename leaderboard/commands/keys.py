@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.plan.plan import NoExamplesError
 from evaluators.runs.plan.selection import shape_listed
-from evaluators.task import Prompt, UnfitPromptError, load_task, tasks_for
+from evaluators.task import Prompt, UnfitPromptError, tasks_for
 from leaderboard.verify.board_files import KEYS
 from leaderboard.verify.keys import write_key
 from schemas.documents.dataset import Manifest
@@ -41,58 +41,43 @@ def keys(
     """
     for folder in dataset:
         manifest = read_manifest(folder)
-        wanted = _chosen(folder, list(_wanted(manifest)), config or (), prompt or ())
+        have = list(_wanted(manifest))
+        for given, flag, names in (
+            (config, "--config", {config_name for config_name, _, _ in have}),
+            (prompt, "--prompt", {name for _, _, asked in have for name in (asked.id, asked.protocol) if name}),
+        ):
+            if given and not {*given} & names:
+                raise ConfigError(
+                    f"{folder}: {flag} {' '.join(given)} fits none of its configs; have: {', '.join(sorted(names))}"
+                )
+        wanted = [
+            one
+            for one in have
+            if (not config or one[0] in config) and (not prompt or {one[2].id, one[2].protocol} & {*prompt})
+        ]
+        if not wanted:
+            raise ConfigError(f"{folder}: no config of {' '.join(config or ())} is asked with {' '.join(prompt or ())}")
         n_bytes = n_keys = 0
         with progress(f"keys of {manifest.name} {manifest.version}", len(wanted)) as advance:
-            for one in wanted:
+            for name, task, asked in wanted:
                 # Nobody can be asked about such a config with this prompt.
                 with suppress(NoExamplesError, UnfitPromptError):
-                    made = key_of_dataset(folder, manifest, **one._asdict())
+                    made = key_of_dataset(folder, manifest, config=name, task=task, prompt=asked.id)
                     path = write_key(out, made)
                     n_bytes, n_keys = n_bytes + path.stat().st_size + len(made.items), n_keys + 1
                 advance(1)
         print(f"wrote {n_keys} keys ({n_bytes / 1000:,.0f} kB) to {out / f'{manifest.name}@{manifest.version}'}")
 
 
-def _chosen(folder: Path, have: Sequence[_Wanted], configs: Sequence[str], prompts: Sequence[str]) -> list[_Wanted]:
-    """Return the ways of asking a dataset that the command line names."""
-    for given, option, names in (
-        (configs, "--config", [one.config for one in have]),
-        (prompts, "--prompt", [name for one in have for name in one.names]),
-    ):
-        if given and not {*given} & {*names}:
-            raise ConfigError(
-                f"{folder}: {option} {' '.join(given)} fits none of its configs; have: {', '.join(sorted({*names}))}"
-            )
-    chosen = [
-        one for one in have if (not configs or one.config in configs) and (not prompts or {*one.names} & {*prompts})
-    ]
-    if not chosen:
-        raise ConfigError(f"{folder}: no config of {' '.join(configs)} is asked with {' '.join(prompts)}")
-    return chosen
+def _wanted(manifest: Manifest) -> Iterator[tuple[str, str, Prompt]]:
+    """Yield all ways of asking a dataset: its suites and configs, the tasks that fit them, and their prompts.
 
-
-class _Wanted(NamedTuple):
-    config: str
-    task: str
-    prompt: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the prompt on a command line: its id, and its protocol if it has one."""
-        return tuple(dict.fromkeys((self.prompt, load_task(self.task).prompts[self.prompt].protocol or self.prompt)))
-
-
-def _wanted(manifest: Manifest) -> Iterator[_Wanted]:
-    """Yield all ways of asking a dataset: its suites and configs, the tasks that fit them, and their prompts."""
+    Those of published answers are among them if answers on the dataset were published.
+    """
+    importer = load_benchmark(manifest.benchmark).importer
+    has_answers = importer is not None and importer.dataset == manifest.name
     for config in (*(suite.name for suite in manifest.suites), *manifest.configs):
         for task in tasks_for(shape_listed(manifest, config)):
             for prompt in task.prompts.values():
-                if _is_asked(manifest, prompt):
-                    yield _Wanted(config, task.name, prompt.id)
-
-
-def _is_asked(manifest: Manifest, prompt: Prompt) -> bool:
-    """Return True if a prompt can be asked, or if answers on the dataset were published."""
-    importer = load_benchmark(manifest.benchmark).importer
-    return prompt.requires != "import" or (importer is not None and importer.dataset == manifest.name)
+                if prompt.requires != "import" or has_answers:
+                    yield config, task.name, prompt

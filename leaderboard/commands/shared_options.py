@@ -11,11 +11,11 @@ from leaderboard.verify.board_files import KEYS, RESULTS
 
 BY_DEFAULT = "of the working folder if it has keys or results, or else those that biasboard brings."
 RESULTS_HELP = (
-    "a folder, or a dataset of the Hugging Face Hub as hf://datasets/ORG/NAME@REVISION. Repeatable. "
+    "a folder, or a dataset of the Hugging Face Hub as hf://datasets/ORG/NAME@REVISION. "
     f"Default: {RESULTS} {BY_DEFAULT}"
 )
 AcceptedResults: TypeAlias = Annotated[
-    list[str] | None,
+    str | None,
     typer.Option("--results", help=f"Accepted results, whose register names owners: {RESULTS_HELP}"),
 ]
 Fresh: TypeAlias = Annotated[

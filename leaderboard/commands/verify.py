@@ -134,15 +134,14 @@ def verify(
         document = Verdicts(verdicts=tuple(verdicts))
         if report is not None:
             report.write_text(as_json(document), encoding="ascii")
-        _print(verdicts, output)
-        return Printed(document, _status(verdicts))
-
-
-def _status(verdicts: Sequence[Verdict]) -> int:
-    states = {verdict.state for verdict in verdicts}
-    if "rejected" in states:
-        return EXIT_REJECTED
-    return EXIT_WARNED if "accepted with warnings" in states else EXIT_ACCEPTED
+        for verdict in verdicts:
+            print(_annotation(verdict) if output == "github" else _line(verdict))
+        if output == "text" and len(verdicts) > 1:
+            counts = Counter(verdict.state for verdict in verdicts)
+            print(", ".join(f"{n} {state}" for state, n in sorted(counts.items())))
+        states = {verdict.state for verdict in verdicts}
+        accepted_as = EXIT_WARNED if "accepted with warnings" in states else EXIT_ACCEPTED
+        return Printed(document, EXIT_REJECTED if "rejected" in states else accepted_as)
 
 
 def compared(verdicts: Sequence[Verdict], complete: CompleteRuns) -> Iterator[Verdict]:
@@ -210,14 +209,6 @@ def _asked_again(
         return replace(verdict, rerun=found, warnings=(*verdict.warnings, warning))
     is_sound = verdict.provenance != "reported" and is_reproduced(found, result)
     return replace(verdict, rerun=found, provenance="reproduced" if is_sound else verdict.provenance)
-
-
-def _print(verdicts: Sequence[Verdict], output: str) -> None:
-    for verdict in verdicts:
-        print(_annotation(verdict) if output == "github" else _line(verdict))
-    if output == "text" and len(verdicts) > 1:
-        states = Counter(verdict.state for verdict in verdicts)
-        print(", ".join(f"{n} {state}" for state, n in sorted(states.items())))
 
 
 def _line(verdict: Verdict) -> str:

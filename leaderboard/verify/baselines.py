@@ -178,7 +178,13 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
     parts, inputs = answered(), NO_INPUTS
     if isinstance(task, ReadsScores):
         records = RecordColumns.joined(parts)
-        parts, inputs = iter([records]), MetricInputs(_quick_scores(task, records))
+        texts, scorers = task.texts(records), _scorers_of(task)
+        identities = {scorer.identity.kind: scorer.identity for scorer in scorers}
+        values = {
+            scorer.identity.kind: {text_sha256(texts[index]): scores for index, scores in scorer.score(texts)}
+            for scorer in scorers
+        }
+        parts, inputs = iter([records]), MetricInputs(TextScores(identities, values))
     measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
     metrics, deviations, by_part = Measured.of(measurement, signature)
     # Nothing else is taken from the model: other results on these items are given the same row.
@@ -206,17 +212,6 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
 
 def _scorers_of(task: Task) -> tuple[TextScorer, ...]:
     return quick_scorers(task.score_kinds) if isinstance(task, ReadsScores) else ()
-
-
-def _quick_scores(task: ReadsScores, records: RecordColumns) -> TextScores:
-    texts, scorers = task.texts(records), _scorers_of(task)
-    return TextScores(
-        {scorer.identity.kind: scorer.identity for scorer in scorers},
-        {
-            scorer.identity.kind: {text_sha256(texts[index]): values for index, values in scorer.score(texts)}
-            for scorer in scorers
-        },
-    )
 
 
 def _entry(row: dict[str, Any], source: Entry) -> Entry:

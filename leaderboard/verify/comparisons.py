@@ -203,7 +203,11 @@ class CompleteRuns:
             )
             for run in self._runs.get(place_for(claimed), []):
                 try:
-                    difference = self._difference(run, folder, claimed)
+                    verified_entry(run / RESULT, Root(run, "accepted"), self._memory, self._keys)
+                    with tempfile.TemporaryDirectory() as scratch:
+                        show = not hides_prompts(claimed.signature)
+                        made = under_present_names(write_without_texts(run, Path(scratch), with_prompts=show))
+                        difference = next(_differences(folder, claimed, Path(scratch), made), None)
                 except FAULTS as error:
                     problem = str(error)
                     continue
@@ -214,12 +218,6 @@ class CompleteRuns:
             end_for_lack_of_memory()
             return f"{folder}: comparing it takes more memory than there is"
         return problem
-
-    def _difference(self, run: Path, folder: Path, claimed: Result) -> str | None:
-        verified_entry(run / RESULT, Root(run, "accepted"), self._memory, self._keys)
-        with tempfile.TemporaryDirectory() as scratch:
-            made = write_without_texts(run, Path(scratch), with_prompts=not hides_prompts(claimed.signature))
-            return next(_differences(folder, claimed, Path(scratch), under_present_names(made)), None)
 
 
 def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> Iterator[str]:

@@ -71,7 +71,7 @@ def isolated(
     # imported modules starts a process in milliseconds, where importing them takes as long as verifying a result.
     context = multiprocessing.get_context("forkserver")
     with _without_main():
-        _start_server(_modules_for(work))
+        _start_server(work)
     with (
         _without_main(),
         ProcessPool(max_workers=n_workers, initializer=_limit, initargs=[limits.n_bytes], context=context) as pool,
@@ -154,9 +154,15 @@ def _without_main() -> Iterator[None]:
             setattr(main, name, value)
 
 
-def _start_server(modules: list[str]) -> None:
-    """Start the server process from which workers are forked, unless it runs already."""
-    forkserver.set_forkserver_preload(modules)
+def _start_server(work: Callable[..., object]) -> None:
+    """Start the server process from which workers are forked, unless it runs already.
+
+    It imports what work will need: the module that defines it, and those of this project in use here.
+    """
+    function = work.func if isinstance(work, partial) else work
+    own = (name for name in sys.modules if name.partition(".")[0] in ALL_PACKAGES and not _is_heavy(name))
+    # pyarrow imports pandas when it first computes something, and intervals import scipy.special.
+    forkserver.set_forkserver_preload([function.__module__, *sorted(own), "pandas", "numpy.random", "scipy.special"])
     before = os.environ.get(_BLAS_THREADS)
     # With several threads, matrix products wait forever for memory that the limit denies.
     os.environ[_BLAS_THREADS] = "1"
@@ -167,14 +173,6 @@ def _start_server(modules: list[str]) -> None:
             del os.environ[_BLAS_THREADS]
         else:
             os.environ[_BLAS_THREADS] = before
-
-
-def _modules_for(work: Callable[..., object]) -> list[str]:
-    """Return the modules that work will need: the one that defines it, and those of this project in use here."""
-    function = work.func if isinstance(work, partial) else work
-    own = (name for name in sys.modules if name.partition(".")[0] in ALL_PACKAGES and not _is_heavy(name))
-    # pyarrow imports pandas when it first computes something, and intervals import scipy.special.
-    return [function.__module__, *sorted(own), "pandas", "numpy.random", "scipy.special"]
 
 
 def _is_heavy(name: str) -> bool:

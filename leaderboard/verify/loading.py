@@ -112,7 +112,14 @@ def verified_outcomes(
 
     remembered = [entry and done(entry) for entry in (_remembered(*file, memory, keys) for file in results)]
     unknown = [file for file, entry in zip(results, remembered, strict=True) if entry is None]
-    verified = map(done, _verified_now(unknown, memory, keys))
+    files = (file for path, _ in unknown for file in os.scandir(path.parent))
+    is_foreign = any(root.origin == "accepted" for _, root in unknown)
+    verified = verified_apart(unknown, memory, keys, n_workers=os.cpu_count() or 1)
+    if not is_foreign and (
+        len(unknown) < 2 or sum(file.stat(follow_symlinks=False).st_size for file in files) < _MUCH_TO_READ
+    ):
+        verified = (verified_outcome(file, memory, keys) for file in unknown)
+    verified = map(done, verified)
     outcomes = [entry or next(verified) for entry in remembered]
     accepted = {root for _, root in results if root.origin == "accepted"}
     decisions = {root: read_register(root.folder).by_place for root in accepted}
@@ -131,17 +138,6 @@ def _decided(entry: Entry, path: Path, decisions: Mapping[str, Acceptance]) -> E
         # Nothing in its files shows that its numbers follow from answers, so it is in no table with others.
         entry = replace(entry, match=entry.match._replace(extent="unknown", reason=TEXTS_ELSEWHERE))
     return entry
-
-
-def _verified_now(results: Sequence[Located], memory: Memory, keys: KeyBook) -> Iterator[Loaded]:
-    is_foreign = any(root.origin == "accepted" for _, root in results)
-    if not is_foreign and (len(results) < 2 or sum(map(_n_bytes, results)) < _MUCH_TO_READ):
-        return (verified_outcome(result, memory, keys) for result in results)
-    return verified_apart(results, memory, keys, n_workers=os.cpu_count() or 1)
-
-
-def _n_bytes(result: Located) -> int:
-    return sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(result[0].parent))
 
 
 def verified_apart(

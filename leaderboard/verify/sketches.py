@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from functools import cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,7 +20,6 @@ Odds: TypeAlias = npt.NDArray[np.float32]
 Codes: TypeAlias = npt.NDArray[np.uint32]
 Decisions: TypeAlias = npt.NDArray[np.uint16]
 T = TypeVar("T", bound=np.generic)
-_Prompted: TypeAlias = tuple[str | None, str | None]
 
 ALIKE = 0.3
 """Share of equal answers from which two results are alike, as two of one model are.
@@ -45,29 +43,20 @@ _NEIGHBOURS = 31
 """Number of answers whose ranks moved alike because others between them were replaced: that move is no difference."""
 _REPEATED = 0.01
 """Share of a result's answers from which a value says nothing about the model: a short word, or a certain answer."""
-_WORDS, _LONG_WORDS = re.compile(r"\w+"), re.compile(r"\w{4,}")
-"""Words, and those of a prompt that count as its own: short ones, such as articles, are in every prompt."""
-_N_WORDS = 5
+_LONG_WORDS = re.compile(r"\w{4,}")
+"""Words that count as a text's own: short ones, such as articles, are in every text."""
+_LEAST_OWN_WORDS = 5
+"""Smallest number of words of a text that its prompt lacks: two models may repeat that, or answer in a set phrase."""
 _LEAST_OF_KIND = 8  # on average
 _LEAST_DIFFERING = 60
 """Smallest number of items of which, by chance, one result would be right and the other not, for a kappa of both: 32
 errors of each in 2,000."""
-_FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1], dtype=np.uint32)
 
 
 def asked(result: Result) -> tuple[str, str, str, int]:
     """Return which items a result asks, in whatever prompt and reading; only sketches on the same ones are compared."""
     signature = result.signature
     return signature.dataset, signature.dataset_version, signature.config, signature.n_items
-
-
-class SharedErrors(NamedTuple):
-    """How often two results are right or wrong on the same items."""
-
-    kappa: float
-    """Cohen's kappa of being right; 0 is what chance gives."""
-    of_largest: float
-    """Its share of the largest kappa that the accuracies allow."""
 
 
 class Sketch(NamedTuple):
@@ -81,11 +70,8 @@ class Sketch(NamedTuple):
     """Highest log-odds of an exchange: where a model prefers a position, little noise drowns the mean."""
     texts: Codes
     """Smallest beginning of the hash of a generated text of the item; 0 if there is none, many items have the same, or
-    there is no wording. A text that is kept elsewhere counts, since nobody can see its words."""
-    wordings: Codes
-    """Smallest hash of five words of the longest text, so that two texts have the same with the probability with which
-    they share such words (Broder 1997); 0 also where texts are kept elsewhere. Words of the prompt, and what many texts
-    of the result share, are set phrases and do not count."""
+    its longest text has few words that the prompt lacks. A text that is kept elsewhere counts, since nobody can see its
+    words."""
     decisions: Decisions
     """Number of the kind of the item, counted from 1, and in the last bit 1 if the answer is right, or where none is,
     one of the outcomes; 0 if there is none, or many items have the same log-odds. Items are of one kind if they have
@@ -103,7 +89,6 @@ class Sketch(NamedTuple):
             _share_of_near(self.odds, other.odds),
             _share_of_near(self.highest, other.highest),
             _share_of_equal(self.texts, other.texts),
-            _share_of_equal(self.wordings, other.wordings),
         ]
         return max((share for share in shares if share is not None), default=None)
 
@@ -113,10 +98,10 @@ class Sketch(NamedTuple):
             return None
         if (agreement := self.agreement(other) or 0.0) >= ALIKE:
             return f"{agreement:.0%} of the answers are equal"
-        errors = shared_errors(self.decisions, other.decisions)
-        if errors is None or errors.kappa < LEAST_KAPPA or errors.of_largest < LEAST_OF_LARGEST:
+        kappa, of_largest = shared_errors(self.decisions, other.decisions) or (0.0, 0.0)
+        if kappa < LEAST_KAPPA or of_largest < LEAST_OF_LARGEST:
             return None
-        how = f"a kappa of {errors.kappa:.2f}, {errors.of_largest:.0%} of the largest that their accuracies allow"
+        how = f"a kappa of {kappa:.2f}, {of_largest:.0%} of the largest that their accuracies allow"
         return f"right and wrong on the same items, with {how}"
 
 
@@ -129,7 +114,6 @@ class SketchMaker:
         self._items, self._is_right, self._texts = [nothing], [nothing], [nothing]
         self._odds = [np.zeros((0, 2), dtype=np.float32)]
         self._groups: list[dict[str, Codes]] = [{}]
-        self._longest: list[_Prompted] = []
 
     def add(self, records: RecordColumns) -> None:
         """Take the answers of one more part into the sketch."""
@@ -142,9 +126,7 @@ class SketchMaker:
         self._odds.append(_log_odds(records)[nearest])
         self._is_right.append(_is_right(records)[nearest])
         self._groups.append({name: codes[nearest] for name, codes in _groups(records).items()})
-        hashes, longest = _texts(records, nearest)
-        self._texts.append(hashes)
-        self._longest += longest
+        self._texts.append(_texts(records, nearest))
 
     @property
     def sketch(self) -> Sketch:
@@ -152,9 +134,6 @@ class SketchMaker:
         items = np.concatenate(self._items)
         # Those with the smallest hashes of their items, in the order of the hashes: any beginning is a random sample.
         chosen = np.argsort(items, kind="stable")[:_MOST]
-        longest = [self._longest[index] for index in chosen.tolist()]
-        wordings = _wordings(longest)
-        is_telling = (wordings > 0) | np.array([text is None for text, _ in longest], dtype=np.bool_)
         every = np.concatenate(self._odds)[chosen].T
         odds, highest = (_without_repeated(each, np.float32(np.nan)) for each in every)
         names = sorted({name for groups in self._groups for name in groups})
@@ -166,8 +145,7 @@ class SketchMaker:
         return Sketch(
             odds=odds,
             highest=highest,
-            texts=_without_repeated(np.where(is_telling, np.concatenate(self._texts)[chosen], nothing), nothing),
-            wordings=_without_repeated(wordings, nothing),
+            texts=_without_repeated(np.concatenate(self._texts)[chosen], nothing),
             decisions=np.where(is_right > 0, 2 * _kinds(groups, len(chosen)) + is_right - 1, 0).astype(np.uint16),
         )
 
@@ -245,23 +223,24 @@ def _log_odds(records: RecordColumns) -> Odds:
         return np.stack([np.log(mine) - np.log(rest), np.where(mine > 0, highest, np.nan)], axis=1).astype(np.float32)
 
 
-def _texts(records: RecordColumns, of: IntArray) -> tuple[Codes, list[_Prompted]]:
-    """Return for some records the smallest hash of a text, 0 without any, and the longest text with its prompt."""
+def _texts(records: RecordColumns, of: IntArray) -> Codes:
+    """Return for some records the smallest hash of a text; 0 without any, or if the longest one says little."""
     rows = np.full(len(records), -1)
     rows[of] = np.arange(len(of))
     column = records.exchanges["text"]
     places = np.flatnonzero((rows[records.owners] >= 0) & (column.text_lengths > 0))
     owners, texts = rows[records.owners[places]], column.array.take(pa.array(places)).to_pylist()
     codes = np.array([int(as_hash(text)[7:15], 16) for text in texts], dtype=np.uint32)
-    hashes, longest = np.zeros(len(of), dtype=np.uint32), list[_Prompted]([(None, None)] * len(of))
+    hashes = np.zeros(len(of), dtype=np.uint32)
     owned, firsts = np.unique(np.sort(owners), return_index=True)
     hashes[owned] = codes[np.lexsort((codes, owners))[firsts]]
     chosen = np.lexsort((codes, -column.text_lengths[places], owners))[firsts]
     prompts = records.exchanges["prompt"].array.take(pa.array(places[chosen])).to_pylist()
     for row, place, prompt in zip(owned.tolist(), chosen.tolist(), prompts, strict=True):
-        # Nobody can see the words of a text that is kept elsewhere.
-        longest[row] = (None if is_hashed(texts[place]) else texts[place], prompt)
-    return hashes, longest
+        own = {*_LONG_WORDS.findall(texts[place].lower())} - {*_LONG_WORDS.findall((prompt or "").lower())}
+        if len(own) < _LEAST_OWN_WORDS and not is_hashed(texts[place]):
+            hashes[row] = 0
+    return hashes
 
 
 def _without_repeated(values: npt.NDArray[T], nothing: T) -> npt.NDArray[T]:
@@ -272,51 +251,17 @@ def _without_repeated(values: npt.NDArray[T], nothing: T) -> npt.NDArray[T]:
     return kept
 
 
-def _wordings(texts: Sequence[_Prompted]) -> Codes:
-    """Return the wording of each text, of which the prompt is known or None, as in :attr:`Sketch.wordings`."""
-    words = [_WORDS.findall((text or "").lower()) for text, _ in texts]
-    of_prompts = [
-        frozenset(_LONG_WORDS.findall((prompt or "").lower()) if of_text else ())
-        for of_text, (_, prompt) in zip(words, texts, strict=True)
-    ]
-    codes = np.array([_code_of(word) for of_text in words for word in of_text], dtype=np.uint32)
-    is_foreign = [word in of for of_text, of in zip(words, of_prompts, strict=True) for word in of_text]
-    owners = np.repeat(np.arange(len(texts), dtype=np.uint64), [len(of_text) for of_text in words])
-    wordings = np.zeros(len(texts), dtype=np.uint32)
-    n = len(codes) - _N_WORDS + 1
-    if n < 1:
-        return wordings
-    mixed = np.zeros(n, dtype=np.uint32)
-    for place, factor in enumerate(_FACTORS):
-        mixed += codes[place : place + n] * factor
-    mixed ^= mixed >> np.uint32(15)
-    mixed *= np.uint32(0x2C1B3C6D)
-    mixed ^= mixed >> np.uint32(12)
-    n_foreign = np.concatenate([[0], np.cumsum(is_foreign)])
-    is_own = (n_foreign[:n] == n_foreign[_N_WORDS:]) & (owners[:n] == owners[_N_WORDS - 1 :])
-    half = np.uint64(32)
-    found = np.unique(mixed[is_own].astype(np.uint64) << half | owners[:n][is_own])
-    _, places, n_texts = np.unique(found >> half, return_inverse=True, return_counts=True)
-    found = found[n_texts[places] <= max(2, _REPEATED * len(texts))]
-    # The first one of each text is its smallest.
-    of_texts, firsts = np.unique(found & np.uint64(0xFFFFFFFF), return_index=True)
-    wordings[of_texts.astype(np.int64)] = np.maximum(found[firsts] >> half, 1)
-    return wordings
-
-
-@cache
-def _code_of(word: str) -> int:
-    return zlib.crc32(word.encode())
-
-
 def _share_of_equal(ours: Codes, theirs: Codes) -> float | None:
     both = (ours > 0) & (theirs > 0)
     n = int(np.count_nonzero(both))
     return None if n < LEAST_SHARED else float(np.count_nonzero(both & (ours == theirs)) / n)
 
 
-def shared_errors(ours: Decisions, theirs: Decisions) -> SharedErrors | None:
+def shared_errors(ours: Decisions, theirs: Decisions) -> tuple[float, float] | None:
     """Return how the errors of two results go together; None for too few items, errors or right answers.
+
+    The first number is Cohen's kappa of being right, for which 0 is what chance gives, and the second its share of the
+    largest kappa that the accuracies allow.
 
     What agrees by chance is one result's answer to an item and the other's to another item of the same kind: all models
     may be wrong where a word is rare or a stereotype misleads, and that is nothing they have of one another.
@@ -339,7 +284,7 @@ def shared_errors(ours: Decisions, theirs: Decisions) -> SharedErrors | None:
     beyond, largest = (agreed - by_chance for agreed in (equal.mean(), 1 - abs(right.mean() - also.mean())))
     if (1 - by_chance) * n < _LEAST_DIFFERING or largest <= 0:
         return None
-    return SharedErrors(float(beyond / (1 - by_chance)), float(beyond / largest))
+    return float(beyond / (1 - by_chance)), float(beyond / largest)
 
 
 def _share_of_near(ours: Odds, theirs: Odds) -> float | None:
@@ -347,8 +292,8 @@ def _share_of_near(ours: Odds, theirs: Odds) -> float | None:
     n = int(np.count_nonzero(both))
     if n < LEAST_SHARED:
         return None
-    our_ranks = _ranks(ours[both])
-    their_ranks = _ranks(theirs[both])[np.argsort(our_ranks)]
+    # The ranks of the other's answers, in the order of ours.
+    their_ranks = theirs[both].argsort(kind="stable").argsort()[ours[both].argsort(kind="stable")]
     moved = their_ranks - np.arange(n)
     # Where one model prefers what the other does not, neighbours move alike too, and nothing is equal.
     if np.dot(their_ranks, np.arange(n) - (n - 1) / 2) <= 0:
@@ -356,9 +301,3 @@ def _share_of_near(ours: Odds, theirs: Odds) -> float | None:
     around = np.pad(moved, _NEIGHBOURS // 2, mode="reflect")
     moved_alike = np.median(np.lib.stride_tricks.sliding_window_view(around, _NEIGHBOURS), axis=1)
     return float(np.count_nonzero(np.abs(moved - moved_alike) <= max(1.0, _WINDOW * n)) / n)
-
-
-def _ranks(values: Odds) -> npt.NDArray[np.int32]:
-    ranks = np.empty(len(values), dtype=np.int32)
-    ranks[np.argsort(values, kind="stable")] = np.arange(len(values), dtype=np.int32)
-    return ranks

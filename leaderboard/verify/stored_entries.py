@@ -20,7 +20,7 @@ from leaderboard.verify.sketches import Sketch
 from schemas.documents.record import Record
 from schemas.documents.result import Metric, Result, SplitCounts, metric_key
 
-_SKETCH_TYPES: tuple[type[np.generic], ...] = (np.float32, np.float32, np.uint32, np.uint32, np.uint16)
+_SKETCH_TYPES: tuple[type[np.generic], ...] = (np.float32, np.float32, np.uint32, np.uint16)
 
 
 def _text(values: npt.NDArray[Any]) -> str:

@@ -13,8 +13,8 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.plugins import HINT
 from evaluators.adapter_set import trained_items
 from evaluators.metric import MetricInputs
-from evaluators.runs.measure.baseline_gate import GateStanding, applying_gate
-from evaluators.runs.measure.measuring import Measurement, retired_names
+from evaluators.runs.measure.baseline_gate import applying_gate
+from evaluators.runs.measure.measuring import retired_names
 from evaluators.runs.measure.stored_results import measurement_of, stored_references, sums_of
 from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.statistics.jackknife import METHODS
@@ -135,7 +135,14 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         folder=folder,
         examples=examples.chosen,
     )
-    return replace(entry, standing=_standing(entry, folder, parts, firm, memory))
+    check = applying_gate(signature, parts, firm.source, None if brings_options(signature) else entry.items_sha256)
+    if check is None or result.withheld is None:
+        references = gate_references(entry, parts, check, memory)
+    else:
+        crossing, rows = firm.source.crossing, sums_of(folder, result)
+        references = stored_references(check.gate, rows, crossing, is_suite=bool(signature.parts))
+    # Without a gate or without right answers, a model has no standing among the baselines.
+    return entry if check is None else replace(entry, standing=check.standing(references))
 
 
 def _too_many(path: Path, what: str) -> DataError:
@@ -162,20 +169,6 @@ def scored_again(
                     f"{theirs or 'none'}; {RESCORE_TEXTS}"
                 )
     return tuple(scorer.identity.label for scorer in used)
-
-
-def _standing(
-    entry: Entry, folder: Path, parts: Iterable[RecordColumns], measurement: Measurement, memory: Memory
-) -> GateStanding | None:
-    """Return the standing of a model among the baselines; None without a gate or without right answers."""
-    result, signature, source = entry.result, entry.result.signature, measurement.source
-    items = None if brings_options(signature) else entry.items_sha256
-    check = applying_gate(signature, parts, source, items)
-    if check is not None and result.withheld is not None:
-        rows = sums_of(folder, result)
-        return check.standing(stored_references(check.gate, rows, source.crossing, is_suite=bool(signature.parts)))
-    references = gate_references(entry, parts, check, memory)
-    return None if check is None else check.standing(references)
 
 
 def differences(

@@ -44,7 +44,7 @@ def test_pairs_and_copies(n_items: int, spread: float) -> None:
         models = [in_letters(right) for right in rights]
         for one, other in combinations(models, 2):
             errors = shared_errors(one.decisions, other.decisions)
-            kappas += [] if errors is None else [errors.kappa]
+            kappas += [] if errors is None else [errors[0]]
             n_alike += one.likeness(other) is not None
         copies = [in_letters(right ^ (rng.random(n_items) < 0.05)) for right in rights]
         found += [model.likeness(copy) is not None for model, copy in zip(models, copies, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,22 @@ class Places(NamedTuple):
     @property
     def book(self) -> KeyBook:
         return KeyBook(self.keys)
+
+
+class Pull(NamedTuple):
+    """A checkout of the base branch and one of a pull request, as a code host makes them."""
+
+    base: Path
+    submitted: Path
+
+    @property
+    def results(self) -> Path:
+        return self.submitted / "leaderboard" / "results"
+
+    def check_out(self) -> None:
+        for checkout in self:
+            for command in (["init", "--quiet"], ["add", "--all", "--force"]):
+                subprocess.run(["git", "-C", checkout, *command], check=True, capture_output=True)
 
 
 def honest_places(root: Path, prompt: str) -> Places:

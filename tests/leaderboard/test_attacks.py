@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from unittest import mock
 
 import pytest
@@ -39,6 +38,7 @@ from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.forging import (
     AT_ENDPOINT,
     Places,
+    Pull,
     accepted,
     constant,
     entries,
@@ -119,21 +119,9 @@ def test_texts_do_not_contradict_what_is_said_of_them(
     assert why == "" if said is None else said in why
 
 
-class Pull(NamedTuple):
-    """A checkout of the base branch and one of a pull request, as a code host makes them."""
-
-    base: Path
-    submitted: Path
-
-    @property
-    def results(self) -> Path:
-        return self.submitted / "leaderboard" / "results"
-
-    def verdicts(self, places: Places) -> list[Verdict]:
-        for checkout in self:
-            for command in (["init", "--quiet"], ["add", "--all", "--force"]):
-                subprocess.run(["git", "-C", checkout, *command], check=True, capture_output=True)
-        return judged([self.submitted], places, since=self.base)
+def verdicts(pull: Pull, places: Places) -> list[Verdict]:
+    pull.check_out()
+    return judged([pull.submitted], places, since=pull.base)
 
 
 @pytest.fixture
@@ -154,14 +142,6 @@ def submitted(pull: Pull, places: Places, place: Path | None = None, **forged: A
     target = pull.results / (place or place_for(read_result(folder)))
     target.parent.mkdir(parents=True, exist_ok=True)
     return folder.rename(target)
-
-
-@pytest.mark.slow
-def test_a_pull_request_with_a_result_alone_is_verified(pull: Pull, places: Places) -> None:
-    assert pull.verdicts(places) == []
-    folder = submitted(pull, places, change=constant(0.6))
-    (found,) = pull.verdicts(places)
-    assert (found.reason, found.place) == (None, str(folder))
 
 
 def write(name: str) -> Callable[[Pull, Places], None]:
@@ -206,6 +186,10 @@ def deleted(pull: Pull, places: Places) -> None:
     (pull.submitted / ".github/workflows/verify.yml").unlink()
 
 
+def withdrawn(pull: Pull, places: Places) -> None:
+    shutil.rmtree(pull.results / place_for(read_result(places.honest)))
+
+
 RESULTS, DECIDES, NO_RESULT = "leaderboard/results", ": decides how results are verified", ": belongs to no result"
 PULLS: dict[str, tuple[Callable[[Pull, Places], None], str]] = {
     "results in another model's folder": (
@@ -224,6 +208,7 @@ PULLS: dict[str, tuple[Callable[[Pull, Places], None], str]] = {
     "a page": (write(f"{RESULTS}/index.html"), f"{RESULTS}/index.html{NO_RESULT}"),
     "a report of a rerun": (write("verdicts.json"), f"verdicts.json{NO_RESULT}"),
     "a report beside its result": (with_a_report, f"verdicts.json{NO_RESULT}"),
+    "a result that is gone": (withdrawn, ": is gone; to withdraw a result, ask a maintainer"),
     "a rerun in the register": (registered, "register.json: only maintainers change the register"),
     "attributes of git": (write(f"{RESULTS}/.gitattributes"), f".gitattributes{NO_RESULT}"),
 }
@@ -235,7 +220,7 @@ def test_pull_requests_that_change_something_else_are_rejected(
     pull: Pull, places: Places, change: Callable[[Pull, Places], None], said: str
 ) -> None:
     change(pull, places)
-    reasons = [one.reason or "" for one in pull.verdicts(places)]
+    reasons = [one.reason or "" for one in verdicts(pull, places)]
     assert any(said in reason for reason in reasons), reasons
 
 

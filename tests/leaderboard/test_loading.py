@@ -103,23 +103,10 @@ def of_another_type(path: Path) -> None:
     pq.write_table(table.set_column(table.column_names.index("reason"), "reason", column), path)
 
 
-def linked(path: Path) -> None:
-    elsewhere, records = path.parents[3] / ".elsewhere.parquet", path.with_name("records.parquet")
-    records.rename(elsewhere)
-    records.symlink_to(elsewhere)
-
-
 DAMAGED: list[tuple[Edit, str]] = [
-    *(
-        (lambda path, text=text: path.write_text(text), said)
-        for text, said in {
-            "{": "synthbias@9.0.0/acme__small/type2/result.json: not strict JSON",
-            '{"a": 1, "a": 2}': "key 'a' stands twice",
-            '{"a": NaN}': "NaN is not JSON; write null and a reason",
-            "[]": "is not of type object",
-            "{}": "is missing; add it",
-        }.items()
-    ),
+    (lambda path: path.write_text("{"), "synthbias@9.0.0/acme__small/type2/result.json: not strict JSON"),
+    (lambda path: path.write_text("[]"), "is not of type object"),
+    (lambda path: path.write_text("{}"), "is missing; add it"),
     (
         lambda path: write_records(path.with_name("records.parquet"), make_records(leaning(3.0, 0.0))),
         "the file was changed after the result was written: run or import the model again",
@@ -129,7 +116,6 @@ DAMAGED: list[tuple[Edit, str]] = [
     (records_at("../records.parquet"), "records.path: '../records.parquet'"),
     (records_at("https://example.org/records.parquet"), "records.path 'https://example.org/records.parquet'"),
     (records_at("/etc/hostname"), "records.path: '/etc/hostname'"),
-    (linked, "is a link that leaves this folder; put the file itself there"),
     (
         lambda path: path.with_name("records.parquet").unlink(),
         "records.parquet: no such file, though result.json names",
@@ -235,32 +221,6 @@ def test_progress_counts_every_result(written: Path, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     load_known(Root(tmp_path, "local"), progress=lambda n_done, n_found: seen.append((n_done, n_found)))
     assert seen == [(1, 2), (2, 2)]
-
-
-def test_results_of_one_signature_must_agree_on_the_right_answers(written: Path, tmp_path: Path) -> None:
-    swapped = []
-    for record in make_records(leaning(-1.0, 0.5)):
-        other = record.groups["other_occupation"]
-        groups = {**record.groups, "occupation": other, "other_occupation": record.groups["occupation"]}
-        swapped.append(replace(record, target=other, reference=other, groups=groups))
-    result = replace(make_result(swapped, "acme/swapper"), metrics=compute_metrics(swapped, TASK))
-    write_result(tmp_path / "synthbias@9.0.0" / "acme__swapper" / "type2", result, swapped)
-    loaded = load_known(Root(tmp_path, "local"))
-    assert [entry.result.model.id for entry in loaded.entries] == ["acme/small"]
-    assert "item 'p0000-m' is not asked or described as in synthbias@9.0.0" in loaded.left_out[0].reason
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, '{"seconds": 1' + "0" * 400 + "}", '"\\ud800"'],
-    ids=["nested", "huge-number", "surrogate"],
-)
-def test_hostile_json_is_left_out_and_nothing_else(written: Path, tmp_path: Path, text: str) -> None:
-    (tmp_path / "evil").mkdir()
-    (tmp_path / "evil" / "result.json").write_text(text, encoding="utf-8")
-    loaded = load_known(Root(tmp_path, "local"))
-    assert len(loaded.entries) == 1
-    assert [left_out.place for left_out in loaded.left_out] == ["evil"]
 
 
 @pytest.mark.slow

@@ -328,8 +328,8 @@ def test_accepted_results_are_verified_only_where_the_model_was_asked_everything
     write_model(results, "acme/broken", leaning(1.0, 0.1)).write_text("{")
     roots = (Root(runs, "local"), Root(results, "accepted"))
     for keys, compared in ((tmp_path / "none", False), (write_keys(tmp_path / "keys", runs), True)):
-        found = load_comparable(roots, KeyBook(keys), Memory(None), is_even, None)
-        assert [entry.result.model.id for entry in found.own] == ["acme/even"]
+        _, own = load_comparable(roots, KeyBook(keys), Memory(None), is_even, None)
+        assert [entry.result.model.id for entry in own] == ["acme/even"]
         assert ("left out" in capsys.readouterr().err) is compared
 
 
@@ -342,8 +342,8 @@ def test_other_runs_of_the_user_count_only_if_the_model_is_compared_with_them(tm
         write_model(tmp_path / "runs", f"acme/{name}", leaning(1.0, 0.1))
     book = KeyBook(write_keys(tmp_path / "keys", tmp_path / "runs"))
     for against, counted in ((None, {"acme/even"}), ("acme/older", {"acme/even", "acme/older"})):
-        found = load_comparable([Root(tmp_path / "runs", "local")], book, Memory(None), is_even, against)
-        (table,) = found.board.tables
+        board, _ = load_comparable([Root(tmp_path / "runs", "local")], book, Memory(None), is_even, against)
+        (table,) = board.tables
         assert {row.model.id for row in table.rows if not row.is_baseline} == counted
 
 
@@ -354,8 +354,8 @@ def test_all_results_of_the_other_model_count_whatever_was_asked_of_this_one(tmp
         write_model(tmp_path / "runs", "acme/older", leaning(1.0, 0.1), ambiguous=is_ambiguous)
     # Without a key, nothing is known to be whole, as with answers to some items only.
     book = KeyBook(tmp_path / "none")
-    found = load_comparable([Root(tmp_path / "runs", "local")], book, Memory(None), is_even, "acme/older")
-    entries = [row.entry for table in found.board.tables for row in table.rows] + list(found.board.apart)
+    board, _ = load_comparable([Root(tmp_path / "runs", "local")], book, Memory(None), is_even, "acme/older")
+    entries = [row.entry for table in board.tables for row in table.rows] + list(board.apart)
     asked = {(entry.result.model.id, entry.result.signature.config) for entry in entries if not entry.is_baseline}
     assert asked == {("acme/even", "type2"), ("acme/older", "type2"), ("acme/older", "type1")}
 

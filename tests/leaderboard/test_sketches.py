@@ -32,7 +32,7 @@ MODEL: Odds = SHARED + RANDOM.normal(size=N)
 def sketch_of(odds: Odds) -> Sketch:
     nothing = np.zeros(len(odds), dtype=np.uint32)
     same = odds.astype(np.float32)
-    return Sketch(same, same, nothing, nothing, nothing.astype(np.uint16))
+    return Sketch(same, same, nothing, nothing.astype(np.uint16))
 
 
 def normal(size: float) -> Odds:
@@ -69,7 +69,7 @@ def in_letters(is_right: Flags, kinds: Codes | None = None) -> Sketch:
     nothing = np.zeros(len(is_right), dtype=np.uint32)
     decisions = 2 + 2 * (nothing if kinds is None else kinds) + is_right
     odds = np.full(len(is_right), np.nan, dtype=np.float32)
-    return Sketch(odds, odds, nothing, nothing, decisions.astype(np.uint16))
+    return Sketch(odds, odds, nothing, decisions.astype(np.uint16))
 
 
 def right_answers(accuracy: float, hardness: Odds, rng: np.random.Generator) -> Flags:
@@ -109,9 +109,9 @@ def test_what_is_hard_for_all_models_by_its_kind_is_no_likeness() -> None:
         for one, other in ((ours, theirs), (in_letters(models[0]), in_letters(models[1])))
     )
     assert errors is not None
-    assert abs(errors.kappa) < 0.1
+    assert abs(errors[0]) < 0.1
     assert unaware is not None
-    assert unaware.kappa > 0.8
+    assert unaware[0] > 0.8
     assert ours.likeness(in_letters(models[0] ^ (rng.random(N) < 0.003), families)) is not None
 
 
@@ -141,29 +141,25 @@ def with_texts(texts: Callable[[str], str]) -> Sketch:
     return sketch(recorded(TASK, sentences(*TEMPLATES), lambda item: [texts(item.item_id)]))
 
 
-WORDINGS: dict[str, tuple[Callable[[str], str], bool]] = {
+TEXTS: dict[str, tuple[Callable[[str], str], bool]] = {
     "same": (lambda item: text_of(item, "a"), True),
-    "louder": (lambda item: f"{text_of(item, 'a').upper()} indeed!", True),
-    "cut": (lambda item: text_of(item, "a")[4:], True),
     "by hash": (lambda item: hashed(text_of(item, "a")), True),
     "another": (lambda item: text_of(item, "b"), False),
     "one word": (lambda item: "she", False),
-    "the same ending": (lambda item: f"{text_of(item, 'b')} and that is all that I have to say", False),
 }
 
 
-@pytest.mark.parametrize(("texts", "is_alike"), WORDINGS.values(), ids=WORDINGS)
-def test_texts_are_compared_by_words(texts: Callable[[str], str], is_alike: bool) -> None:
+@pytest.mark.parametrize(("texts", "is_alike"), TEXTS.values(), ids=TEXTS)
+def test_texts_are_compared_by_their_hashes(texts: Callable[[str], str], is_alike: bool) -> None:
     likeness = with_texts(lambda item: text_of(item, "a")).likeness(with_texts(texts))
     assert (likeness is not None) == is_alike
 
 
-def test_words_of_the_prompt_and_common_phrases_are_no_wording() -> None:
+def test_words_of_the_prompt_and_common_phrases_say_nothing() -> None:
     """Models that repeat the sentence, or answer in a set phrase, have the same words, and none of one another."""
     repeating = sketch(recorded(TASK, sentences(*TEMPLATES), lambda item: [f"The answer is: {item.text}"]))
     for made in (repeating, with_texts(lambda item: f"I think that the answer is {item[-1]}.")):
         assert not made.texts.any()
-        assert not made.wordings.any()
     # Two models that are right in every answer give the same words, which are short.
     ours, theirs = (with_texts(lambda item: ("he", "she", "they")[len(item) % 3]) for _ in range(2))
     assert ours.agreement(theirs) is None
@@ -212,7 +208,6 @@ SETS: dict[str, Callable[[Sequence[str]], Sequence[str | None]]] = {
     "reversed": lambda texts: texts[::-1],
     "first and last": lambda texts: [texts[3], *texts[1:3], texts[0]],
     "one dropped": lambda texts: [None, *texts[2:], texts[1]],
-    "spaces": lambda texts: [text.replace(" ", "  ") for text in texts[::-1]],
     "by hash": lambda texts: [hashed(text) for text in texts[::-1]],
 }
 
