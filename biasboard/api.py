@@ -239,7 +239,7 @@ def ranks(
     model: str | None = None,
     item: str | Sequence[str] = (),
     score: str | None = None,
-    cluster: str | Sequence[str] = (),
+    cluster: str | None = None,
     lower_is_better: bool = False,
     range: tuple[float, float] | None = None,
     common: bool = False,
@@ -252,7 +252,7 @@ def ranks(
         model: Column of the models; None to recognise it by its name, as for the other columns.
         item: Column of the items, or several that name an item together.
         score: Column of the scores of a long table.
-        cluster: Column with the cluster of each item, or two that are crossed; if empty, each item is its own.
+        cluster: Column with the cluster of each item; None if each item is its own.
         lower_is_better: True for errors and losses.
         range: Smallest and largest score that are possible; missing scores then widen ranks by what they could change.
         common: True to compare on those items only for which every model has a score.
@@ -270,9 +270,6 @@ def ranks(
     from schemas.files.user_tables import read_frame
 
     frame = read_frame(Path(scores)) if isinstance(scores, str | os.PathLike) else scores
-    columns = Columns(model=model, item=_all(item), score=score, cluster=_all(cluster))
+    items = (item,) if isinstance(item, str) else tuple(item)
+    columns = Columns(model=model, item=items, score=score, cluster=cluster)
     return rank_scores(frame, columns, lower_is_better=lower_is_better, limits=range, common=common)
-
-
-def _all(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)

@@ -36,8 +36,7 @@ def ranks(
     ] = None,
     score: Annotated[str | None, typer.Option(help="Column of the scores of a long table.")] = None,
     cluster: Annotated[
-        list[str] | None,
-        typer.Option(help="Column with the cluster of each item, such as its source. Repeatable: two are crossed."),
+        str | None, typer.Option(help="Column with the cluster of each item, such as its source.")
     ] = None,
     lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="The smallest mean is the best.")] = False,
     limits: Annotated[
@@ -57,7 +56,7 @@ def ranks(
     for each model. The value of a model is its mean over the items. Models share ranks that the items cannot
     distinguish, by the same comparisons as on the board.
     """
-    columns = Columns(model=model, item=item or (), score=score, cluster=cluster or ())
+    columns = Columns(model=model, item=item or (), score=score, cluster=cluster)
     ranked = rank_scores(read_frame(path), columns, lower_is_better=lower_is_better, limits=limits, common=common)
     if output == "csv":
         # No text of a cell can act on a terminal; to_csv keeps it from a spreadsheet.
@@ -71,8 +70,7 @@ def ranks(
 
 
 def _print(ranked: ScoreRanks, lower_is_better: bool) -> None:
-    clusters = " x ".join(f"{n:,} {name}" for name, n in ranked.n_clusters.items())
-    of_items = f"{ranked.n_items:,} items" + (f" in clusters ({clusters})" if clusters else "")
+    of_items = f"{ranked.n_items:,} items" + (f" in {ranked.n_clusters:,} clusters" if ranked.n_clusters else "")
     print(
         f"{len(ranked.models):,} models, {of_items}; the {'lowest' if lower_is_better else 'highest'} mean is the best"
     )

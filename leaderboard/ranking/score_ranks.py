@@ -18,7 +18,7 @@ from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.strict_json import JsonValue
-from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, deviations_of, interval_of
+from evaluators.statistics.jackknife import STUDENT, WILSON, deviations_of, interval_of
 from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.bounds import detectable_note, top_note
 from leaderboard.ranking.rank_ranges import Comparison, Contender, Ranking, RankRange, rank
@@ -67,8 +67,8 @@ class ScoreRanks:
     models: tuple[RankedModel, ...]
     """The best mean first, then the models without a rank."""
     n_items: int
-    n_clusters: dict[str, int]
-    """Number of clusters by the name of their column; empty if each item is its own."""
+    n_clusters: int | None
+    """Number of clusters; None if each item is its own."""
     detectable: float | None
     """Difference of two means that is detected with a probability of 80 %; None if unknown."""
     notes: tuple[str, ...]
@@ -167,7 +167,16 @@ def rank_scores(
                 f"scores, such as '{_fewest(whole)}'"
             )
         notes += [f"Compared on the {counts} that have a score of every model."]
-    cells, crossing = _cells(scores)
+    cells = np.arange(len(scores.items)) if scores.clusters is None else scores.clusters
+    n_clusters = len(np.unique(cells))
+    if n_clusters < MIN_TO_RANK:
+        lack, remedy = (
+            f"there are {n_clusters} items with scores",
+            "give scores of single items rather than of categories",
+        )
+        if columns.cluster is not None:
+            lack, remedy = f"column '{columns.cluster}' has {n_clusters} clusters", "name another one"
+        raise DataError(f"{lack}, and ranks need at least {MIN_TO_RANK}; {remedy}")
     known = scores.values[~np.isnan(scores.values)]
     low, high = _limits(scores, limits) if limits else (float(known.min()), float(known.max()))
     is_bounded = limits is not None or bool(np.isin(known, (0.0, 1.0)).all())
@@ -175,7 +184,7 @@ def rank_scores(
     low, width = (0.0, 1.0) if limits is None and is_bounded else (low, (high - low) or 1.0)
     units = (scores.values - low) / width
     measured = {
-        name: _measured(name, values, cells, crossing, is_bounded, lower_is_better)
+        name: _measured(name, values, cells, is_bounded, lower_is_better)
         for name, values in zip(scores.models, units, strict=True)
     }
     candidates = [value for value in measured.values() if isinstance(value, Contender)]
@@ -214,7 +223,7 @@ def rank_scores(
     return ScoreRanks(
         models=tuple(rows),
         n_items=len(scores.items),
-        n_clusters={name: len(np.unique(clusters)) for name, clusters in scores.clusterings.items()},
+        n_clusters=None if scores.clusters is None else n_clusters,
         detectable=None if ranking.detectable is None else ranking.detectable * width,
         notes=tuple(notes),
         ranking=ranking,
@@ -238,29 +247,15 @@ def _limits(scores: Scores, limits: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _cells(scores: Scores) -> tuple[IntArray, Crossing | None]:
-    """Return the cluster of each item, or its cell if two factors are crossed, and the clusters of each cell."""
-    for name, clusters in scores.clusterings.items() or [("", np.arange(len(scores.items)))]:
-        if (n := len(np.unique(clusters))) < MIN_TO_RANK:
-            of_column = f"column '{name}' has {n} clusters" if name else f"there are {n} items with scores"
-            remedy = "name another one" if name else "give scores of single items rather than of categories"
-            raise DataError(f"{of_column}, and ranks need at least {MIN_TO_RANK}; {remedy}")
-    factors = [*scores.clusterings.values()]
-    if len(factors) == 2:
-        return Crossing.of(factors[0], factors[1])
-    return (factors[0] if factors else np.arange(len(scores.items))), None
-
-
 def _measured(
-    name: str, values: FloatArray, cells: IntArray, crossing: Crossing | None, is_bounded: bool, lower_is_better: bool
+    name: str, values: FloatArray, cells: IntArray, is_bounded: bool, lower_is_better: bool
 ) -> Contender | str:
     """Return a model as a candidate for a rank, or the reason why it has none.
 
     Args:
         name: Name of the model.
         values: Its scores on the scale from 0 to 1, nan where they are missing, shape (n_items,).
-        cells: Cell of each item.
-        crossing: Clusters of each cell.
+        cells: Cluster of each item.
         is_bounded: True if missing scores are known to be from 0 to 1.
         lower_is_better: True if 0 is the best score.
     """
@@ -273,7 +268,7 @@ def _measured(
         return f"{lacks}; a rank needs half of them"
     n_cells = int(cells.max()) + 1
     sums = [np.bincount(cells[is_known], weights, n_cells) for weights in (values[is_known], np.ones(n))]
-    deviations = deviations_of(np.stack(sums, axis=1), mean, crossing)
+    deviations = deviations_of(np.stack(sums, axis=1), mean)
     if isinstance(deviations, str) or deviations.n_clusters < MIN_TO_RANK:
         return f"{lacks}, in too few clusters"
     low = float(values[is_known].sum()) / n_items

@@ -46,7 +46,6 @@ _TRUTHS = {"true": "1", "false": "0"}
 _LARGEST = 1e100
 """Largest size of a score; differences of larger ones could overflow."""
 _MOST_NAMED = 12
-_MOST_CLUSTERINGS = 2
 
 
 class Scores(NamedTuple):
@@ -56,8 +55,8 @@ class Scores(NamedTuple):
     items: tuple[str, ...]
     values: FloatArray
     """Score of each model on each item, shape (n_models, n_items); nan for a missing score."""
-    clusterings: dict[str, IntArray]
-    """Index of each item's cluster, shape (n_items,), by the name of the column; empty if each item is a cluster."""
+    clusters: IntArray | None
+    """Index of each item's cluster, shape (n_items,); None if each item is a cluster."""
     ignored: tuple[str, ...] = ()
     """Items that were left out without being asked to, since by their names they are none."""
 
@@ -70,7 +69,7 @@ class Scores(NamedTuple):
         return self._replace(
             items=tuple(itertools.compress(self.items, mask)),
             values=self.values[:, mask],
-            clusterings={name: clusters[mask] for name, clusters in self.clusterings.items()},
+            clusters=None if self.clusters is None else self.clusters[mask],
         )
 
 
@@ -82,8 +81,8 @@ class Columns:
     item: Sequence[str] = ()
     """Columns that name an item together."""
     score: str | None = None
-    cluster: Sequence[str] = ()
-    """Columns with the cluster of each item, at most two; two are crossed."""
+    cluster: str | None = None
+    """Column with the cluster of each item; None if each item is a cluster."""
 
 
 def scores_of(frame: pd.DataFrame, columns: Columns) -> Scores:
@@ -95,19 +94,15 @@ def scores_of(frame: pd.DataFrame, columns: Columns) -> Scores:
         ConfigError: a column that is named does not exist, or options contradict each other.
         DataError: the table is empty, names something twice, or holds a score that is no number.
     """
-    if len(columns.cluster) > _MOST_CLUSTERINGS:
-        raise ConfigError(
-            f"{len(columns.cluster)} columns of clusters; name at most two, those in which items have most in common"
-        )
     frame = _with_names(frame)
-    wanted = [*filter(None, [columns.model, columns.score]), *columns.item, *columns.cluster]
+    wanted = [*filter(None, [columns.model, columns.score, columns.cluster]), *columns.item]
     for name in wanted:
         if name not in frame.columns:
             raise ConfigError(f"no column '{name}'; have: {listed([*frame.columns], most=_MOST_NAMED)}")
     if frame.empty:
         raise DataError("there are no rows below the header; give a row for each score or each model")
     model = columns.model or _recognised(frame, _MODELS)
-    items = [*columns.item] or [*filter(None, [_recognised(frame, _ITEMS, columns.cluster)])]
+    items = [*columns.item] or [*filter(None, [_recognised(frame, _ITEMS, used=columns.cluster)])]
     score = columns.score or _recognised(frame, _SCORES)
     if model and items and score:
         scores = _long(frame, model, items, score, columns.cluster)
@@ -143,12 +138,12 @@ def _normal(name: str) -> str:
     return re.sub(r"[\s-]+", "_", re.sub(r"\(.*?\)", "", name).strip().lower())
 
 
-def _recognised(frame: pd.DataFrame, names: str, used: Sequence[str] = ()) -> str | None:
-    by_name = {_normal(name): name for name in reversed([*frame.columns]) if name not in used}
+def _recognised(frame: pd.DataFrame, names: str, used: str | None = None) -> str | None:
+    by_name = {_normal(name): name for name in reversed([*frame.columns]) if name != used}
     return next((by_name[name] for name in names.split() if name in by_name), None)
 
 
-def _long(frame: pd.DataFrame, model: str, items: Sequence[str], score: str, clusters: Sequence[str]) -> Scores:
+def _long(frame: pd.DataFrame, model: str, items: Sequence[str], score: str, cluster: str | None) -> Scores:
     import pandas as pd
 
     model_of, models = pd.factorize(np.array(_texts(frame, model), dtype=object))
@@ -165,20 +160,20 @@ def _long(frame: pd.DataFrame, model: str, items: Sequence[str], score: str, clu
         )
     values = np.full(len(models) * len(names), np.nan)
     values[cells] = _numbers(frame, score, lambda row: f"model '{models[model_of[row]]}', item '{names[item_of[row]]}'")
-    clusterings: dict[str, IntArray] = {}
-    for column in clusters:
-        cluster_of, found = pd.factorize(np.array(_texts(frame, column), dtype=object))
+    clusters = None
+    if cluster is not None:
+        cluster_of, found = pd.factorize(np.array(_texts(frame, cluster), dtype=object))
         of_items = pd.Series(cluster_of).groupby(item_of)
         differs = np.asarray(of_items.transform("last")) != cluster_of
+        clusters = of_items.last().to_numpy(dtype=np.int64)
         if differs.any():
             row = int(differs.argmax())
-            one, other = (printable(found[cluster]) for cluster in (cluster_of[row], of_items.last()[item_of[row]]))
+            one, other = (printable(found[number]) for number in (cluster_of[row], clusters[item_of[row]]))
             raise DataError(
                 f"item '{printable(names[item_of[row]])}' lies in the clusters '{one}' and '{other}' of column "
-                f"'{column}'; give each item one cluster"
+                f"'{cluster}'; give each item one cluster"
             )
-        clusterings[column] = of_items.last().to_numpy(dtype=np.int64)
-    return Scores(tuple(models), tuple(names), values.reshape(len(models), len(names)), clusterings)
+    return Scores(tuple(models), tuple(names), values.reshape(len(models), len(names)), clusters)
 
 
 def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
@@ -198,7 +193,7 @@ def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
             f"{'model' if has_models_in_rows else 'item'} '{printable(twice)}' has {n} rows in a wide table; keep one, "
             "or name the columns of a long table with --model, --item and --score"
         )
-    others = [name for name in frame.columns if name != names and name not in columns.cluster]
+    others = [name for name in frame.columns if name != names and name != columns.cluster]
     of_columns = [name for name in others if not has_models_in_rows or _normal(name) not in _NO_ITEMS]
     if not of_columns:
         raise DataError(
@@ -207,11 +202,11 @@ def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
     numbers = np.stack([_numbers(frame, name, lambda row: f"'{of_rows[row]}'") for name in of_columns])
     ignored = tuple(name for name in others if name not in of_columns)
     if has_models_in_rows:
-        return Scores(tuple(of_rows), tuple(of_columns), np.ascontiguousarray(numbers.T), {}, ignored)
-    clusterings = {
-        name: pd.factorize(np.array(_texts(frame, name), dtype=object))[0].astype(np.int64) for name in columns.cluster
-    }
-    return Scores(tuple(of_columns), tuple(of_rows), numbers, clusterings)
+        return Scores(tuple(of_rows), tuple(of_columns), np.ascontiguousarray(numbers.T), None, ignored)
+    clusters = None
+    if columns.cluster is not None:
+        clusters = pd.factorize(np.array(_texts(frame, columns.cluster), dtype=object))[0].astype(np.int64)
+    return Scores(tuple(of_columns), tuple(of_rows), numbers, clusters)
 
 
 def _texts(frame: pd.DataFrame, name: str) -> list[str]:

@@ -112,7 +112,7 @@ def test_instances_of_few_sources_are_less_evidence() -> None:
     lead = np.repeat(rng.normal(0.1, 0.25, 12), 25)
     solved = {"a": rng.random(300) < 0.55 + lead, "b": rng.random(300) < 0.55}
     rows = [
-        {"model": name, "instance_id": f"i{item}", "resolved": value, "repo": f"r{source}", "language": f"l{item % 10}"}
+        {"model": name, "instance_id": f"i{item}", "resolved": value, "repo": f"r{source}"}
         for name, values in solved.items()
         for item, (value, source) in enumerate(zip(values.tolist(), sources.tolist(), strict=True))
     ]
@@ -125,9 +125,7 @@ def test_instances_of_few_sources_are_less_evidence() -> None:
         return pair.high - pair.low
 
     assert width(cluster="repo") > 1.5 * width()
-    crossed = ranks(table, cluster=["repo", "language"])
-    assert crossed.n_clusters == {"repo": 12, "language": 10}
-    assert width(cluster=["repo", "language"]) >= width(cluster="repo")
+    assert ranks(table, cluster="repo").n_clusters == 12
 
 
 def test_missing_scores_widen_ranks_leave_a_model_out_or_are_compared_on_common_items() -> None:
@@ -255,7 +253,6 @@ UNUSABLE: dict[str, tuple[str | None, str, str]] = {
     "no items": (LONG, "--score score --cluster task", NO_ITEMS),
     "clusters for items": (LONG, "--cluster task", NO_ITEMS),
     "few clusters": (LONG, "--cluster model", "lies in the clusters 'm0' and 'm3' of column 'model'"),
-    "three clusters": (LONG, "--cluster=a --cluster=b --cluster=c", "3 columns of clusters; name at most two"),
     "cluster of columns": (CLUSTERED, "--cluster c", "clusters need a row for each item"),
     "range upside down": (LONG, "--range 1 0", "--range 1 0: give the smallest and then the largest score"),
     "outside the range": (LONG, "--range -1 0.5", "is outside --range -1 0.5; give the smallest"),
