@@ -31,11 +31,10 @@ from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.task import Task, load_task, prompt_of
 from evaluators.task_abilities import ReadsScores
 from evaluators.text_scores import TextScores
-from leaderboard.verify.entries import Entry, Measured
+from leaderboard.verify.entries import Entry, Measured, as_json, entry_from
 from leaderboard.verify.intake import FAULTS
 from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, end_for_lack_of_memory, isolated
 from leaderboard.verify.sketches import SketchMaker
-from leaderboard.verify.stored_entries import as_json, entry_from
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Counts, Usage, metric_key
 from schemas.documents.run_files import text_sha256

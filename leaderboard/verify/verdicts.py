@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -11,8 +11,9 @@ from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.memory import Memory
-from biasboard.ground.plain_text import listed
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.plain_text import listed, printable
+from biasboard.ground.progress import steps
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, claimed_identity, label_of, model_label
 from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
@@ -39,17 +40,15 @@ def judge(
     keys: KeyBook,
     memory: Memory,
     *,
-    advance: Callable[[int, int], None],
     since: Path | None = None,
     against: Path | None = None,
 ) -> Iterator[Verdict]:
-    """Verify every result at some paths, each in a process whose failure harms no other.
+    """Verify every result at some paths, each in a process whose failure harms no other, and show the progress.
 
     Args:
         paths: Folders of results, folders that contain such folders, or the ``result.json`` of a result.
         keys: The answer keys of the datasets that the board knows.
         memory: The memory of this machine.
-        advance: Function called after each result with the number of results done and of all.
         since: Earlier state of a single path, either of them a folder of results or a git checkout. Results that are
             the same in both are skipped; a missing result, one in a folder of another model or dataset, a changed
             register, and in a checkout every other change are rejected. None to judge every result.
@@ -78,23 +77,47 @@ def judge(
     there = [] if against is None or not against.is_dir() else find_runs(against)
     valid: list[Path] = []
     outcomes = verified_apart(pieces, memory, keys, n_workers=_N_WORKERS)
-    n_done = itertools.count(1)
-    for searched in results.values():
-        if searched.problem is not None:
-            yield Verdict(place=str(searched.path), reason=searched.problem)
-            continue
-        folder, outcome = searched.path.parent, next(outcomes)
-        advance(next(n_done), len(pieces))
-        # Not with rejected ones: whoever hands those in would harm the others.
-        verdict = _verdict(searched.path, outcome, () if against is None else dict.fromkeys([*there, *valid]))
-        valid += [folder] if verdict.reason is None else []
-        if since is not None and verdict.belongs is not None:
-            # The register says by folder who owns a model, so that a result elsewhere would belong to somebody else.
-            place = folder.relative_to(paths[0] / RESULTS if (since / ".git").exists() else paths[0]).as_posix()
-            if verdict.belongs != place:
-                reason = f"{place}: belongs into {verdict.belongs}; put it there with: biasboard submit"
-                verdict = replace(verdict, reason=reason)
-        yield verdict
+    with steps("verifying results") as step:
+        n_done = 0
+        for searched in results.values():
+            if searched.problem is not None:
+                yield Verdict(place=str(searched.path), reason=searched.problem)
+                continue
+            folder, outcome, n_done = searched.path.parent, next(outcomes), n_done + 1
+            step("verifying results", n_done, len(pieces))
+            # Not with rejected ones: whoever hands those in would harm the others.
+            verdict = _verdict(searched.path, outcome, () if against is None else dict.fromkeys([*there, *valid]))
+            valid += [folder] if verdict.reason is None else []
+            if since is not None and verdict.belongs is not None:
+                # The register says by folder who owns a model: a result elsewhere would belong to somebody else.
+                place = folder.relative_to(paths[0] / RESULTS if (since / ".git").exists() else paths[0]).as_posix()
+                if verdict.belongs != place:
+                    reason = f"{place}: belongs into {verdict.belongs}; put it there with: biasboard submit"
+                    verdict = replace(verdict, reason=reason)
+            yield verdict
+
+
+def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> list[Verdict]:
+    """Verify runs before they are handed to others, and say what a reader will be warned of.
+
+    Args:
+        runs: Folders of runs.
+        keys: The answer keys of the datasets that the board knows.
+        results: Folder of accepted results to compare with.
+
+    Returns:
+        The verdict on each run.
+
+    Raises:
+        DataError: a run is rejected.
+    """
+    verdicts = list(judge(runs, keys, machine_memory(), against=results))
+    for verdict in verdicts:
+        if verdict.reason is not None:
+            raise DataError(f"{verdict.place}: would be rejected: {verdict.reason}")
+        for warning in verdict.warnings:
+            print(f"warning: {printable(verdict.place)}: {printable(warning, most=2_000)}", file=sys.stderr)
+    return verdicts
 
 
 def _verdict(path: Path, outcome: Loaded, others: Iterable[Path]) -> Verdict:
