@@ -178,7 +178,17 @@ def rank_scores(
             lack, remedy = f"column '{columns.cluster}' has {n_clusters} clusters", "name another one"
         raise DataError(f"{lack}, and ranks need at least {MIN_TO_RANK}; {remedy}")
     known = scores.values[~np.isnan(scores.values)]
-    low, high = _limits(scores, limits) if limits else (float(known.min()), float(known.max()))
+    low, high = limits or (float(known.min()), float(known.max()))
+    if limits is not None and not -math.inf < low < high < math.inf:
+        raise ConfigError(f"--range {low:g} {high:g}: give the smallest and then the largest score that are possible")
+    outside = (scores.values < low) | (scores.values > high)
+    if outside.any():
+        model, item = np.unravel_index(int(outside.argmax()), outside.shape)
+        name, asked = printable(scores.models[model]), printable(scores.items[item])
+        raise DataError(
+            f"model '{name}', item '{asked}': {scores.values[model, item]:g} is outside --range {low:g} {high:g}; give "
+            "the smallest and the largest score that are possible"
+        )
     is_bounded = limits is not None or bool(np.isin(known, (0.0, 1.0)).all())
     # On the scale from 0 to 1, where the smallest difference that counts does not depend on the unit of the scores.
     low, width = (0.0, 1.0) if limits is None and is_bounded else (low, (high - low) or 1.0)
@@ -229,22 +239,6 @@ def rank_scores(
         ranking=ranking,
         width=width,
     )
-
-
-def _limits(scores: Scores, limits: tuple[float, float]) -> tuple[float, float]:
-    """Return the smallest and the largest score that are possible, after checking that all scores are between them."""
-    low, high = limits
-    if not -math.inf < low < high < math.inf:
-        raise ConfigError(f"--range {low:g} {high:g}: give the smallest and then the largest score that are possible")
-    outside = (scores.values < low) | (scores.values > high)
-    if outside.any():
-        model, item = np.unravel_index(int(outside.argmax()), outside.shape)
-        name, asked = printable(scores.models[model]), printable(scores.items[item])
-        raise DataError(
-            f"model '{name}', item '{asked}': {scores.values[model, item]:g} is outside --range {low:g} {high:g}; give "
-            "the smallest and the largest score that are possible"
-        )
-    return low, high
 
 
 def _measured(

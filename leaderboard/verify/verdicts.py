@@ -126,16 +126,16 @@ def _verdict(path: Path, outcome: Loaded, others: Iterable[Path]) -> Verdict:
         return Verdict(place=str(folder), reason=outcome.reason)
     try:
         read_submission(path)
-        beside = list(_beside_others(outcome, folder, others))
+        warnings, likenesses = _beside_others(outcome, folder, others)
     except (DataError, OSError) as error:
         return Verdict(place=str(folder), reason=str(error))
-    warnings = [*(said for field, said in beside if field == "warnings"), *warnings_of(outcome)]
+    warnings += warnings_of(outcome)
     if strange := strange_files(path):
         warnings.append(f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out")
     return Verdict(
         place=str(folder),
         warnings=tuple(warnings),
-        likenesses=tuple(said for field, said in beside if field == "likenesses"),
+        likenesses=tuple(likenesses),
         belongs=place_for(outcome.result).as_posix(),
         model=model_label(outcome),
         signature=str(outcome.result.signature),
@@ -147,16 +147,15 @@ def _verdict(path: Path, outcome: Loaded, others: Iterable[Path]) -> Verdict:
     )
 
 
-def _beside_others(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Yield what a verified result has in common with others that were there before.
-
-    Yields:
-        The field of a verdict, and a sentence for it.
+def _beside_others(entry: Entry, folder: Path, others: Iterable[Path]) -> tuple[list[str], list[str]]:
+    """Return what a verified result has in common with others that were there before: warnings and likenesses.
 
     Raises:
         DataError: its model has another name there, or is easily taken for one that is there.
     """
     own_sha256, ours = sha256_file(folder / RESULT), entry.result
+    warnings: list[str] = []
+    likenesses: list[str] = []
     for other in others:
         theirs = _result_in(other)
         if theirs is None or other.absolute() == folder.absolute() or sha256_file(other / RESULT) == own_sha256:
@@ -176,14 +175,14 @@ def _beside_others(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterat
         is_equal = entry.answers_sha256 == sha256
         likeness = None if sketch is None else entry.sketch.likeness(sketch)
         if is_repeated and not is_equal and likeness is None:
-            yield (
-                "warnings",
-                f"has other answers than {other}, of the same model; a maintainer has to settle which are right",
+            warnings.append(
+                f"has other answers than {other}, of the same model; a maintainer has to settle which are right"
             )
         elif not is_repeated and is_equal:
-            yield "warnings", f"gives exactly the answers of {name} in {other}"
+            warnings.append(f"gives exactly the answers of {name} in {other}")
         elif not is_repeated and likeness is not None:
-            yield "likenesses", f"a maintainer may look at it beside {name} in {other}: {likeness}"
+            likenesses.append(f"a maintainer may look at it beside {name} in {other}: {likeness}")
+    return warnings, likenesses
 
 
 @lru_cache(maxsize=4_096)
