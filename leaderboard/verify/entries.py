@@ -169,25 +169,17 @@ class Match(NamedTuple):
     """Reason why the result gets no rank; None if it asks about the whole config or suite."""
 
 
-class Measured(NamedTuple):
-    """What an entry keeps of a measurement."""
-
-    metrics: tuple[Metric, ...]
-    deviations: Mapping[str, Deviations]
-    by_part: Mapping[str, FloatArray]
-
-    @classmethod
-    def of(cls, measurement: Measurement, signature: Signature) -> Measured:
-        """Compute what tables, ranks and indices need."""
-        benchmark, metrics = load_benchmark(signature.benchmark), measurement.metrics()
-        by_key = {metric_key(metric): metric for metric in metrics}
-        compared = [by_key.get(key_of(name, {})) for name in benchmark.compared_metrics]
-        deviating = [metric.name for metric in compared if metric is not None and metric.value is not None]
-        return cls(
-            metrics=metrics,
-            deviations=measurement.deviations([*deviating, *benchmark.index_metrics(signature.task)]),
-            by_part=measurement.by_cluster([*benchmark.compared_over_sets]) if signature.parts else {},
-        )
+def measured(
+    measurement: Measurement, signature: Signature
+) -> tuple[tuple[Metric, ...], Mapping[str, Deviations], Mapping[str, FloatArray]]:
+    """Return what tables, ranks and indices need: metrics, their deviations, and values in each part of a suite."""
+    benchmark, metrics = load_benchmark(signature.benchmark), measurement.metrics()
+    by_key = {metric_key(metric): metric for metric in metrics}
+    compared = [by_key.get(key_of(name, {})) for name in benchmark.compared_metrics]
+    deviating = [metric.name for metric in compared if metric is not None and metric.value is not None]
+    deviations = measurement.deviations([*deviating, *benchmark.index_metrics(signature.task)])
+    by_part = measurement.by_cluster([*benchmark.compared_over_sets]) if signature.parts else {}
+    return metrics, deviations, by_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
