@@ -16,11 +16,11 @@ from biasboard.ground.progress import steps
 from builders.publishable import read_dataset
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
-from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.publish.published_results import PublishedResults, published_results
 from leaderboard.verify.board_files import keys_folder, results_folder
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.public_files import public_files
+from leaderboard.verify.verdicts import ensure_sound
 from schemas.folders.dataset_folder import MANIFEST
 from schemas.folders.run_folder import RESULT, find_runs, finished_runs, read_result
 from schemas.outputs.documents import PublishedFiles

@@ -36,15 +36,6 @@ _MAX_NEIGHBOURS = 2000
 T = TypeVar("T", bound=Hashable)
 
 
-class Cues(NamedTuple):
-    """Cues of some texts."""
-
-    names: tuple[str, ...]
-    """Description of each cue, shape (k,)."""
-    holds: BoolArray
-    """Mask of the cues that hold, shape (n, k)."""
-
-
 class Predicted(NamedTuple):
     """What the best cue predicts."""
 
@@ -71,8 +62,12 @@ class DecisionTable(NamedTuple):
         return predicted
 
 
-def cues_of(words: Sequence[Sequence[str]], numbers: Mapping[str, FloatArray], clusters: Sequence[str]) -> Cues:
-    """Return a few hundred cues. They are chosen by their frequency, without regard to any answers.
+def cues_of(
+    words: Sequence[Sequence[str]], numbers: Mapping[str, FloatArray], clusters: Sequence[str]
+) -> tuple[tuple[str, ...], BoolArray]:
+    """Return a few hundred cues: the description of each, and the mask of those that hold, shape (n, n_cues).
+
+    They are chosen by their frequency, without regard to any answers.
 
     Args:
         words: Words and punctuation marks of each text, n sequences.
@@ -95,7 +90,7 @@ def cues_of(words: Sequence[Sequence[str]], numbers: Mapping[str, FloatArray], c
     ]
     varying = [(name, holds) for name, holds in cues if holds.any() and not holds.all()]
     holds = np.column_stack([holds for _, holds in varying]) if varying else np.zeros((len(words), 0), dtype=np.bool_)
-    return Cues(tuple(name for name, _ in varying), holds)
+    return tuple(name for name, _ in varying), holds
 
 
 def _which_have(entry: T, sets: Sequence[frozenset[T]]) -> BoolArray:
@@ -126,14 +121,14 @@ def predict_by_cues(
         factors: The cluster of each text in either of two factors, n names each. No rule predicts a text that shares a
             cluster of either factor with one that it was fitted on.
     """
-    cues = cues_of(words, numbers, factors[0])
+    names, holds = cues_of(words, numbers, factors[0])
     similarity = _Similarity(words)
     targets = np.eye(int(answers.max(initial=0)) + 1)[answers]
     votes = np.zeros_like(targets)
     rules: Counter[str] = Counter()
     for repeat in range(_N_REPEATS):
         first, second = (
-            _folds(names, answers, n, f"{repeat}/outer") for names, n in zip(factors, _N_FOLDS, strict=True)
+            _folds(factor, answers, n, f"{repeat}/outer") for factor, n in zip(factors, _N_FOLDS, strict=True)
         )
         inner = _folds(factors[0], answers, _N_INNER_FOLDS, f"{repeat}/inner")
         for a, b in product(range(_N_FOLDS[0]), range(_N_FOLDS[1])):
@@ -144,9 +139,9 @@ def predict_by_cues(
             for fold in range(_N_INNER_FOLDS):
                 fit, check = train & (inner != fold), train & (inner == fold)
                 if fit.any() and check.any():
-                    guesses = (guess for _, guess in _rules(cues, similarity, targets, fit, check))
+                    guesses = (guess for _, guess in _rules(names, holds, similarity, targets, fit, check))
                     n_right += [(guess == answers[check]).sum() for guess in guesses]
-            name, guess = list(_rules(cues, similarity, targets, train, held_out))[int(n_right.argmax())]
+            name, guess = list(_rules(names, holds, similarity, targets, train, held_out))[int(n_right.argmax())]
             votes[np.flatnonzero(held_out), guess] += 1
             rules[name] += 1
     predicted: IntArray = np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
@@ -154,12 +149,17 @@ def predict_by_cues(
 
 
 def _rules(
-    cues: Cues, similarity: _Similarity, targets: FloatArray, fit: BoolArray, predict: BoolArray
+    names: Sequence[str],
+    holds: BoolArray,
+    similarity: _Similarity,
+    targets: FloatArray,
+    fit: BoolArray,
+    predict: BoolArray,
 ) -> Iterator[tuple[str, IntArray]]:
     """Yield the description of each rule, fitted on some texts, and what it predicts for others."""
-    for table in decision_tables(cues.holds[fit], targets[fit]):
-        name = ", ".join(cues.names[cue] for cue in table.cues)
-        yield name or "most frequent answer", table.predict(cues.holds[predict])
+    for table in decision_tables(holds[fit], targets[fit]):
+        name = ", ".join(names[cue] for cue in table.cues)
+        yield name or "most frequent answer", table.predict(holds[predict])
     yield "most similar text", similarity.predict(targets, fit, predict)
 
 

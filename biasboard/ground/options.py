@@ -192,6 +192,8 @@ def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> A
         return tuple(map(Path, value)) if any(Path in get_args(one) for one in types) else value
     if Path in types and isinstance(value, str | os.PathLike):
         return Path(value)
+    if str in types and isinstance(value, os.PathLike):
+        return os.fspath(value)
     if str in types and isinstance(value, Mapping):
         return strict_json.dumps(dict(value))
     wanted = tuple(one for one in types if one in (str, int, float, bool, Path))

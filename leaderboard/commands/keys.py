@@ -43,7 +43,7 @@ def keys(
         manifest = read_manifest(folder)
         have = list(_wanted(manifest))
         for given, flag, names in (
-            (config, "--config", {config_name for config_name, _, _ in have}),
+            (config, "--config", {name for name, _, _ in have}),
             (prompt, "--prompt", {name for _, _, asked in have for name in (asked.id, asked.protocol) if name}),
         ):
             if given and not {*given} & names:
@@ -51,9 +51,9 @@ def keys(
                     f"{folder}: {flag} {' '.join(given)} fits none of its configs; have: {', '.join(sorted(names))}"
                 )
         wanted = [
-            one
-            for one in have
-            if (not config or one[0] in config) and (not prompt or {one[2].id, one[2].protocol} & {*prompt})
+            (name, task, asked)
+            for name, task, asked in have
+            if (not config or name in config) and (not prompt or {asked.id, asked.protocol} & {*prompt})
         ]
         if not wanted:
             raise ConfigError(f"{folder}: no config of {' '.join(config or ())} is asked with {' '.join(prompt or ())}")

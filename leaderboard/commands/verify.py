@@ -25,14 +25,13 @@ from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.results_option import accepted_results
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
-from leaderboard.commands.sound_runs import judged
 from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import SCORES_TAKEN, is_reproduced, why_insufficient
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import read_register, why_not_owner
-from leaderboard.verify.verdicts import REPORTED, UNCOMPARED
+from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, judge
 from schemas.folders.run_folder import RESULT, read_result
 from schemas.outputs.documents import Verdict, Verdicts
 from schemas.printed import Printed, as_json, with_format
@@ -104,7 +103,7 @@ def verify(
     memory = machine_memory(is_fresh=fresh)
     book = open_book(keys, datasets)
     with accepted_results(results) as accepted:
-        verdicts, register = judged(path, book, memory, accepted, since), read_register(accepted)
+        verdicts, register = list(judge(path, book, memory, since=since, against=accepted)), read_register(accepted)
         if author is not None:
             verdicts = [
                 verdict

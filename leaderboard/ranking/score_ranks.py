@@ -170,15 +170,14 @@ def rank_scores(
     cells = np.arange(len(scores.items)) if scores.clusters is None else scores.clusters
     n_clusters = len(np.unique(cells))
     if n_clusters < MIN_TO_RANK:
-        lack, remedy = (
-            f"there are {n_clusters} items with scores",
-            "give scores of single items rather than of categories",
-        )
+        need = f"and ranks need at least {MIN_TO_RANK}"
         if columns.cluster is not None:
-            lack, remedy = f"column '{columns.cluster}' has {n_clusters} clusters", "name another one"
-        raise DataError(f"{lack}, and ranks need at least {MIN_TO_RANK}; {remedy}")
+            raise DataError(f"column '{columns.cluster}' has {n_clusters} clusters, {need}; name another one")
+        raise DataError(f"there are {n_clusters} items with scores, {need}; give scores of single items")
     known = scores.values[~np.isnan(scores.values)]
-    low, high = _limits(scores, limits) if limits else (float(known.min()), float(known.max()))
+    low, high = limits or (float(known.min()), float(known.max()))
+    if limits is not None:
+        _check_range(scores, limits)
     is_bounded = limits is not None or bool(np.isin(known, (0.0, 1.0)).all())
     # On the scale from 0 to 1, where the smallest difference that counts does not depend on the unit of the scores.
     low, width = (0.0, 1.0) if limits is None and is_bounded else (low, (high - low) or 1.0)
@@ -231,8 +230,8 @@ def rank_scores(
     )
 
 
-def _limits(scores: Scores, limits: tuple[float, float]) -> tuple[float, float]:
-    """Return the smallest and the largest score that are possible, after checking that all scores are between them."""
+def _check_range(scores: Scores, limits: tuple[float, float]) -> None:
+    """Check that all scores are between the smallest and the largest one that are possible."""
     low, high = limits
     if not -math.inf < low < high < math.inf:
         raise ConfigError(f"--range {low:g} {high:g}: give the smallest and then the largest score that are possible")
@@ -244,7 +243,6 @@ def _limits(scores: Scores, limits: tuple[float, float]) -> tuple[float, float]:
             f"model '{name}', item '{asked}': {scores.values[model, item]:g} is outside --range {low:g} {high:g}; give "
             "the smallest and the largest score that are possible"
         )
-    return low, high
 
 
 def _measured(

@@ -54,8 +54,13 @@ def why_unranked(entry: Entry) -> str | None:
     counts = entry.result.counts
     if counts.scored < MIN_ANSWERED * counts.items:
         return f"{counts.scored} of {counts.items} items scored; a rank needs at least half"
-    if (lost := _lost_split(entry)) is not None:
-        return lost
+    parts = entry.result.signature.parts
+    for split_name in entry.result.signature.splits if parts else ():
+        having = {counts.part for counts in entry.coverage if counts.split == split_name}
+        # A part of a suite that lacks a split which most of its parts have.
+        if len(parts) / 2 < len(having) < len(parts):
+            lost = next(part for part in parts if part not in having)
+            return f"part {lost} has no items of split {split_name}, which most parts have; a rank needs every part"
     # By split, not over all items: the few that support a measurement are a small share of all.
     lacking = [split for split in entry.coverage if split.counts.scored < MIN_ANSWERED * split.counts.items]
     if lacking:
@@ -65,15 +70,4 @@ def why_unranked(entry: Entry) -> str | None:
             f"{first.counts.scored} of {first.counts.items} items of {first.part}/{first.split} scored{more}; a rank "
             "needs at least half of each split"
         )
-    return None
-
-
-def _lost_split(entry: Entry) -> str | None:
-    """Return which part of a suite lacks a split that most of its parts have; None if none does."""
-    parts = entry.result.signature.parts
-    for split in entry.result.signature.splits if parts else ():
-        having = {counts.part for counts in entry.coverage if counts.split == split}
-        if len(parts) / 2 < len(having) < len(parts):
-            lacking = next(part for part in parts if part not in having)
-            return f"part {lacking} has no items of split {split}, which most parts have; a rank needs every part"
     return None

@@ -17,7 +17,7 @@ A number on the board is never that of a ``result.json``: it is computed again f
     isolation                 done in a process with limits, where files come from strangers
       v
     loading                   all results of a board, or a line for each that is left out; nothing is done again for
-                              the same bytes and the same code (stored_entries)
+                              the same bytes and the same code
 
 What leaves a machine: *public_files* chooses the files of a run that may be published.
 

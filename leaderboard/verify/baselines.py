@@ -31,11 +31,10 @@ from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.task import Task, load_task, prompt_of
 from evaluators.task_abilities import ReadsScores
 from evaluators.text_scores import TextScores
-from leaderboard.verify.entries import Entry, Measured
+from leaderboard.verify.entries import Entry, as_json, entry_from, measured
 from leaderboard.verify.intake import FAULTS
 from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, end_for_lack_of_memory, isolated
 from leaderboard.verify.sketches import SketchMaker
-from leaderboard.verify.stored_entries import as_json, entry_from
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Counts, Usage, metric_key
 from schemas.documents.run_files import text_sha256
@@ -186,7 +185,7 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
         }
         parts, inputs = iter([records]), MetricInputs(TextScores(identities, values))
     measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
-    metrics, deviations, by_part = Measured.of(measurement, signature)
+    metrics, deviations, by_part = measured(measurement, signature)
     # Nothing else is taken from the model: other results on these items are given the same row.
     row = Entry(
         result=entry.result,

@@ -1,22 +1,31 @@
-"""The results on the board: checked, with recomputed metrics and the values that tables may show."""
+"""The results on the board: checked, with recomputed metrics and the values that tables may show.
+
+At the end stands the form in which the memory of this machine holds them.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+from typing_extensions import TypedDict
 
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.plain_text import printable
 from biasboard.ground.plugins import HINT
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import identified_by
 from evaluators.benchmark import load_benchmark
 from evaluators.models.parity import UNKNOWN_PRECISION, tolerance_for
@@ -160,25 +169,17 @@ class Match(NamedTuple):
     """Reason why the result gets no rank; None if it asks about the whole config or suite."""
 
 
-class Measured(NamedTuple):
-    """What an entry keeps of a measurement."""
-
-    metrics: tuple[Metric, ...]
-    deviations: Mapping[str, Deviations]
-    by_part: Mapping[str, FloatArray]
-
-    @classmethod
-    def of(cls, measurement: Measurement, signature: Signature) -> Measured:
-        """Compute what tables, ranks and indices need."""
-        benchmark, metrics = load_benchmark(signature.benchmark), measurement.metrics()
-        by_key = {metric_key(metric): metric for metric in metrics}
-        compared = [by_key.get(key_of(name, {})) for name in benchmark.compared_metrics]
-        deviating = [metric.name for metric in compared if metric is not None and metric.value is not None]
-        return cls(
-            metrics=metrics,
-            deviations=measurement.deviations([*deviating, *benchmark.index_metrics(signature.task)]),
-            by_part=measurement.by_cluster([*benchmark.compared_over_sets]) if signature.parts else {},
-        )
+def measured(
+    measurement: Measurement, signature: Signature
+) -> tuple[tuple[Metric, ...], Mapping[str, Deviations], Mapping[str, FloatArray]]:
+    """Return what tables, ranks and indices need: metrics, their deviations, and values in each part of a suite."""
+    benchmark, metrics = load_benchmark(signature.benchmark), measurement.metrics()
+    by_key = {metric_key(metric): metric for metric in metrics}
+    compared = [by_key.get(key_of(name, {})) for name in benchmark.compared_metrics]
+    deviating = [metric.name for metric in compared if metric is not None and metric.value is not None]
+    deviations = measurement.deviations([*deviating, *benchmark.index_metrics(signature.task)])
+    by_part = measurement.by_cluster([*benchmark.compared_over_sets]) if signature.parts else {}
+    return metrics, deviations, by_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,3 +402,83 @@ class LeftOut(NamedTuple):
     place: str
     origin: Origin
     reason: str
+
+
+_SKETCH_TYPES: tuple[type[np.generic], ...] = (np.float32, np.float32, np.uint32, np.uint16)
+
+
+def _text(values: npt.NDArray[Any]) -> str:
+    return base64.b64encode(values.tobytes()).decode()
+
+
+def _array(text: str, kind: type[np.generic] = np.float64) -> npt.NDArray[Any]:
+    return np.frombuffer(base64.b64decode(text), dtype=kind)
+
+
+def _deviations(texts: list[str]) -> Deviations:
+    *parts, blocks = texts
+    first, second, cells, shares = map(_array, parts)
+    return Deviations(first, second, cells, shares, _array(blocks, np.int64).reshape(2, -1))
+
+
+class _Kept(TypedDict):
+    """What the memory holds of an entry, without its result and where that lies."""
+
+    metrics: tuple[Metric, ...]
+    n_recomputed: int
+    deviations: dict[
+        str,
+        Annotated[
+            Deviations,
+            PlainValidator(_deviations),
+            PlainSerializer(lambda of: [*map(_text, (*of.parts, of.shares, of.blocks))]),
+        ],
+    ]
+    by_part: dict[str, Annotated[Any, PlainValidator(_array), PlainSerializer(_text)]]
+    match: Match
+    items_sha256: str
+    answers_sha256: str
+    first_token_share: float | None
+    sketch: Annotated[
+        Sketch,
+        PlainValidator(lambda texts: Sketch(*map(_array, texts, _SKETCH_TYPES))),
+        PlainSerializer(lambda sketch: [*map(_text, sketch)]),
+    ]
+    earlier: tuple[Metric, ...]
+    coverage: tuple[SplitCounts, ...]
+    standing: GateStanding | None
+    rescored: tuple[str, ...]
+    settled: tuple[Metric, ...]
+    unread_share: float
+    examples: tuple[tuple[Kind, int, tuple[Record, ...]], ...]
+    hides_prompts: bool
+
+
+@cache
+def _form() -> TypeAdapter[_Kept]:
+    return TypeAdapter(_Kept)
+
+
+def as_json(entry: Entry) -> JsonValue:
+    """Return the form in which the memory holds an entry, without its result and where that lies."""
+    examples, hides_prompts = entry.examples
+    kept: Any = {name: getattr(entry, name) for name in _Kept.__annotations__.keys() - {"hides_prompts"}}
+    kept |= {"metrics": tuple(entry.metrics.values()), "examples": examples, "hides_prompts": hides_prompts}
+    return cast(JsonValue, _form().dump_python(kept, mode="json", warnings=False))
+
+
+def entry_from(known: JsonValue, result: Result, origin: Origin, place: str, folder: Path | None) -> Entry:
+    """Return an entry that the memory holds.
+
+    Args:
+        known: What :func:`as_json` returned.
+        result: Its result.
+        origin: Where that comes from.
+        place: Folder of the result, relative to the folder that was searched.
+        folder: Folder of the result; None if there is none.
+    """
+    # Rules that join several fields of a record were checked when it was stored: they take as long as all else here.
+    kept: dict[str, Any] = {**_form().validate_python(known, strict=False)}
+    kept["metrics"] = {metric_key(metric): metric for metric in kept["metrics"]}
+    kept["examples"] = Examples(kept["examples"], kept.pop("hides_prompts"))
+    return Entry(result=result, origin=origin, place=place, folder=folder, **kept)

@@ -15,11 +15,10 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
-from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
+from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, as_json, entry_from
 from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, contents_of, read_untrusted
 from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, StoppedWork, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.stored_entries import as_json, entry_from
 from leaderboard.verify.submissions import read_register
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.board import Acceptance
@@ -154,7 +153,14 @@ def verified_outcome(result: Located, memory: Memory, keys: KeyBook) -> Loaded:
     """Verify one result, and return why it is left out if anything is wrong with it."""
     path, root = result
     try:
-        return _verify_and_remember(path, root, memory, keys)
+        check_own_file(path, MOST_RESULT_BYTES)
+        before = sha256_file(path)
+        entry = verified_entry(path, root, memory, keys)
+        now = _hashes(path, root, entry.result, keys, memory)
+        # The files may have changed while they were read.
+        if now == now | {"result": before} | contents_of(entry.result):
+            memory.put(_VERIFIED, now, as_json(entry))
+        return entry
     except UnicodeEncodeError:
         reason = f"{str(path)!a}: is not UTF-8; rename the folder"
     except LookupError as error:
@@ -176,17 +182,6 @@ def _remembered(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry 
     except FAULTS:
         return None
     return None if stored is None else entry_from(stored, result, root.origin, root.place(path), path.parent)
-
-
-def _verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
-    check_own_file(path, MOST_RESULT_BYTES)
-    before = sha256_file(path)
-    entry = verified_entry(path, root, memory, keys)
-    now = _hashes(path, root, entry.result, keys, memory)
-    # The files may have changed while they were read.
-    if now == now | {"result": before} | contents_of(entry.result):
-        memory.put(_VERIFIED, now, as_json(entry))
-    return entry
 
 
 def _hashes(path: Path, root: Root, result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:

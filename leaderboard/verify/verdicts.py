@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -11,8 +11,9 @@ from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.memory import Memory
-from biasboard.ground.plain_text import listed
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.plain_text import listed, printable
+from biasboard.ground.progress import steps
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, claimed_identity, label_of, model_label
 from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
@@ -39,17 +40,15 @@ def judge(
     keys: KeyBook,
     memory: Memory,
     *,
-    advance: Callable[[int, int], None],
     since: Path | None = None,
     against: Path | None = None,
 ) -> Iterator[Verdict]:
-    """Verify every result at some paths, each in a process whose failure harms no other.
+    """Verify every result at some paths, each in a process whose failure harms no other, and show the progress.
 
     Args:
         paths: Folders of results, folders that contain such folders, or the ``result.json`` of a result.
         keys: The answer keys of the datasets that the board knows.
         memory: The memory of this machine.
-        advance: Function called after each result with the number of results done and of all.
         since: Earlier state of a single path, either of them a folder of results or a git checkout. Results that are
             the same in both are skipped; a missing result, one in a folder of another model or dataset, a changed
             register, and in a checkout every other change are rejected. None to judge every result.
@@ -78,23 +77,47 @@ def judge(
     there = [] if against is None or not against.is_dir() else find_runs(against)
     valid: list[Path] = []
     outcomes = verified_apart(pieces, memory, keys, n_workers=_N_WORKERS)
-    n_done = itertools.count(1)
-    for searched in results.values():
-        if searched.problem is not None:
-            yield Verdict(place=str(searched.path), reason=searched.problem)
-            continue
-        folder, outcome = searched.path.parent, next(outcomes)
-        advance(next(n_done), len(pieces))
-        # Not with rejected ones: whoever hands those in would harm the others.
-        verdict = _verdict(searched.path, outcome, () if against is None else dict.fromkeys([*there, *valid]))
-        valid += [folder] if verdict.reason is None else []
-        if since is not None and verdict.belongs is not None:
-            # The register says by folder who owns a model, so that a result elsewhere would belong to somebody else.
-            place = folder.relative_to(paths[0] / RESULTS if (since / ".git").exists() else paths[0]).as_posix()
-            if verdict.belongs != place:
-                reason = f"{place}: belongs into {verdict.belongs}; put it there with: biasboard submit"
-                verdict = replace(verdict, reason=reason)
-        yield verdict
+    with steps("verifying results") as step:
+        n_done = 0
+        for searched in results.values():
+            if searched.problem is not None:
+                yield Verdict(place=str(searched.path), reason=searched.problem)
+                continue
+            folder, outcome, n_done = searched.path.parent, next(outcomes), n_done + 1
+            step("verifying results", n_done, len(pieces))
+            # Not with rejected ones: whoever hands those in would harm the others.
+            verdict = _verdict(searched.path, outcome, () if against is None else dict.fromkeys([*there, *valid]))
+            valid += [folder] if verdict.reason is None else []
+            if since is not None and verdict.belongs is not None:
+                # The register says by folder who owns a model: a result elsewhere would belong to somebody else.
+                place = folder.relative_to(paths[0] / RESULTS if (since / ".git").exists() else paths[0]).as_posix()
+                if verdict.belongs != place:
+                    reason = f"{place}: belongs into {verdict.belongs}; put it there with: biasboard submit"
+                    verdict = replace(verdict, reason=reason)
+            yield verdict
+
+
+def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> list[Verdict]:
+    """Verify runs before they are handed to others, and say what a reader will be warned of.
+
+    Args:
+        runs: Folders of runs.
+        keys: The answer keys of the datasets that the board knows.
+        results: Folder of accepted results to compare with.
+
+    Returns:
+        The verdict on each run.
+
+    Raises:
+        DataError: a run is rejected.
+    """
+    verdicts = list(judge(runs, keys, machine_memory(), against=results))
+    for verdict in verdicts:
+        if verdict.reason is not None:
+            raise DataError(f"{verdict.place}: would be rejected: {verdict.reason}")
+        for warning in verdict.warnings:
+            print(f"warning: {printable(verdict.place)}: {printable(warning, most=2_000)}", file=sys.stderr)
+    return verdicts
 
 
 def _verdict(path: Path, outcome: Loaded, others: Iterable[Path]) -> Verdict:
@@ -103,16 +126,16 @@ def _verdict(path: Path, outcome: Loaded, others: Iterable[Path]) -> Verdict:
         return Verdict(place=str(folder), reason=outcome.reason)
     try:
         read_submission(path)
-        beside = list(_beside_others(outcome, folder, others))
+        warnings, likenesses = _beside_others(outcome, folder, others)
     except (DataError, OSError) as error:
         return Verdict(place=str(folder), reason=str(error))
-    warnings = [*(said for field, said in beside if field == "warnings"), *warnings_of(outcome)]
+    warnings += warnings_of(outcome)
     if strange := strange_files(path):
         warnings.append(f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out")
     return Verdict(
         place=str(folder),
         warnings=tuple(warnings),
-        likenesses=tuple(said for field, said in beside if field == "likenesses"),
+        likenesses=tuple(likenesses),
         belongs=place_for(outcome.result).as_posix(),
         model=model_label(outcome),
         signature=str(outcome.result.signature),
@@ -124,16 +147,15 @@ def _verdict(path: Path, outcome: Loaded, others: Iterable[Path]) -> Verdict:
     )
 
 
-def _beside_others(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Yield what a verified result has in common with others that were there before.
-
-    Yields:
-        The field of a verdict, and a sentence for it.
+def _beside_others(entry: Entry, folder: Path, others: Iterable[Path]) -> tuple[list[str], list[str]]:
+    """Return what a verified result has in common with others that were there before: warnings and likenesses.
 
     Raises:
         DataError: its model has another name there, or is easily taken for one that is there.
     """
     own_sha256, ours = sha256_file(folder / RESULT), entry.result
+    warnings: list[str] = []
+    likenesses: list[str] = []
     for other in others:
         theirs = _result_in(other)
         if theirs is None or other.absolute() == folder.absolute() or sha256_file(other / RESULT) == own_sha256:
@@ -153,14 +175,14 @@ def _beside_others(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterat
         is_equal = entry.answers_sha256 == sha256
         likeness = None if sketch is None else entry.sketch.likeness(sketch)
         if is_repeated and not is_equal and likeness is None:
-            yield (
-                "warnings",
-                f"has other answers than {other}, of the same model; a maintainer has to settle which are right",
+            warnings.append(
+                f"has other answers than {other}, of the same model; a maintainer has to settle which are right"
             )
         elif not is_repeated and is_equal:
-            yield "warnings", f"gives exactly the answers of {name} in {other}"
+            warnings.append(f"gives exactly the answers of {name} in {other}")
         elif not is_repeated and likeness is not None:
-            yield "likenesses", f"a maintainer may look at it beside {name} in {other}: {likeness}"
+            likenesses.append(f"a maintainer may look at it beside {name} in {other}: {likeness}")
+    return warnings, likenesses
 
 
 @lru_cache(maxsize=4_096)

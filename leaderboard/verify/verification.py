@@ -25,7 +25,7 @@ from evaluators.task_abilities import MeasuresParts, ReadsScores
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.verify.baselines import gate_references
 from leaderboard.verify.checks import brings_options, check_claims, check_records, check_training
-from leaderboard.verify.entries import Entry, ExampleChoice, Measured, Root
+from leaderboard.verify.entries import Entry, ExampleChoice, Root, measured
 from leaderboard.verify.intake import read_untrusted
 from leaderboard.verify.keys import KeyBook, KeyCheck
 from leaderboard.verify.sketches import SketchMaker
@@ -106,7 +106,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             yield records
 
     measurement = firm = measurement_of(folder, result, checked(), scores)
-    computed, deviations, by_part = Measured.of(measurement, signature)
+    computed, deviations, by_part = measured(measurement, signature)
     for difference in differences(result.metrics, computed, retired_names(signature.task)):
         raise DataError(f"{path}: {difference}")
     if unsettled.may_turn and result.withheld is None:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from biasboard.ground.cue_search import Cues, cues_of, decision_tables
+from biasboard.ground.cue_search import cues_of, decision_tables
 from builders.synthbias.embedded import candidates, check, occupation_pairs
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon.coreference_cues import CueText, best_cue, masked_words, positions_and_lengths
@@ -45,7 +45,8 @@ class World:
         self.items: list[CoreferenceItem] = [item for item in checked.items if item.referent is not None]
         words = [masked_words(item.sentence, item.occupations) for item in self.items]
         self.words = words
-        self.cues: Cues = cues_of(words, positions_and_lengths(words), [str(item.template_id) for item in self.items])
+        templates = [str(item.template_id) for item in self.items]
+        _, self.holds = cues_of(words, positions_and_lengths(words), templates)
         self.answers: IntArray = np.array([int(item.referent != item.occupations[0]) for item in self.items])
         self.frames = self._codes([str(item.template_id) for item in self.items])
         self.pairs = self._codes([item.cluster for item in self.items])
@@ -89,7 +90,7 @@ def bench_cues() -> None:
         lead = world.lead(np.array(guesses, dtype=np.int64), everywhere)
         print(f"{name}: {lead.accuracy:.4f}")
         assert not lead.has_a_rank
-    holds = world.cues.holds.astype(np.int64)
+    holds = world.holds.astype(np.int64)
     single = [
         world.lead(guesses, everywhere)
         for cue in range(holds.shape[1])
@@ -103,8 +104,8 @@ def bench_cues() -> None:
     stacks = []
     for seed in range(N_HALVES):
         half = np.isin(world.frames, random.Random(seed).sample(frames, len(frames) // 2))
-        *_, table = decision_tables(world.cues.holds[half], targets[half])
-        stacks.append(world.lead(table.predict(world.cues.holds[~half]), ~half))
+        *_, table = decision_tables(world.holds[half], targets[half])
+        stacks.append(world.lead(table.predict(world.holds[~half]), ~half))
     accuracies = [lead.accuracy for lead in stacks]
     print(f"stacks of three on the other half: mean {np.mean(accuracies):.4f}, largest {max(accuracies):.4f}")
     assert not any(lead.has_a_rank for lead in stacks)

@@ -135,14 +135,14 @@ def means_first(item: CoreferenceItem) -> bool:
 def test_cues_chosen_by_the_answers_lead_by_no_more_than_chance_gives(items: list[CoreferenceItem]) -> None:
     """The best of many cues leads in any data; here as much as where a coin exchanges the referents of quadruples."""
     words = [masked_words(item.sentence, item.occupations) for item in items]
-    cues = cues_of(words, positions_and_lengths(words), [str(item.template_id) for item in items])
-    assert len(cues.names) >= 231
+    names, holds = cues_of(words, positions_and_lengths(words), [str(item.template_id) for item in items])
+    assert len(names) >= 231
     quadruple_of = np.unique([str(item.template_id) for item in items], return_inverse=True)[1]
     answers = np.array([int(not means_first(item)) for item in items])
 
     def best(means_second: IntArray) -> FloatArray:
-        _, single, _, stack = decision_tables(cues.holds, np.eye(2)[means_second])
-        return np.array([(table.predict(cues.holds) == means_second).mean() for table in (single, stack)])
+        _, single, _, stack = decision_tables(holds, np.eye(2)[means_second])
+        return np.array([(table.predict(holds) == means_second).mean() for table in (single, stack)])
 
     exchanged = np.random.default_rng(0).integers(0, 2, (39, quadruple_of.max() + 1))
     by_chance = np.array([best(answers ^ of_quadruples[quadruple_of]) for of_quadruples in exchanged])

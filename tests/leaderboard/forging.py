@@ -95,7 +95,7 @@ def judged(
     paths: Sequence[Path], keys: Places | KeyBook, *, since: Path | None = None, against: Path | None = None
 ) -> list[Verdict]:
     book, memory = _known(keys)
-    return list(judge(paths, book, memory, advance=lambda n_done, n: None, since=since, against=against))
+    return list(judge(paths, book, memory, since=since, against=against))
 
 
 def verdict(folder: Path, keys: Places | KeyBook) -> Verdict:

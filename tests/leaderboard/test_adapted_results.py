@@ -62,7 +62,7 @@ def run_of(root: Path, prompt: str, model: str = "tiny-llama-LoRA") -> Path:
 
 def reason(folder: Path, root: Path) -> str:
     """Why a result is refused; empty if it is not."""
-    (found,) = judge([folder], KeyBook(None, root / "datasets"), Memory(None), advance=lambda n_done, n: None)
+    (found,) = judge([folder], KeyBook(None, root / "datasets"), Memory(None))
     return found.reason or ""
 
 

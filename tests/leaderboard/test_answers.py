@@ -166,7 +166,7 @@ def accepted(runs: Path, root: Path) -> Callable[..., tuple[Entry, ...]]:
     keys, results = KeyBook(write_keys(root / "keys", runs)), root / "results"
     for run in find_runs(runs):
         hand_in(run, results, withhold=True)
-    verdicts = list(judge([results], keys, Memory(None), advance=lambda n_done, n: None))
+    verdicts = list(judge([results], keys, Memory(None)))
     report = Verdicts(verdicts=tuple(compared(verdicts, CompleteRuns(runs, keys, Memory(None)))))
     (root / "report.json").write_text(as_json(report))
     places = [run.relative_to(results).as_posix() for run in find_runs(results)]

@@ -120,7 +120,7 @@ def board_of(dataset: Path, config: str, root: Path, models: Mapping[str, Knowle
         backend = KnowingBackend(root / "log", name=name, knows=knows, refuses=0.1 if name == shy else 0.0)
         run(plan, backend, RunOptions(root=root / "runs", command="tests"))
     book, memory = open_book(root / "no-keys", dataset.parent), Memory(root / "memory")
-    verdicts = list(judge(find_runs(root / "runs"), book, memory, advance=lambda n_done, n: None))
+    verdicts = list(judge(find_runs(root / "runs"), book, memory))
     assert [verdict.reason for verdict in verdicts] == [None] * len(models)
     return assemble(load([Root(root / "runs", "local")], book, memory).entries)
 

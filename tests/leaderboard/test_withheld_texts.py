@@ -195,7 +195,7 @@ def test_hashes_of_the_texts_of_others_are_no_texts(world: World, tmp_path: Path
     result = read_result(copy)
     records = replace(result.records, sha256=sha256_file(copy / "records.parquet"))
     strict_json.write(copy / "result.json", contract.dump(replace(result, records=records)))
-    (verdict,) = judge([copy], world.book, Memory(None), advance=lambda n_done, n: None)
+    (verdict,) = judge([copy], world.book, Memory(None))
     assert "holds a hash in place of a text" in str(verdict.reason)
 
 

@@ -49,7 +49,7 @@ class World(NamedTuple):
         return CompleteRuns(self.runs, self.book, Memory(None))
 
     def verdicts(self) -> list[Verdict]:
-        return list(judge([self.results], self.book, Memory(None), advance=lambda n_done, n: None))
+        return list(judge([self.results], self.book, Memory(None)))
 
     def entries(self, folder: Path, origin: Origin = "accepted") -> dict[tuple[str, str], Entry]:
         loaded = load([Root(folder, origin)], self.book, Memory(None))

@@ -56,11 +56,11 @@ def test_what_holds_in_single_frames_alone_is_no_better_than_a_coin() -> None:
 
 def test_cues_that_say_nothing_alone_are_a_table_together() -> None:
     texts, answers, frames, _ = world(0, "exclusive")
-    cues = cues_of([[word for word in words if len(word) == 1] for words in texts], {}, frames)
-    tables = list(decision_tables(cues.holds, np.eye(2)[answers]))
+    names, holds = cues_of([[word for word in words if len(word) == 1] for words in texts], {}, frames)
+    tables = list(decision_tables(holds, np.eye(2)[answers]))
     assert [len(table.cues) for table in tables] == list(range(MAX_DEPTH + 1))
-    assert {cues.names[cue] for cue in tables[3].cues} == {"'a'", "'b'", "'a' and 'b'"}
-    assert (tables[3].predict(cues.holds) == answers).all()
+    assert {names[cue] for cue in tables[3].cues} == {"'a'", "'b'", "'a' and 'b'"}
+    assert (tables[3].predict(holds) == answers).all()
 
 
 def test_tables_are_the_best_of_all_single_cues_and_never_worse_with_more() -> None:
@@ -84,8 +84,8 @@ def test_tables_are_the_best_of_all_single_cues_and_never_worse_with_more() -> N
 
 def test_cues_are_words_pairs_adjacent_words_and_thresholds_that_vary() -> None:
     texts = [["the", "cat", "sat"], ["the", "sat", "cat"], ["the", "dog"]]
-    cues = cues_of(texts, {"length": np.array([3.0, 3.0, 2.0])}, ["1", "2", "3"])
-    held = {name: cues.holds[:, index].tolist() for index, name in enumerate(cues.names)}
+    names, holds = cues_of(texts, {"length": np.array([3.0, 3.0, 2.0])}, ["1", "2", "3"])
+    held = {name: holds[:, index].tolist() for index, name in enumerate(names)}
     assert held["'cat'"] == [True, True, False]
     assert held["'cat sat'"] == [True, False, False]
     assert held["'cat' and 'sat'"] == [True, True, False]
