@@ -8,35 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import chain
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Backend, ChoiceRequest
-from evaluators.runs.ask.context_limit import Ruler, Shortfall, shortfall
+from evaluators.runs.ask.context_limit import Ruler, shortfall
 from evaluators.runs.plan.plan import Plan, why_no_message, with_examples
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.runs.plan.selection import sampled
 from evaluators.task import Prompt, Task, prompt_of
 from evaluators.task_abilities import ShowsExamples
 
 _N_SAMPLED = 64
 """Number of items by which prompts are judged to be too long."""
-
-
-class PassedOver(NamedTuple):
-    """Prompts that a task prefers and that do not fit the model."""
-
-    name: str
-    why: str
-    """Continues the name: ``needs up to 1,284 tokens, and the model's context has 512``."""
-
-
-class PromptChoice(NamedTuple):
-    """The prompts to ask a config with, and those before them that do not fit."""
-
-    prompts: tuple[Prompt, ...]
-    """Prompts that are asked together; empty if none fits."""
-    passed_over: tuple[PassedOver, ...]
 
 
 def named_prompts(task: Task, config: str, given: Sequence[str]) -> list[str]:
@@ -127,21 +110,25 @@ def context_name(prompt: Prompt) -> str:
 
 
 def choose_prompts(
-    plan: Plan, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float = MAX_FAILURE_RATE
-) -> PromptChoice:
-    """Choose the first group of prompts that a model can be asked with.
+    plan: Plan, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float
+) -> tuple[Sequence[Prompt], list[str]]:
+    """Choose the first group of prompts that a model can be asked with; none if there is no such group.
 
     The preferred groups come first. The prompt of the plan does not matter, and a remote backend is probed.
+
+    Returns:
+        The group, and why each one before it cannot, in words that begin with its name: ``NAME needs up to 1,284
+        tokens, and the model's context has 512``.
     """
     sample = replace(plan, selection=sampled(plan.selection, _N_SAMPLED))
-    passed_over: list[PassedOver] = []
+    passed_over: list[str] = []
     for group in groups:
         obstacles = (_obstacle(replace(sample, prompt=prompt), backend, max_failure_rate) for prompt in group)
         why = next(filter(None, obstacles), None)
         if why is None:
-            return PromptChoice(tuple(group), tuple(passed_over))
-        passed_over.append(PassedOver(group_name(group), why))
-    return PromptChoice((), tuple(passed_over))
+            return group, passed_over
+        passed_over.append(f"{group_name(group)} {why}")
+    return (), passed_over
 
 
 def group_name(group: Sequence[Prompt]) -> str:
@@ -159,25 +146,23 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
         return f"{why}, and the model is sent messages of a chat"
     try:
         plan = replace(plan, selection=with_examples(plan.selection, plan.task, prompt)[0]).for_backend(backend)
-        if prompt.requires == "option_logprobs" and backend.scores_first_token_only and _has_whole_options(plan):
+        if (
+            prompt.requires == "option_logprobs"
+            and backend.scores_first_token_only
+            and any(
+                len(option.strip()) > 1  # Unlike those of letters, their first tokens may be the same.
+                for part in plan.parts
+                for request in chain.from_iterable(part.requests)
+                for option in (request.options if isinstance(request, ChoiceRequest) else ())
+            )
+        ):
             return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
         if backend.context_tokens is None:
             return None
         ruler = Ruler(backend, backend.context_tokens)
-        total = Shortfall.joined([shortfall(part, ruler) for part in plan.parts])
+        short = shortfall(plan, ruler)
     except ConfigError as error:
         return f"cannot be asked: {error}"
-    if total.exceeds(max_failure_rate):
-        return f"needs up to {total.longest:,} tokens, and the model's context has {ruler.room:,}"
+    if short.exceeds(max_failure_rate):
+        return f"needs up to {short.longest:,} tokens, and the model's context has {ruler.room:,}"
     return None
-
-
-def _has_whole_options(plan: Plan) -> bool:
-    """Return True if some options are more than a letter, so that their first tokens may be the same."""
-    requests = (request for part in plan.parts for of_item in part.requests for request in of_item)
-    return any(
-        len(option.strip()) > 1
-        for request in requests
-        if isinstance(request, ChoiceRequest)
-        for option in request.options
-    )

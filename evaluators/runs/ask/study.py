@@ -19,8 +19,6 @@ from biasboard.ground.options import Only, option
 from biasboard.ground.progress import Advance, note, progress, steps, working
 from evaluators.backend import Backend
 from evaluators.runs.ask.prompt_choice import (
-    PassedOver,
-    PromptChoice,
     choose_prompts,
     context_name,
     group_name,
@@ -32,7 +30,7 @@ from evaluators.runs.ask.prompt_choice import (
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import Plan, left_out_words, run_command, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
-from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
+from evaluators.runs.plan.selection import Selection, select, shape_listed
 from evaluators.scorer import KINDS, TextScorer, open_scorers, with_scorers
 from evaluators.task import Prompt, Task, task_for
 from evaluators.task_abilities import ReadsScores
@@ -247,6 +245,7 @@ class StudiedConfig:
     """Prompts of each name that the user gave for this config; empty if the choice is ours."""
     _selections: dict[frozenset[str], Selection] = field(default_factory=dict, repr=False)
     _plans: dict[str, Plan] = field(default_factory=dict, repr=False)
+    _smaller: dict[tuple[frozenset[str], str], Selection] = field(default_factory=dict, repr=False)
     remarks: dict[str, None] = field(default_factory=dict, repr=False)
     """What to tell the user about it: prompts in the place of usual ones, and parts that are left out."""
 
@@ -275,10 +274,6 @@ class StudiedConfig:
             self._plans[prompt.id] = plan
         return self._plans[prompt.id]
 
-    @cached_property
-    def _smaller(self) -> dict[tuple[frozenset[str], str], Selection]:
-        return {}
-
     def _selection(self, prompt: Prompt) -> Selection:
         """Return the items that are asked with a prompt, read once for all prompts that leave out the same splits."""
         study, without, support = self.study, prompt.unread_splits, self.task.support_splits
@@ -293,32 +288,27 @@ class StudiedConfig:
                 splits = tuple(split for split in of_configs if split not in support)
             # A limit of 0 asks for all items, even if the task has a default limit.
             limit = self.task.default_limit if study.limit is None else study.limit or None
-            if study.n_sampled is None:
-                self._selections[without] = select(
-                    self.folder,
-                    self.manifest,
-                    self.name,
-                    splits=splits,
-                    parts=study.parts,
-                    limit=limit,
-                    support=support,
-                    without=without,
-                )
-            else:
-                self._selections[without] = estimated_selection(
-                    self.folder,
-                    self.manifest,
-                    self.name,
-                    splits=splits,
-                    limit=limit,
-                    support=support,
-                    without=without,
-                    n_items=study.n_sampled,
-                )
+            self._selections[without] = select(
+                self.folder,
+                self.manifest,
+                self.name,
+                splits=splits,
+                parts=study.parts,
+                limit=limit,
+                support=support,
+                without=without,
+                n_sampled=study.n_sampled,
+            )
         return self._selections[without]
 
-    def choose(self, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float) -> PromptChoice:
-        """Choose the first group of prompts that fits a model, by a sample of the items."""
+    def choose(
+        self, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float
+    ) -> tuple[Sequence[Prompt], list[str]]:
+        """Choose the first group of prompts that fits a model, by a sample of the items; none if none does.
+
+        Returns:
+            The group, and why each one before it does not fit, in words that begin with its name.
+        """
         first = self.usual[0]
         return choose_prompts(Plan(self._selection(first), self.task, first), groups, backend, max_failure_rate)
 
@@ -456,23 +446,18 @@ def _chosen_or_refused(one: StudiedConfig, backend: Backend, max_failure_rate: f
     groups = prompt_groups(one.task, one.study.contexts)
     if one.named or not groups:
         return one.usual
-    chosen = one.choose(groups, backend, max_failure_rate)
-    if not chosen.prompts:
+    prompts, passed_over = one.choose(groups, backend, max_failure_rate)
+    if not prompts:
         # Of the first with most prompts that fit, the others are left out; if none fits, all are refused.
         counts = [
-            sum(bool(one.choose([[prompt]], backend, max_failure_rate).prompts) for prompt in group) for group in groups
+            sum(bool(one.choose([[prompt]], backend, max_failure_rate)[0]) for prompt in group) for group in groups
         ]
         best = counts.index(max(counts))
-        chosen = PromptChoice(tuple(groups[best]), chosen.passed_over[:best])
-    if not chosen.passed_over:
+        prompts, passed_over = groups[best], passed_over[:best]
+    if not passed_over:
         return one.usual
-    one.remarks[_in_place_of(chosen)] = None
-    return chosen.prompts
-
-
-def _in_place_of(chosen: PromptChoice) -> str:
-    usual = chosen.passed_over[0]
-    return f"{group_name(chosen.prompts)}, because {usual.name} {usual.why}"
+    one.remarks[f"{group_name(prompts)}, because {passed_over[0]}"] = None
+    return prompts
 
 
 def _chosen_or_left_out(
@@ -483,58 +468,48 @@ def _chosen_or_left_out(
     Indices and ranks take the results of one protocol together. A chat, for instance, is asked by the usual prompts of
     some configs and by other prompts of the others, where the usual ones are texts to continue.
     """
-    choices: list[PromptChoice] = []
-    groups_of: list[tuple[list[Sequence[Prompt]], Mapping[str, frozenset[str]]]] = []
-    for one in configs:
-        others = {} if preferred is None else preferred(one.manifest, one.name)
-        if one.named:
-            of_names = [one.choose([group], backend, max_failure_rate) for group in one.named]
-            prompts = {prompt.id: prompt for chosen in of_names for prompt in chosen.prompts}
-            passed_over = tuple(name for chosen in of_names for name in chosen.passed_over)
-            choices.append(PromptChoice(tuple(prompts.values()), passed_over))
-            groups_of.append(([], others))
-            continue
+    choices: list[tuple[Sequence[Prompt], list[str]]] = []
+    groups_of: list[list[Sequence[Prompt]]] = []
+    others_of = [{} if preferred is None else preferred(one.manifest, one.name) for one in configs]
+    for one, others in zip(configs, others_of, strict=True):
         groups = sorted(
-            prompt_groups(one.task, one.study.contexts),
+            [] if one.named else prompt_groups(one.task, one.study.contexts),
             key=lambda group: [name != _asker(group, others) for name in others],
         )
-        choices.append(one.choose(groups, backend, max_failure_rate))
-        groups_of.append((groups, others))
-    protocols_chosen = dict.fromkeys(chosen.prompts[0].protocol for chosen in choices if chosen.prompts)
+        groups_of.append(groups)
+        if one.named:
+            of_names = [one.choose([group], backend, max_failure_rate) for group in one.named]
+            named = {prompt.id: prompt for prompts, _ in of_names for prompt in prompts}
+            choices.append((list(named.values()), [why for _, passed_over in of_names for why in passed_over]))
+        else:
+            choices.append(one.choose(groups, backend, max_failure_rate))
+    protocols_chosen = dict.fromkeys(prompts[0].protocol for prompts, _ in choices if prompts)
     for protocol in protocols_chosen if len(protocols_chosen) > 1 else ():
         same = []
-        for one, chosen, (groups, _) in zip(configs, choices, groups_of, strict=True):
-            if chosen.prompts and chosen.prompts[0].protocol != protocol:
+        for one, chosen, groups in zip(configs, choices, groups_of, strict=True):
+            if chosen[0] and chosen[0][0].protocol != protocol:
                 of_protocol = [group for group in groups if group[0].protocol == protocol]
-                other = PassedOver(group_name(chosen.prompts), "has another protocol than the other configs")
-                again = one.choose(of_protocol, backend, max_failure_rate)
-                chosen = again._replace(passed_over=(other,))
+                why = f"{group_name(chosen[0])} has another protocol than the other configs"
+                chosen = one.choose(of_protocol, backend, max_failure_rate)[0], [why]
             same.append(chosen)
-        if protocol is not None and all(chosen.prompts for chosen in same):
+        if protocol is not None and all(prompts for prompts, _ in same):
             choices = same
             break
-    for one, chosen, (_, others) in zip(configs, choices, groups_of, strict=True):
-        if (remark := _why(one, chosen, others)) is not None:
-            one.remarks[remark] = None
-    return [chosen.prompts for chosen in choices]
+    for one, (prompts, passed_over), others in zip(configs, choices, others_of, strict=True):
+        if not prompts:
+            one.remarks[f"not asked: {'; '.join(passed_over)}"] = None
+        elif one.named and passed_over:
+            one.remarks[f"not asked with all prompts: {'; '.join(passed_over)}"] = None
+        elif passed_over:
+            one.remarks[f"{group_name(prompts)}, because {passed_over[0]}"] = None
+        elif not one.named and list(prompts) != list(prompt_groups(one.task, one.study.contexts)[0]):
+            one.remarks[f"{group_name(prompts)}, by which {_asker(prompts, others)} asked"] = None
+    return [prompts for prompts, _ in choices]
 
 
 def _asker(prompts: Sequence[Prompt], others: Mapping[str, frozenset[str]]) -> str | None:
     """Return the first of others that were asked by all of some prompts."""
     return next((name for name, asked in others.items() if asked >= {prompt.id for prompt in prompts}), None)
-
-
-def _why(one: StudiedConfig, chosen: PromptChoice, others: Mapping[str, frozenset[str]]) -> str | None:
-    """Return why a config is asked with prompts that are not the usual ones; None if it is asked with these."""
-    passed_over = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)
-    if not chosen.prompts:
-        return f"not asked: {passed_over}"
-    if one.named:
-        return f"not asked with all prompts: {passed_over}" if passed_over else None
-    if chosen.passed_over:
-        return _in_place_of(chosen)
-    is_usual = chosen.prompts == tuple(prompt_groups(one.task, one.study.contexts)[0])
-    return None if is_usual else f"{group_name(chosen.prompts)}, by which {_asker(chosen.prompts, others)} asked"
 
 
 def scorers_of(plans: Sequence[Plan], names: Sequence[str] | None) -> tuple[TextScorer, ...]:
