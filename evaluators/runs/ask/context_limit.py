@@ -206,8 +206,8 @@ def shortfall(plan: Plan, ruler: Ruler, stores: AnswerStores | None = None) -> S
         asked = {request.sha256: request for request in chain.from_iterable(part.requests)}
         total.n_distinct += len(asked)
         if stores is not None:
-            missing = unanswered(plan, [part], ruler.backend, stores).requests.values()
-            wanted = {request.sha256 for request in missing}
+            missing, *_ = unanswered(plan, [part], ruler.backend, stores)
+            wanted = {request.sha256 for request in missing.values()}
             asked = {sha256: request for sha256, request in asked.items() if sha256 in wanted}
         # The texts of a suite that is too large for memory are forgotten after each part.
         of_part = ruler if part.selected.kept is not None else Ruler(ruler.backend, ruler.room)
