@@ -351,8 +351,8 @@ class Plan:
                 missing = {name for request in requests for name in backend.needed_facts - request.facts.keys()}
                 if missing:
                     raise ConfigError(
-                        f"{backend.model.id} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' of "
-                        f"config '{part.config}' lacks; take another baseline, or another config with --config"
+                        f"{backend.model.id} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' "
+                        f"of config '{part.config}' lacks; take another baseline, or another config with --config"
                     )
 
 
