@@ -1,8 +1,7 @@
-"""The commands ``python -m evaluators cache info|export|prune``."""
+"""The commands ``python -m evaluators cache info|export``."""
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,16 +9,14 @@ from typing import Annotated
 import typer
 
 from biasboard.ground.command_line import one_line_errors
-from biasboard.ground.options import finite
 from biasboard.ground.progress import working
 from evaluators.commands.shared_options import CACHE_VARIABLE
-from evaluators.stores.maintenance import StoredModel, find_store, names, prune, summarise
+from evaluators.stores.maintenance import StoredModel, find_store, names, summarise
 
-_SECONDS_PER_DAY = 86_400
 _IDENTITY = 12
 
 app = typer.Typer(
-    help="Inspect a store of answers, export answers from it, or remove answers.",
+    help="Inspect a store of answers, or export answers from it.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -59,34 +56,6 @@ def export_command(
     with working(f"writing {out}"):
         n_answers = export(find_store(path), out, model=model, with_prompts=not without_prompts)
     print(f"{n_answers} answers in {out}")
-
-
-@app.command("prune")
-@one_line_errors("stopped; answers may have been removed already; look with: biasboard cache info")
-def prune_command(
-    path: Annotated[Path, typer.Argument(help="File of the cache.")],
-    model: Annotated[str | None, _MODEL] = None,
-    older_than: Annotated[
-        float | None,
-        typer.Option(min=0, callback=finite, help="Remove only answers stored more than this many days ago."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")] = False,
-) -> None:
-    """Remove answers from a cache that no run is using, and shrink its file."""
-    store = find_store(path)
-    before = None if older_than is None else int(time.time() - older_than * _SECONDS_PER_DAY)
-    with working(f"looking through {path}" if dry_run else f"shrinking {path}"):
-        pruned = prune(store, model=model, before=before, dry_run=dry_run)
-    touched = [stored for stored in pruned.removed if stored.n_answers]
-    for stored in touched:
-        print(f"{stored.model.id} ({stored.model.identity_sha256[:_IDENTITY]}): {stored.n_answers} answers")
-    total = sum(stored.n_answers for stored in touched)
-    if pruned.n_bytes_after is None:
-        about = size(sum(stored.n_bytes for stored in touched))
-        print(f"would remove {total} answers, about {about} of {size(pruned.n_bytes_before)}; nothing was changed")
-    else:
-        freed = size(max(0, pruned.n_bytes_before - pruned.n_bytes_after))
-        print(f"removed {total} answers, freed {freed}; the file takes {size(pruned.n_bytes_after)}")
 
 
 def size(n_bytes: int) -> str:

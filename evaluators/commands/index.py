@@ -20,8 +20,6 @@ from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measure.stored_results import measurement_of
 from schemas.folders.run_folder import finished_runs, read_parts, read_result
-from schemas.outputs.documents import Indices, ModelIndices
-from schemas.printed import Printed, with_format
 
 _MOST_INDICES = 3
 """Number of indices, the ranking one first, that are printed if the user does not want all of them."""
@@ -29,13 +27,12 @@ _MOST_NAMES = 4
 
 
 @one_line_errors()
-@with_format(Indices)
 def index_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     verbose: Annotated[
         bool, typer.Option("--verbose", help=f"Print all indices and signatures, not only the first {_MOST_INDICES}.")
     ] = False,
-) -> Printed:
+) -> None:
     """Compute the index of each model, a mean of metrics over configs, from the records of its runs.
 
     For gifi it is the mean of seven metrics over the configs, for superni the mean over the sets of examples. Where a
@@ -64,9 +61,9 @@ def index_command(
         # If no model has an index, the error below says what is missing.
         if obstacle is None or not of_model.missing:
             _print(of_model, computed, verbose=verbose)
-    document = Indices(models=tuple(_document(of_model, computed) for of_model, computed in indices))
     # Without any index, scripts must see an error.
-    return Printed(document, error=None if obstacle is None else DataError(f"nothing to average: {obstacle}"))
+    if obstacle is not None:
+        raise DataError(f"nothing to average: {obstacle}")
 
 
 def _common_obstacle(models: Sequence[ModelResults]) -> str | None:
@@ -142,7 +139,7 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...], *, verbose: bool
     for reason, names in reasons.items():
         print(shortened(f"without a value: {listed(names, most=_MOST_NAMES)} ({reason})"))
     if len(shown) < len(computed):
-        print(f"{len(computed) - len(shown)} more indices: --verbose or --format json")
+        print(f"{len(computed) - len(shown)} more indices: --verbose")
     for sets in set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets):
         _print_sets(sets)
 
@@ -156,18 +153,3 @@ def _print_sets(sets: SetTable) -> None:
     for row in sets.rows:
         table.add_row(row.name, *("none" if mean.value is None else f"{mean.value:.4f}" for mean in row.means.values()))
     Console().print(table)
-
-
-def _document(of_model: ModelResults, computed: tuple[Index, ...]) -> ModelIndices:
-    model = next(iter(of_model.scored.values())).result.model
-    return ModelIndices(
-        benchmark=of_model.benchmark,
-        dataset=of_model.dataset,
-        dataset_version=of_model.dataset_version,
-        protocol=of_model.protocol,
-        asked=of_model.asked,
-        model=model.id,
-        identity_sha256=model.identity_sha256,
-        missing_tasks=tuple(map(str, of_model.missing)),
-        indices=tuple(index.metric for index in computed),
-    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,11 +15,18 @@ from tests.commands import run
 PAPERS = reproductions()
 
 
-def counted(paper: str, folder: Path, *options: str) -> dict[str, Any]:
-    """The document of a dry run."""
-    done = run("-m", "biasboard", "reproduce", paper, "--dry-run", "--format", "json", *options, cwd=folder, status=0)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+def counted(paper: str, folder: Path, *options: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What a dry run says of runs and of models, by their names."""
+    done = run("-m", "biasboard", "reproduce", paper, "--dry-run", *options, cwd=folder, status=0)
+    tables: list[dict[str, list[str]]] = []
+    for line in done.stdout.splitlines():
+        cells = re.split(r" {2,}", line)
+        if cells[0] in ("run", "model"):
+            tables.append({})
+        elif len(cells) == 5:
+            tables[-1][cells[0]] = cells[1:]
+    runs, models = tables
+    return runs, models
 
 
 def test_without_a_name_all_papers_are_listed(tmp_path: Path) -> None:
@@ -68,25 +74,23 @@ def test_labels_have_names_and_a_built_dataset_is_not_built_anew(tmp_path: Path)
     [("gifi", "own-problems,own-texts"), ("label-bias", "own-tasks"), ("synthbias", "own,families,reasoning")],
 )
 def test_the_counts_in_the_files_are_those_of_the_command(tmp_path: Path, paper: str, runs: str) -> None:
-    names = ("n_requests", "n_prompt_tokens", "n_completion_tokens")
-    document = counted(paper, tmp_path, "--runs", runs)
+    sizes, models = counted(paper, tmp_path, "--runs", runs)
     known = {one.name: one for one in PAPERS[paper].runs}
-    assert [one["name"] for one in document["runs"]] == runs.split(",")
-    for one in document["runs"]:
-        assert one["is_built"]
-        assert [one[name] for name in names] == [getattr(known[one["name"]], name) for name in names]
-    with_hours = [model for model in document["models"] if model["gpu_hours"] is not None]
+    assert list(sizes) == runs.split(",")
+    for name, (_, *numbers) in sizes.items():
+        one = known[name]
+        expected = (one.n_requests, one.n_prompt_tokens, one.n_completion_tokens)
+        assert numbers == [f"{number:,}" for number in expected]
+    with_hours = [cells for cells in models.values() if cells[2] != "unknown"]
     assert with_hours
-    assert all(model["usd"] == pytest.approx(3.0 * model["gpu_hours"]) for model in with_hours)
+    assert all(abs(float(usd) - 3.0 * float(hours)) <= 0.65 for *_, hours, usd in with_hours)
 
 
 def test_what_is_not_built_is_taken_from_the_file(tmp_path: Path) -> None:
-    document = counted("label-bias", tmp_path, "--runs", "279-tasks", "--gpu-hour", "2")
-    (size,) = document["runs"]
-    assert (size["is_built"], size["n_requests"]) == (False, 3_938_441)
-    seven = next(model for model in document["models"] if model["model"] == "meta-llama/Llama-2-7b-hf")
+    sizes, models = counted("label-bias", tmp_path, "--runs", "279-tasks", "--gpu-hour", "2")
+    (size,) = sizes.values()
+    assert size[1] == "3,938,441"
+    seven = models["Llama-2 7B"]
     # 2 operations for each of 7 billion parameters and 592 million tokens, at 316 TFLOP/s: the page Cluster says 6.3
     # for the evaluated items alone.
-    assert seven["gpu_hours"] == pytest.approx(7.3, abs=0.05)
-    assert seven["usd"] == pytest.approx(2 * seven["gpu_hours"])
-    assert document["findings"] == document["tables"] == []
+    assert seven[2:] == ["7.3", "15"]

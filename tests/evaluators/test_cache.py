@@ -276,69 +276,6 @@ def test_a_store_is_read_while_a_run_writes_it_and_leaves_no_file_behind(tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == ["cache.sqlite"]
 
 
-@pytest.fixture
-def full(tmp_path: Path) -> Path:
-    path = tmp_path / "cache.sqlite"
-    for name, n_answers in (("tests/one", 300), ("tests/other", 20)):
-        model = model_named(name)
-        requests = [choice(f"{name} {number} " + "long " * 100) for number in range(n_answers)]
-        with ResponseStore(path, model) as store:
-            store.add({store_key(model, one, with_facts=False): (one, SOUND) for one in requests})
-    return path
-
-
-def test_pruning_removes_what_was_named_and_frees_its_room(full: Path) -> None:
-    before = full.read_bytes()
-    told = evaluators("cache", "prune", full, "--model", "tests/one", "--dry-run")
-    assert "would remove 300 answers" in told.stdout
-    assert full.read_bytes() == before
-    done = evaluators("cache", "prune", full, "--model", "tests/one")
-    assert done.exit_code == 0, done.stderr
-    assert "removed 300 answers, freed" in done.stdout
-    assert counts(full) == {"tests/other": 20}
-    assert full.stat().st_size < len(before) / 4
-    assert [file.name for file in full.parent.iterdir()] == ["cache.sqlite"]
-
-
-def test_pruning_by_age_keeps_what_is_younger(full: Path) -> None:
-    with closing(sqlite3.connect(full)) as connection, connection:
-        connection.execute("UPDATE responses SET stored_at = stored_at - 864000 WHERE rowid % 2")
-    for more, n_removed, left in (((), 0, 20), (("--model", "tests/other"), 10, 10)):
-        done = evaluators("cache", "prune", full, "--older-than", "9.5" if more else "11", *more)
-        assert f"removed {n_removed} answers" in done.stdout
-        assert counts(full) == {"tests/one": 300, "tests/other": left}
-
-
-@pytest.mark.slow
-def test_a_pruned_cache_is_filled_again(dataset: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache.sqlite"
-    first = scored(dataset, tmp_path / "first", cache, LoggingBackend(tmp_path / "log"))
-    assert evaluators("cache", "prune", cache, "--model", "tests/logging").exit_code == 0
-    assert counts(cache) == {}
-    second = scored(dataset, tmp_path / "second", cache, LoggingBackend(tmp_path / "log"))
-    assert second.result.usage.n_attempts == N_REQUESTS
-    assert second.records == first.records
-    assert counts(cache) == {"tests/logging": N_REQUESTS}
-
-
-def test_pruning_refuses_a_store_in_use_one_of_a_run_and_everything(dataset: Path, full: Path, tmp_path: Path) -> None:
-    with ResponseStore(full, model_named("tests/one")):
-        done = evaluators("cache", "prune", full, "--model", "tests/one")
-        assert (done.exit_code, done.stderr.count("\n")) == (3, 1)
-        assert "another process has this store open; wait for it or stop it" in done.stderr
-    assert counts(full) == {"tests/one": 300, "tests/other": 20}
-    everything = evaluators("cache", "prune", full)
-    assert everything.exit_code == 1
-    assert "say what to remove: --model or --older-than" in everything.stderr
-    scored(dataset, tmp_path / "runs", None, LoggingBackend(tmp_path / "log"))
-    (store,) = (tmp_path / "runs").rglob("responses.sqlite")
-    for target in (store, store.parent):
-        done = evaluators("cache", "prune", target, "--model", "tests/logging")
-        assert done.exit_code == 3
-        assert "is the store of a run, from which its scores are traced" in done.stderr
-    assert counts(store) == {"tests/logging": N_REQUESTS}
-
-
 def text_of(rng: random.Random, n_words: int) -> str:
     return " ".join("".join(rng.choices("abcdefghij", k=6)) for _ in range(n_words))
 

@@ -54,7 +54,6 @@ TABLE: dict[str, Row] = {
     **rows(["questions", "lm-eval", "INPUT", *OUT], *ANY),
     **rows(["cache", "info", "INPUT"], *ANY),
     **rows(["cache", "export", "INPUT", "--out", "OUT.jsonl"], *ANY),
-    **rows(["cache", "prune", "INPUT", "--older-than", "1"], *ANY),
     **rows(["card", "INPUT", *OUT], *ANY),
     **rows(["publish", "INPUT", "--repo", "a/b", "--dry-run"], *ANY),
     **rows(["keys", "INPUT", *OUT], *ANY),

@@ -25,7 +25,6 @@ LINES = (
     (OPENAI, "--timeout", NO_FINITE | NEGATIVE, "'--timeout'"),
     (OPENAI, "--max-cost", NO_FINITE | NEGATIVE, "'--max-cost'"),
     ("finetune --model x --dataset none --out OUT", "--learning-rate", NO_FINITE, "'--learning-rate'"),
-    ("cache prune INPUT", "--older-than", NO_FINITE, "'--older-than'"),
     ("queue add lab/x --requester me --queue OUT", "--memory-gb", NO_FINITE, "'--memory-gb'"),
     ("queue next --queue OUT", "--memory-gb", NO_FINITE, "'--memory-gb'"),
     (FIT, "--seed", NO_NUMBERS | NEGATIVE, "'--seed'"),

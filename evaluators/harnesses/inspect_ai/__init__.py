@@ -1,7 +1,6 @@
 """The harness inspect_ai: questions as tasks of its own, answers from its logs.
 
-A row of a task is a text to send. Several samples of a text become the epochs of its row. *eval_logs* reads a log, and
-*archive* the entries of one that ends in ``.eval``.
+A row of a task is a text to send. Several samples of a text become the epochs of its row. *eval_logs* reads a log.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def _write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> str:
     write_manifest(HARNESS, facts, folder)
     # With the name of the function, because inspect_ai accepts absolute paths only with it.
     files = " ".join(shlex.quote(f"{folder / name}.py@biasboard") for name in facts)
-    return f"inspect eval {files} --model PROVIDER/MODEL --log-dir OUT"
+    return f"inspect eval {files} --model PROVIDER/MODEL --log-format json --log-dir OUT"
 
 
 def _rows(task: ExportedTask) -> list[list[ExportedQuestion]]:
@@ -85,7 +84,7 @@ HARNESS = Harness(
     name="inspect-ai",
     summary="inspect_ai: questions that are answered in text, asked as messages of a chat by its command inspect eval",
     how_to_ask=HOW_TO_ASK,
-    log_form="log that ends in .eval or .json",
+    log_form="log that ends in .json",
     # A folder may hold other JSON.
     log_name=re.compile(r".*\.eval|\d{4}-\d\d-\d\dT.*\.json"),
     write_tasks=_write_tasks,
