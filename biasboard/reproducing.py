@@ -290,7 +290,9 @@ def _ask(
     planned = replace(of_runs[0], plans=tuple(plan for one in of_runs for plan in one.plans))
     for line in dict.fromkeys(line for one in of_runs for line in one.notes):
         note(f"{model}: {line}")
-    for _ in planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True):
+    for _ in planned.ask(
+        root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True
+    ):
         pass  # Each is written when it is finished.
 
 

@@ -245,7 +245,9 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     planned = plans_of(model, choice, options)
     for line in planned.notes:
         note(line)
-    finished = tuple(planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True))
+    finished = tuple(
+        planned.ask(root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True)
+    )
     report = _report(choice, planned.backend, finished)
     benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
     earlier = _of_earlier(planned.backend, finished)

@@ -15,7 +15,6 @@ from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.commands.installation import DoctorLine, extra_of, extras, installation
-from evaluators.commands.shared_options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
 
 _MOST_SHOWN = 5
@@ -39,10 +38,6 @@ def doctor_command(
             help="Allowed difference in nats per square root of tokens; by the precision if left out.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
-    cache: Annotated[
-        Path | None, typer.Option(envvar=CACHE_VARIABLE, help="File of the cache that runs share.")
-    ] = None,
     *,
     options: BackendOptions,
 ) -> None:
@@ -52,7 +47,7 @@ def doctor_command(
     if options.batch:
         raise ConfigError("doctor needs answers at once, and a batch may take a day; leave out --batch")
     with steps("checking the installation") as step:
-        checks = installation(out, cache)
+        checks = installation()
         if backend is not None:
             step(f"checking the backend {backend}", 0, None)
             checks += _of_backend(backend, model, options, reference, tolerance)
@@ -94,61 +89,51 @@ def _of_backend(
 def _parity(
     opened: Backend, model: str, options: BackendOptions, reference: str | None, tolerance: float | None
 ) -> Iterator[DoctorLine]:
-    if "option_logprobs" not in opened.capabilities:
-        remedy = "nothing to fix: use prompts for what it can do"
-        yield DoctorLine("parity", "missing", "cannot be compared: no option log-probabilities here", remedy)
-        return
-    against = reference or _same_weights(opened, model)
-    if isinstance(against, DoctorLine):
-        yield against
-        return
-    if options.lora is not None:
-        remedy = "merge it into the model and compare that"
-        yield DoctorLine("parity", "missing", "cannot be compared: the reference cannot load an adapter", remedy)
-        return
-    requests = made_requests()
-    try:
-        # The reference goes first, because the backend may take all memory of a GPU.
-        plain = reference_answers(against, options, requests)
-    except MissingExtraError as error:
-        yield DoctorLine("parity", "missing", f"cannot be compared: {error}", "pip install 'biasboard[hf]'")
-        return
-    except BiasboardError as error:
-        remedy = "name the same weights with --reference"
-        yield DoctorLine("parity", "missing", f"cannot be compared: {error}", remedy)
-        return
-    try:
-        ours = answers(opened, requests)
-    except BiasboardError as error:
-        yield DoctorLine("parity", "problem", str(error), "fix it and run doctor again")
-        return
-    precision = opened.model.precision
-    allowed = tolerance_for(precision) if tolerance is None else tolerance
-    yield from _verdict(compare(requests, ours, plain, allowed), allowed, precision)
+    def uncompared(reason: object, remedy: str) -> DoctorLine:
+        return DoctorLine("parity", "missing", f"cannot be compared: {reason}", remedy)
 
-
-def _same_weights(opened: Backend, model: str) -> str | DoctorLine:
-    """Return the Hub id or folder of the weights that the backend uses, or a check with the reason for having none."""
     endpoint = opened.model.endpoint
-    if endpoint in ("baseline", "replay"):
+    is_here = endpoint == "local" or Path(model).is_dir()
+    # The weights that an endpoint serves are never downloaded: they may be far too large.
+    if "option_logprobs" not in opened.capabilities:
+        yield uncompared("no option log-probabilities here", "nothing to fix: use prompts for what it can do")
+    elif reference is None and endpoint in ("baseline", "replay"):
         what = "a baseline is no model" if endpoint == "baseline" else "stored answers ask no model"
-        return DoctorLine("parity", "missing", f"cannot be compared: {what}", "nothing to fix")
-    if endpoint == "local" or Path(model).is_dir():
-        return model
+        yield uncompared(what, "nothing to fix")
+    elif reference is None and not is_here and not _is_downloaded(model):
+        yield uncompared("the weights behind the endpoint are not here", "name a folder or a Hub id with --reference")
+    elif options.lora is not None:
+        yield uncompared("the reference cannot load an adapter", "merge it into the model and compare that")
+    else:
+        requests = made_requests()
+        try:
+            # The reference goes first, because the backend may take all memory of a GPU.
+            plain = reference_answers(reference or model, options, requests)
+        except MissingExtraError as error:
+            yield uncompared(error, "pip install 'biasboard[hf]'")
+            return
+        except BiasboardError as error:
+            yield uncompared(error, "name the same weights with --reference")
+            return
+        try:
+            ours = answers(opened, requests)
+        except BiasboardError as error:
+            yield DoctorLine("parity", "problem", str(error), "fix it and run doctor again")
+            return
+        precision = opened.model.precision
+        allowed = tolerance_for(precision) if tolerance is None else tolerance
+        yield from _verdict(compare(requests, ours, plain, allowed), allowed, precision)
+
+
+def _is_downloaded(model: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
 
-    # Never download the weights that an endpoint serves: they may be far too large.
-    if isinstance(try_to_load_from_cache(model, "config.json"), str):
-        return model
-    remedy = "name a folder or a Hub id with --reference"
-    return DoctorLine("parity", "missing", "cannot be compared: the weights behind the endpoint are not here", remedy)
+    return isinstance(try_to_load_from_cache(model, "config.json"), str)
 
 
 def _verdict(parity: Parity, tolerance: float, precision: str | None) -> Iterator[DoctorLine]:
-    for reason in parity.unanswered[:_MOST_SHOWN]:
-        yield DoctorLine(
-            "unanswered", "missing", reason, "leave such requests out, or take a backend that answers them"
-        )
+    remedy = "leave such requests out, or take a backend that answers them"
+    yield from (DoctorLine("unanswered", "missing", reason, remedy) for reason in parity.unanswered[:_MOST_SHOWN])
     if not parity.n_options or parity.largest_difference is None:
         detail = f"none of {parity.n_requests} requests has log-probabilities on both sides"
         yield DoctorLine("parity", "problem", detail, "see the lines 'unanswered'; take another --api or backend")
@@ -160,16 +145,13 @@ def _verdict(parity: Parity, tolerance: float, precision: str | None) -> Iterato
     )
     if parity.n_bounds:
         detail += f"; only a bound is known for {parity.n_bounds} options"
+    allowed = f"{tolerance:g} nats per square root of tokens"
     if parity.holds:
-        yield DoctorLine(
-            "parity",
-            "ok",
-            f"{detail}; allowed in {precision or 'float32'}: {tolerance:g} nats per square root of tokens",
-        )
+        yield DoctorLine("parity", "ok", f"{detail}; allowed in {precision or 'float32'}: {allowed}")
         return
     remedy = "do not mix its results with others; compare tokenizer, chat template and weights"
     if precision is None:
         remedy += "; an endpoint that computes in bfloat16 needs --tolerance 0.3"
     yield DoctorLine("parity", "problem", detail, remedy)
     for line in parity.beyond[:_MOST_SHOWN]:
-        yield DoctorLine("beyond", "problem", line, f"more than {tolerance:g} nats per square root of tokens")
+        yield DoctorLine("beyond", "problem", line, f"more than {allowed}")

@@ -8,20 +8,16 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from packaging.requirements import Requirement
 
-from biasboard.ground import plugins
-from biasboard.ground.errors import BiasboardError, ConfigError
 from biasboard.ground.hub import REMEDY, hub_fault, hub_host, hub_is_off
 from biasboard.ground.kinds import BACKENDS
 from biasboard.ground.plain_text import one_line
 from evaluators.models.process_limits import chosen_threads
-from evaluators.stores.maintenance import check_cache, summarise
 
 Status: TypeAlias = Literal["ok", "missing", "problem"]
 
@@ -31,7 +27,6 @@ KEYS = {
     "OPENAI_API_KEY": "needed for api.openai.com and most other endpoints: export OPENAI_API_KEY=...",
     "HF_TOKEN": "needed for gated models of the Hugging Face Hub: export HF_TOKEN=..., or hf auth login",
 }
-_LEAST_FREE = 1e9
 _SECONDS_FOR_DRIVER = 20
 
 
@@ -45,36 +40,20 @@ class DoctorLine(NamedTuple):
     """What to do about a problem; None if there is none."""
 
 
-def installation(out: Path, cache: Path | None) -> list[DoctorLine]:
-    """Check everything that can be checked without a model.
-
-    Args:
-        out: Folder of all runs, which must be writable and on a disk with free space.
-        cache: File of the cache that runs share; None if there is none.
-    """
+def installation() -> list[DoctorLine]:
+    """Check everything that can be checked without a model."""
     # pip installs nothing into a Python that is too old.
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    version = importlib.metadata.version(_DISTRIBUTION)
     return [
-        DoctorLine("python", "ok", f"{python}, {_DISTRIBUTION} {importlib.metadata.version(_DISTRIBUTION)}"),
+        DoctorLine("python", "ok", f"{python}, {_DISTRIBUTION} {version}"),
         *extras(),
-        *_devices(),
-        _disk(out),
-        *_hub(),
-        *_keys(),
-        *_plug_ins(),
-        *([] if cache is None else [_cache(cache)]),
+        _cpu(),
+        _threads(),
+        _gpu(),
+        _hub(),
+        *map(_key, KEYS),
     ]
-
-
-def _plug_ins() -> Iterator[DoctorLine]:
-    name = f"folders of {plugins.VARIABLE}"
-    try:
-        folders = plugins.added_folders()
-    except ConfigError as error:
-        yield DoctorLine(name, "problem", str(error), "correct the variable, or unset it")
-    else:
-        if folders:
-            yield DoctorLine(name, "ok", ", ".join(map(str, folders)))
 
 
 def extra_of(backend: str) -> str | None:
@@ -138,39 +117,39 @@ def _version(distribution: str) -> str | None:
     return importlib.metadata.version(others[0]) if others else None
 
 
-def _devices() -> Iterator[DoctorLine]:
+def _cpu() -> DoctorLine:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    memory = ", ".join(_memory())
-    yield DoctorLine("cpu", "ok", f"{cores} cores{', ' if memory else ''}{memory}")
-    yield _threads()
-    torch = _version("torch")
-    gpus, trouble = _nvidia()
-    if trouble is not None:
-        yield DoctorLine("gpu", "problem", trouble, "repair the driver, or use --device cpu")
-    elif gpus and torch is not None and "+cpu" in torch:
-        detail = f"{'; '.join(gpus)}, but torch {torch} is built for CPUs"
-        yield DoctorLine("gpu", "problem", detail, "install torch from the index of its CUDA build, see pytorch.org")
-    elif gpus and os.environ.get("CUDA_VISIBLE_DEVICES") == "":
-        yield DoctorLine("gpu", "problem", f"{'; '.join(gpus)}, but CUDA_VISIBLE_DEVICES is empty", "unset it")
-    elif gpus:
-        yield DoctorLine("gpu", "ok", "; ".join(gpus))
-    elif (sys.platform, platform.machine()) == ("darwin", "arm64"):
-        yield DoctorLine("gpu", "ok", "mps, the GPU of this processor")
-    else:
-        yield DoctorLine(
-            "gpu", "missing", "none found; models run on the CPU", "use a machine with a GPU for large models"
-        )
+    told = [f"{cores} cores"]
+    for label, name in (("memory", "SC_PHYS_PAGES"), ("of it free", "SC_AVPHYS_PAGES")):
+        if name in os.sysconf_names:
+            told.append(f"{label} {_gigabytes(os.sysconf(name) * os.sysconf('SC_PAGE_SIZE'))}")
+    return DoctorLine("cpu", "ok", ", ".join(told))
 
 
 def _threads() -> DoctorLine:
     threads = chosen_threads()
     detail = f"{threads.n} for {threads.n_cores} usable cores: {threads.why}"
-    if threads.is_oversubscribed:
-        remedy = f"unset {threads.variable}, or set it to {threads.n_cores} at most"
-        return DoctorLine(
-            "threads", "problem", f"{detail}; threads that outnumber cores can be ten times slower", remedy
-        )
-    return DoctorLine("threads", "ok", detail)
+    if not threads.is_oversubscribed:
+        return DoctorLine("threads", "ok", detail)
+    remedy = f"unset {threads.variable}, or set it to {threads.n_cores} at most"
+    return DoctorLine("threads", "problem", f"{detail}; threads that outnumber cores can be ten times slower", remedy)
+
+
+def _gpu() -> DoctorLine:
+    torch = _version("torch")
+    gpus, trouble = _nvidia()
+    found = "; ".join(gpus)
+    if trouble is not None:
+        return DoctorLine("gpu", "problem", trouble, "repair the driver, or use --device cpu")
+    if gpus and torch is not None and "+cpu" in torch:
+        remedy = "install torch from the index of its CUDA build, see pytorch.org"
+        return DoctorLine("gpu", "problem", f"{found}, but torch {torch} is built for CPUs", remedy)
+    if gpus and os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return DoctorLine("gpu", "problem", f"{found}, but CUDA_VISIBLE_DEVICES is empty", "unset it")
+    if gpus or (sys.platform, platform.machine()) == ("darwin", "arm64"):
+        return DoctorLine("gpu", "ok", found or "mps, the GPU of this processor")
+    remedy = "use a machine with a GPU for large models"
+    return DoctorLine("gpu", "missing", "none found; models run on the CPU", remedy)
 
 
 def _nvidia() -> tuple[list[str], str | None]:
@@ -192,24 +171,7 @@ def _nvidia() -> tuple[list[str], str | None]:
     return gpus, None
 
 
-def _memory() -> Iterator[str]:
-    for label, name in (("memory", "SC_PHYS_PAGES"), ("of it free", "SC_AVPHYS_PAGES")):
-        if name in os.sysconf_names:
-            yield f"{label} {_gigabytes(os.sysconf(name) * os.sysconf('SC_PAGE_SIZE'))}"
-
-
-def _disk(out: Path) -> DoctorLine:
-    existing = next(folder for folder in (out.resolve(), *out.resolve().parents) if folder.is_dir())
-    free = shutil.disk_usage(existing).free
-    detail = f"{_gigabytes(free)} free for {out}"
-    if not os.access(existing, os.W_OK):
-        return DoctorLine("disk", "problem", f"{out} cannot be written", "name another folder with --out")
-    if free < _LEAST_FREE:
-        return DoctorLine("disk", "problem", detail, "make room, or name a folder on another disk with --out")
-    return DoctorLine("disk", "ok", detail)
-
-
-def _hub() -> Iterator[DoctorLine]:
+def _hub() -> DoctorLine:
     from huggingface_hub import constants
 
     folder = Path(constants.HF_HUB_CACHE)
@@ -217,43 +179,23 @@ def _hub() -> Iterator[DoctorLine]:
     existing = next(parent for parent in (folder.resolve(), *folder.resolve().parents) if parent.is_dir())
     detail = f"{n_models} models in {folder}, {_gigabytes(shutil.disk_usage(existing).free)} free"
     if hub_is_off():
-        state = "not looked for, because HF_HUB_OFFLINE is set: only downloaded models are found"
-        if n_models:
-            yield DoctorLine("hub", "ok", f"{state}; {detail}")
-        else:
-            yield DoctorLine(
-                "hub", "missing", f"{state}; {detail}", "use local folders, or unset HF_HUB_OFFLINE to download models"
-            )
-        return
+        detail = f"not looked for, because HF_HUB_OFFLINE is set: only downloaded models are found; {detail}"
+        remedy = "use local folders, or unset HF_HUB_OFFLINE to download models"
+        return DoctorLine("hub", "ok", detail) if n_models else DoctorLine("hub", "missing", detail, remedy)
     fault = hub_fault()
     if fault is None:
-        yield DoctorLine("hub", "ok", f"{hub_host()} answers; {detail}")
-    else:
-        yield DoctorLine("hub", "missing", f"{hub_host()} cannot be reached ({fault}); {detail}", REMEDY)
+        return DoctorLine("hub", "ok", f"{hub_host()} answers; {detail}")
+    return DoctorLine("hub", "missing", f"{hub_host()} cannot be reached ({fault}); {detail}", REMEDY)
 
 
-def _keys() -> Iterator[DoctorLine]:
+def _key(name: str) -> DoctorLine:
     from huggingface_hub import get_token
 
-    for name, remedy in KEYS.items():
-        is_set = bool(os.environ.get(name, "").strip())
-        if is_set:
-            yield DoctorLine(f"key {name}", "ok", "set")
-        elif name == "HF_TOKEN" and get_token():
-            yield DoctorLine(f"key {name}", "ok", "stored by hf auth login")
-        else:
-            yield DoctorLine(f"key {name}", "missing", "not set", remedy)
-
-
-def _cache(path: Path) -> DoctorLine:
-    try:
-        check_cache(path)
-        if not path.is_file():
-            return DoctorLine("cache", "ok", f"{path} does not exist yet; the first run makes it")
-        summary = summarise(path)
-    except BiasboardError as error:
-        return DoctorLine("cache", "problem", str(error), "name another file with --cache or BIASBOARD_CACHE")
-    return DoctorLine("cache", "ok", f"{summary.n_answers} answers of {len(summary.models)} models in {path}")
+    if os.environ.get(name, "").strip():
+        return DoctorLine(f"key {name}", "ok", "set")
+    if name == "HF_TOKEN" and get_token():
+        return DoctorLine(f"key {name}", "ok", "stored by hf auth login")
+    return DoctorLine(f"key {name}", "missing", "not set", KEYS[name])
 
 
 def _gigabytes(n_bytes: float) -> str:

@@ -66,7 +66,7 @@ def ask_all(study: Study, choice: RunChoice, options: BackendOptions) -> Iterato
         RunError: a run ended early; answers are kept.
     """
     plans = _checked_plans(study, choice, options)
-    scorers = scorers_of(plans, choice.scorers)
+    scorers = scorers_of((plan.task for plan in plans), choice.scorers)
     for planned in _plans_of_models(study, choice, options):
         yield from planned.ask(root=choice.out, cache=choice.cache, scorers=scorers, named_scorers=choice.scorers or ())
 

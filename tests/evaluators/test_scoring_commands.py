@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from biasboard.ground.plain_text import protected
 from schemas.folders.run_folder import SCORES, read_run
 from schemas.validate import problems
 from tests import commands
@@ -63,7 +63,8 @@ def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -
     # Stored scores are enough.
     before = (run / SCORES).read_bytes()
     said = rescored(run)
-    assert said.splitlines()[-1].startswith("result ")
+    assert said.splitlines()[-2].startswith("result ")
+    assert said.splitlines()[-1] == "all measures and groups: in the files result.json, or with --verbose"
     assert "0 of " in said
     assert (metrics_of(run), (run / SCORES).read_bytes()) == (scored, before)
     # Another scorer of one kind replaces that kind alone.
@@ -113,14 +114,10 @@ def test_what_cannot_be_scored_leaves_the_result_and_scoring_anew_mends_it(run: 
     assert list(problems(run)) == []
 
 
-@pytest.mark.slow
-def test_the_texts_that_need_scores_are_written(run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "texts.csv"
-    evaluators("texts", run, "--out", out, status=0)
-    with out.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {protected(text) for text in texts_of(run)} <= {row["text"] for row in rows}
-    assert_one_line_error(evaluators("texts", run, "--out", out), "exists already; name another file")
+def test_a_scorer_that_nothing_reads_is_refused(tmp_path: Path) -> None:
+    run = write_gifi_model(tmp_path / "runs", "lab/model", 0.5, tasks=("recognition",), scorer=None)["recognition"]
+    done = evaluators("rescore", run, "--scorer", "toxicity=lexicon")
+    assert_one_line_error(done, "--scorer: task recognition reads no scores of texts; leave it out")
 
 
 @pytest.mark.slow
@@ -129,10 +126,12 @@ def test_several_runs_are_rescored_at_once(tmp_path: Path) -> None:
     said = rescored(tmp_path / "runs")
     assert said.count("0 of ") >= 4
     assert said.count("metrics changed") == 4
-    done = evaluators("index", tmp_path / "runs", "--format", "json", status=0)
-    (entry,) = json.loads(done.stdout)["models"]
-    assert [index["name"] for index in entry["indices"]] == ["index", "index_paper", "index_gifi_repo"]
-    assert all(index["interval"]["low"] < index["value"] < index["interval"]["high"] for index in entry["indices"])
+    rows = [line.split("│") for line in evaluators("index", tmp_path / "runs", status=0).stdout.splitlines()]
+    indices = {cells[1].strip(): cells[2:4] for cells in rows if len(cells) > 3 and cells[1].startswith(" index")}
+    assert list(indices) == ["index", "index_paper", "index_gifi_repo"]
+    for value, interval in indices.values():
+        low, high = map(float, re.findall(r"\d\.\d+", interval))
+        assert low < float(value) < high
     (tmp_path / "runs/lab__model/assignment/result.json").unlink()
     done = evaluators("index", tmp_path / "runs", status=1)
     assert done.stdout == ""

@@ -258,7 +258,7 @@ class _RunInProgress:
                 self.n_failed_requests += len(failed)
                 is_series = remote and len(responses) == self.n_failed_requests >= _A_SERIES
                 if self.n_failed_requests > max_failures or is_series:
-                    why = f"more than the {max_failures} that --max-failure-rate allows"
+                    why = f"more than the {max_failures} that may (in run: --max-failure-rate)"
                     raise RunError(
                         f"{self.n_failed_requests} of {n_in_all} requests failed, "
                         f"{'each so far' if is_series else why}; last error: {failed[-1].error}. Answers are kept in "

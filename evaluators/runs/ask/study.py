@@ -6,7 +6,7 @@ and ``ask`` asks. The commands ``run``, ``score`` and ``reproduce`` and the func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,12 +31,11 @@ from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import Plan, left_out_words, run_command, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
 from evaluators.runs.plan.selection import Selection, select, shape_listed
-from evaluators.scorer import KINDS, TextScorer, open_scorers, with_scorers
+from evaluators.scorer import TextScorer, open_scorers, with_scorers
 from evaluators.task import Prompt, Task, task_for
 from evaluators.task_abilities import ReadsScores
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Normalisation, Signature
-from schemas.documents.run_files import ScorerKind
 from schemas.folders.dataset_folder import dataset_at, read_manifest
 
 if TYPE_CHECKING:
@@ -512,28 +511,24 @@ def _asker(prompts: Sequence[Prompt], others: Mapping[str, frozenset[str]]) -> s
     return next((name for name, asked in others.items() if asked >= {prompt.id for prompt in prompts}), None)
 
 
-def scorers_of(plans: Sequence[Plan], names: Sequence[str] | None) -> tuple[TextScorer, ...]:
-    """Open the scorers that some plans need; none if no task reads scores of texts.
+def scorers_of(tasks: Iterable[Task], names: Sequence[str] | None) -> tuple[TextScorer, ...]:
+    """Open the scorers that some tasks need, none if no task reads scores of texts, and print which are missing.
 
     Args:
-        plans: The plans.
+        tasks: The tasks.
         names: The names that the user chose; None for the default ones.
 
     Raises:
         ConfigError: there is no such scorer, or no task reads its scores.
         MissingExtraError: a named scorer needs a library that is not installed.
     """
-    kinds = {kind for plan in plans if isinstance(plan.task, ReadsScores) for kind in plan.task.score_kinds}
+    tasks = list(tasks)
+    kinds = {kind for task in tasks if isinstance(task, ReadsScores) for kind in task.score_kinds}
     if not kinds:
         if names is not None:
-            tasks = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
-            raise ConfigError(f"--scorer: task {tasks} reads no scores of texts; leave it out")
+            of_tasks = ", ".join(dict.fromkeys(task.name for task in tasks))
+            raise ConfigError(f"--scorer: task {of_tasks} reads no scores of texts; leave it out")
         return ()
-    return opened_scorers(names, kinds)
-
-
-def opened_scorers(names: Sequence[str] | None, kinds: Collection[ScorerKind] = KINDS) -> tuple[TextScorer, ...]:
-    """Open the named scorers of some kinds, or for None the default ones, and print which of those are missing."""
     opened = open_scorers(names, kinds)
     for line in opened.missing:
         print(line)

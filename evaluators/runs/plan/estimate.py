@@ -118,7 +118,8 @@ def _estimate(
     plan: Plan, backend: Backend, pace: Pace | None, counts: Sequence[_Counts], factor: float = 1.0, **numbers: Any
 ) -> Estimate:
     """Return the estimate with the sums of some counts, for so many times as many items."""
-    tokens, bound = (_token_sum([count[place] for count in counts], factor) for place in (0, 1))
+    tokens = _token_sum([one for one, _, _ in counts], factor)
+    bound = _token_sum([one for _, one, _ in counts], factor)
     n_to_ask = numbers["n_distinct_requests"] - (numbers["n_answered"] or 0)
     seconds = None if pace is None else n_to_ask * pace.seconds / pace.n_answers
     return Estimate(
