@@ -148,8 +148,8 @@ def _print_sets(sets: SetTable) -> None:
     title = f"{sets.of_sets} of {sets.n_examples} examples, means over {sets.n_parts} parts"
     table = Table(title=title, title_justify="left")
     table.add_column("set of each part")
-    for name in sets.rows[0].means:
+    for name in next(iter(sets.rows.values())):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in sets.rows:
-        table.add_row(row.name, *("none" if mean.value is None else f"{mean.value:.4f}" for mean in row.means.values()))
+    for row, means in sets.rows.items():
+        table.add_row(row, *("none" if mean.value is None else f"{mean.value:.4f}" for mean in means.values()))
     Console().print(table)

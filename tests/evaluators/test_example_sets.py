@@ -35,7 +35,7 @@ def tables(sets: Sequence[Mapping[str, Sequence[float]]], parts: Sequence[str] =
 
 
 def means(table: SetTable) -> dict[str, tuple[float | None, ...]]:
-    return {row.name: tuple(one.value for one in row.means.values()) for row in table.rows}
+    return {row: tuple(one.value for one in means.values()) for row, means in table.rows.items()}
 
 
 THREE = (
@@ -101,9 +101,9 @@ def test_the_number_of_sets_is_told_beside_that_of_the_indices() -> None:
 
 def test_a_part_without_any_value_counts_nowhere() -> None:
     (table,) = tables([{"f1": (0.5, NAN), "spread": (NAN, NAN)}] * 2, ("a", "b"))
-    for row in table.rows:
-        assert row.means["spread"].value is None
-    best = next(row for row in table.rows if row.name == "best f1").means["f1"]
+    for of_row in table.rows.values():
+        assert of_row["spread"].value is None
+    best = table.rows["best f1"]["f1"]
     assert (best.value, best.n) == (0.5, 1)
 
 

@@ -18,7 +18,7 @@ from evaluators.runs.ask.context_limit import other_prompts
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.recording import FailureCount, records_of, sound, storable, well_formed
-from evaluators.runs.measure.unread_answers import are_many, early_look, is_chat, remedy
+from evaluators.runs.measure.unread_answers import are_many, early_look, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
 from evaluators.runs.plan.plan import AskedPart, Plan, distinct_requests, run_folder
 from evaluators.runs.plan.run_options import RunOptions
@@ -105,7 +105,9 @@ def _kept_adapters(folder: Path, backend: Backend) -> AdaptersFile | None:
 
 def _advice(plan: Plan, backend: Backend, options: RunOptions) -> str:
     others = other_prompts(plan, backend, options.max_failure_rate)
-    return remedy(plan.prompt, others, in_chat=is_chat(backend.model, options.command))
+    # By a template here, or by the endpoint's.
+    in_chat = backend.model.chat_template_sha256 is not None or "--api chat" in options.command
+    return remedy(plan.prompt, others, in_chat=in_chat)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from biasboard.ground.columns import FloatArray
 from evaluators.benchmark import PartSource
 from evaluators.runs.measure.index_values import ModelResults
 from evaluators.statistics.cluster_sums import ratio
@@ -33,13 +33,6 @@ class SetMean(NamedTuple):
     """Number of parts with a value."""
 
 
-class SetRow(NamedTuple):
-    """A rule that chooses a set for each part, with the mean of each metric under it."""
-
-    name: str
-    means: Mapping[str, SetMean]
-
-
 class SetTable(NamedTuple):
     """The comparison of all sets with the same number of examples."""
 
@@ -48,7 +41,8 @@ class SetTable(NamedTuple):
     n_defined: int
     """Number of sets that the indices of the benchmark have; more than are compared if the model was asked with few."""
     n_parts: int
-    rows: tuple[SetRow, ...]
+    rows: Mapping[str, Mapping[str, SetMean]]
+    """The mean of each metric under each rule that chooses a set for each part, by the name of the rule."""
 
     @property
     def of_sets(self) -> str:
@@ -73,7 +67,7 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
         values = {name: np.vstack([scored.by_part[name] for scored in results]) for name in ideals}
         n_parts = len(results[0].result.signature.parts)
         n_defined = max(len(defined.get(n_examples, [])), len(results))
-        tables.append(SetTable(n_examples, len(results), n_defined, n_parts, tuple(_rows(values, ideals))))
+        tables.append(SetTable(n_examples, len(results), n_defined, n_parts, _rows(values, ideals)))
     return tables
 
 
@@ -102,17 +96,17 @@ def _oracles(name: str, ideal: float) -> tuple[str, str, str]:
     return f"{first} {name}", f"median {name}", f"{last} {name}"
 
 
-def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list[SetRow]:
-    """Return all rows.
+def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> dict[str, dict[str, SetMean]]:
+    """Return all rows by their names.
 
     Args:
         values: Value of each metric by set and part, shape (n_sets, n_parts); nan where it has none.
         ideals: Ideal value of each metric.
     """
-    rows = [
-        SetRow(_MEAN, {name: _mean(_over_sets(of_metric)[0]) for name, of_metric in values.items()}),
-        SetRow(_DEVIATION, {name: _mean(_over_sets(of_metric)[1]) for name, of_metric in values.items()}),
-    ]
+    rows = {
+        _MEAN: {name: _mean(_over_sets(of_metric)[0]) for name, of_metric in values.items()},
+        _DEVIATION: {name: _mean(_over_sets(of_metric)[1]) for name, of_metric in values.items()},
+    }
     for name, ideal in ideals.items():
         distances = np.abs(values[name] - ideal)
         # Stable, so that the first of several equal sets is taken.
@@ -120,7 +114,10 @@ def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list
         n_known = (~np.isnan(distances)).sum(axis=0)
         for row, ranks in zip(_oracles(name, ideal), (0 * n_known, (n_known - 1) // 2, n_known - 1), strict=True):
             chosen = np.take_along_axis(order, np.maximum(ranks, 0)[None], axis=0)[0]
-            rows.append(SetRow(row, _under(values, chosen, n_known > 0)))
+            parts = np.arange(len(chosen))
+            rows[row] = {
+                one: _mean(np.where(n_known > 0, of_metric[chosen, parts], np.nan)) for one, of_metric in values.items()
+            }
     return rows
 
 
@@ -131,12 +128,6 @@ def _over_sets(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     means = ratio(np.where(has_value, values, 0.0).sum(axis=0), n)
     variances = ratio((np.where(has_value, values - means, 0.0) ** 2).sum(axis=0), n - 1)
     return means, np.sqrt(variances)
-
-
-def _under(values: Mapping[str, FloatArray], chosen: IntArray, is_known: BoolArray) -> dict[str, SetMean]:
-    """Return the mean of each metric over parts, each with the set chosen for it."""
-    parts = np.arange(len(chosen))
-    return {name: _mean(np.where(is_known, of_metric[chosen, parts], np.nan)) for name, of_metric in values.items()}
 
 
 def _mean(values: FloatArray) -> SetMean:

@@ -223,12 +223,33 @@ def index_of(definition: IndexDefinition, scored: Mapping[PartSource, ScoredResu
     version = f"{_VERSION}+{hashlib.sha256(versions.encode()).hexdigest()[:8]}"
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
     reason = reason or _why_unpaired(definition, scored)
-    values = [part.value for part in parts if part.value is not None]
     missing = tuple(source for source in definition.sources if source not in scored)
-    if reason is not None:
-        return Index(_metric(definition, version, None, reason, None, parts), parts, definition, None, missing)
-    deviations = _deviations(definition, scored)
-    metric = _metric(definition, version, float(np.mean(values)), None, deviations, parts)
+    values = [part.value for part in parts if part.value is not None]
+    value = float(np.mean(values)) if reason is None else None
+    deviations = _deviations(definition, scored) if reason is None else None
+    interval: Interval | None = None
+    interval_reason: str | None = "there is no value"
+    if value is not None and deviations is None:
+        interval_reason = next(f"{part.name}: {part.interval_reason}" for part in parts if part.interval is None)
+    elif value is not None and deviations is not None:
+        interval, interval_reason = interval_of(
+            value, deviations, minimum=definition.minimum, maximum=definition.maximum, method=STUDENT
+        )
+    metric = Metric(
+        name=definition.name,
+        version=version,
+        value=value,
+        reason=reason,
+        interval=interval,
+        interval_reason=interval_reason,
+        n=len(values),
+        n_excluded=len(parts) - len(values),
+        unit="metrics",
+        ideal=definition.ideal,
+        minimum=definition.minimum,
+        maximum=definition.maximum,
+        group={},
+    )
     return Index(metric, parts, definition, deviations, missing)
 
 
@@ -281,36 +302,3 @@ def _why_unpaired(definition: IndexDefinition, scored: Mapping[PartSource, Score
         if (other.items_sha256, other.parts, other.splits) != (first.items_sha256, first.parts, first.splits):
             return f"the results under {first.prompt} and {other.prompt} are of different items"
     return None
-
-
-def _metric(
-    definition: IndexDefinition,
-    version: str,
-    value: float | None,
-    reason: str | None,
-    deviations: Deviations | None,
-    parts: Sequence[Metric],
-) -> Metric:
-    interval: Interval | None = None
-    interval_reason: str | None = "there is no value"
-    if value is not None and deviations is None:
-        interval_reason = next(f"{part.name}: {part.interval_reason}" for part in parts if part.interval is None)
-    elif value is not None and deviations is not None:
-        interval, interval_reason = interval_of(
-            value, deviations, minimum=definition.minimum, maximum=definition.maximum, method=STUDENT
-        )
-    return Metric(
-        name=definition.name,
-        version=version,
-        value=value,
-        reason=reason,
-        interval=interval,
-        interval_reason=interval_reason,
-        n=len([part for part in parts if part.value is not None]),
-        n_excluded=len([part for part in parts if part.value is None]),
-        unit="metrics",
-        ideal=definition.ideal,
-        minimum=definition.minimum,
-        maximum=definition.maximum,
-        group={},
-    )
