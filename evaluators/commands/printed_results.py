@@ -18,6 +18,7 @@ from schemas.documents.result import Counts, Metric, Result
 from schemas.folders.run_folder import RESULT
 from schemas.outputs.documents import FinishedRun, FinishedRuns
 
+_OF_SIGNATURE = ("benchmark", "dataset", "dataset_version", "config", "task", "prompt")
 _MOST_SPLITS = 3
 _LONGEST = 160
 """Largest number of characters of a line that can be shortened."""
@@ -163,24 +164,19 @@ def _plain(number: float) -> str:
 
 def runs_document(finished: Iterable[tuple[Path, Result]]) -> FinishedRuns:
     """Return finished runs, each its folder and result, as the document that commands print."""
-    return FinishedRuns(runs=tuple(_document(folder, result) for folder, result in finished))
-
-
-def _document(folder: Path, result: Result) -> FinishedRun:
-    signature = result.signature
-    return FinishedRun(
-        folder=str(folder),
-        status="unreadable" if is_unreadable(result) else "finished",
-        model=result.model.id,
-        benchmark=signature.benchmark,
-        dataset=signature.dataset,
-        dataset_version=signature.dataset_version,
-        config=signature.config,
-        task=signature.task,
-        prompt=signature.prompt,
-        signature=str(signature),
-        signature_sha256=result.signature_sha256,
-        counts=result.counts,
-        metrics=result.metrics,
-        usage=result.usage,
+    return FinishedRuns(
+        runs=tuple(
+            FinishedRun(
+                folder=str(folder),
+                status="unreadable" if is_unreadable(result) else "finished",
+                model=result.model.id,
+                **{name: getattr(result.signature, name) for name in _OF_SIGNATURE},
+                signature=str(result.signature),
+                signature_sha256=result.signature_sha256,
+                counts=result.counts,
+                metrics=result.metrics,
+                usage=result.usage,
+            )
+            for folder, result in finished
+        )
     )

@@ -5,7 +5,7 @@ Whether prompts are too long is judged by a sample of the items, so that the cho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -68,12 +68,9 @@ def usual_prompts(task: Task, contexts: Sequence[str] | None = None) -> Sequence
 
 
 def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[Prompt]:
-    """Return the prompts of a name.
+    """Return the prompts of a name, a prompt or a protocol, in the contexts that the user chooses; None if he does not.
 
-    Args:
-        task: The task.
-        name: A prompt or a protocol.
-        contexts: The contexts that the user chooses; None without a choice.
+    A context is a number of examples such as ``8``, ``8-RULE`` or ``8-more``.
     """
     if not isinstance(task, ShowsExamples):
         if contexts is not None:
@@ -82,26 +79,22 @@ def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[
     if name not in protocols(task) and contexts is None:
         return [prompt_of(task, name)]
     protocol = name if name in protocols(task) else prompt_of(task, name).protocol
-    return list(_in_contexts(task, protocol, contexts or tuple(map(str, task.default_contexts))))
+    of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
+    have = dict.fromkeys(map(context_name, of_protocol))
+    chosen = contexts or [*map(str, task.default_contexts)]
+    for context in chosen:
+        if context not in have:
+            raise ConfigError(
+                f"--contexts: no prompt of protocol '{protocol}' has context '{context}'; have, separated by commas: "
+                f"{', '.join(have)}"
+            )
+    return [prompt for prompt in of_protocol if context_name(prompt) in chosen]
 
 
 def protocols(task: Task) -> frozenset[str | None]:
     """Return the protocols of a task whose prompts show examples; empty for other tasks."""
     is_shown = isinstance(task, ShowsExamples)
     return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
-
-
-def _in_contexts(task: Task, protocol: str | None, contexts: Sequence[str]) -> Iterator[Prompt]:
-    """Yield the prompts of a protocol in some contexts: numbers of examples such as ``8``, ``8-RULE`` or ``8-more``."""
-    of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
-    have = dict.fromkeys(map(context_name, of_protocol))
-    for name in contexts:
-        if name not in have:
-            raise ConfigError(
-                f"--contexts: no prompt of protocol '{protocol}' has context '{name}'; have, separated by commas: "
-                f"{', '.join(have)}"
-            )
-    yield from (prompt for prompt in of_protocol if context_name(prompt) in contexts)
 
 
 def context_name(prompt: Prompt) -> str:
