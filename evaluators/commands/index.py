@@ -55,24 +55,17 @@ def index_command(
     with steps() as step:
         for number, of_model in enumerate(models):
             step("computing the indices of models", number, len(models))
-            indices.append((of_model, _indices(of_model)))
-    obstacle = _common_obstacle(models)
+            definitions = () if of_model.missing else of_model.definitions
+            indices.append((of_model, [index_of(definition, of_model.scored) for definition in definitions]))
+    obstacles = [of_model.obstacle for of_model in models]
     for of_model, computed in indices:
         # If no model has an index, the error below says what is missing.
-        if obstacle is None or not of_model.missing:
+        if None in obstacles or not of_model.missing:
             _print(of_model, computed, verbose=verbose)
     # Without any index, scripts must see an error.
-    if obstacle is not None:
-        raise DataError(f"nothing to average: {obstacle}")
-
-
-def _common_obstacle(models: Sequence[ModelResults]) -> str | None:
-    """Return what the first model lacks for its index, and how to get it; None if any model has all results."""
-    obstacles = [of_model.obstacle for of_model in models]
-    if None in obstacles:
-        return None
-    others = f" ({len(models) - 1} more have no index either)" if len(models) > 1 else ""
-    return f"{_title(models[0])}{others}: {obstacles[0]}"
+    if None not in obstacles:
+        others = f" ({len(models) - 1} more have no index either)" if len(models) > 1 else ""
+        raise DataError(f"nothing to average: {_title(models[0])}{others}: {obstacles[0]}")
 
 
 def read_scored(folder: Path) -> ScoredResult:
@@ -93,19 +86,13 @@ def read_scored(folder: Path) -> ScoredResult:
     return ScoredResult(result, overall, measurement.deviations(names), by_part)
 
 
-def _indices(of_model: ModelResults) -> tuple[Index, ...]:
-    if of_model.missing:
-        return ()
-    return tuple(index_of(definition, of_model.scored) for definition in of_model.definitions)
-
-
 def _title(of_model: ModelResults) -> str:
     model = next(iter(of_model.scored.values())).result.model
     normalisation = f", {of_model.normalisation}" if of_model.normalisation else ""
     return f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.asked}{normalisation}"
 
 
-def _print(of_model: ModelResults, computed: tuple[Index, ...], *, verbose: bool) -> None:
+def _print(of_model: ModelResults, computed: Sequence[Index], *, verbose: bool) -> None:
     title = _title(of_model)
     if of_model.missing:
         print(f"{title}: no index, {of_model.obstacle}")

@@ -14,7 +14,7 @@ from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.baseline_gate import why_no_rank
 from evaluators.runs.measure.unread_answers import is_unreadable, notes, on_letters
-from schemas.documents.result import Counts, Metric, Result
+from schemas.documents.result import Metric, Result
 from schemas.folders.run_folder import RESULT
 from schemas.outputs.documents import FinishedRun, FinishedRuns
 
@@ -41,9 +41,12 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
         else:
             print(f"{result.model.id} on {signature.dataset} {signature.config}, prompt {signature.prompt}")
             _print_lines(metrics, counts.scored)
-    print(_counted(counts) + on_letters(folder, result))
-    without_value = _without_value(result.metrics if verbose else metrics, metrics)
-    for line in (*_incomplete(result), *without_value):
+    kinds = {"refused": counts.refused, "unparsed": counts.unparsed, "failed": counts.failed}
+    others = "".join(f", {n} {kind}" for kind, n in kinds.items() if n)
+    scored = f"all {counts.items}" if counts.scored == counts.items else f"{counts.scored} of {counts.items}"
+    cut = f"; {counts.truncated} truncated" if counts.truncated else ""
+    print(f"{scored} items scored{others}{cut}{on_letters(folder, result)}")
+    for line in (*_incomplete(result), *_without_value(result.metrics if verbose else metrics, metrics)):
         print(shortened(line))
     for line in notes(folder, result, advice, verbose=verbose):
         print(line)
@@ -58,14 +61,6 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
 def shortened(line: str) -> str:
     """Return a line that fits on a wide terminal; whoever prints it says where the rest is."""
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2]} …"
-
-
-def _counted(counts: Counts) -> str:
-    """Return how many items were scored, and what became of the others."""
-    kinds = {"refused": counts.refused, "unparsed": counts.unparsed, "failed": counts.failed}
-    others = "".join(f", {n} {kind}" for kind, n in kinds.items() if n)
-    scored = f"all {counts.items}" if counts.scored == counts.items else f"{counts.scored} of {counts.items}"
-    return f"{scored} items scored{others}" + (f"; {counts.truncated} truncated" if counts.truncated else "")
 
 
 def _incomplete(result: Result) -> list[str]:
@@ -89,13 +84,11 @@ def _without_value(metrics: Iterable[Metric], shown: Iterable[Metric]) -> list[s
     for metric in sorted(metrics, key=lambda metric: metric.name not in first):
         if metric.value is None and not metric.group and metric.reason is not None:
             names.setdefault(metric.reason, []).append(metric.name)
-    return [f"without a value: {_shortened(of_reason)} ({reason})" for reason, of_reason in names.items()]
-
-
-def _shortened(names: Sequence[str]) -> str:
-    """Return the first names of a list, and the number of the others if there are many."""
-    # "and 1 more" would be as long as the last name.
-    return listed(names, most=_MOST_NAMES if len(names) <= _MOST_NAMES else _MOST_NAMES - 1)
+    return [
+        # "and 1 more" would be as long as the last name.
+        f"without a value: {listed(own, most=_MOST_NAMES - (len(own) > _MOST_NAMES))} ({reason})"
+        for reason, own in names.items()
+    ]
 
 
 def _print_lines(metrics: Sequence[Metric], n_scored: int) -> None:

@@ -60,8 +60,9 @@ class Ruler:
             requests: The requests.
             n_after: Number of tokens that must fit after each answer.
         """
-        frame = self._frame() if requests else 0
-        bounds = [frame + longest_bytes(request) for request in requests]
+        # What is added around a prompt, such as a chat template.
+        (n_around,) = self.backend.needed_tokens([GenerateRequest(prompt="a", max_tokens=1)]) if requests else (0,)
+        bounds = [n_around + _SPARE_TOKENS + longest_bytes(request) for request in requests]
         long = [
             request
             for request, bound in zip(requests, bounds, strict=True)
@@ -77,11 +78,6 @@ class Ruler:
                 if advance is not None:
                     advance(len(batch))
         return [self._counted.get(_text(request), bound) for request, bound in zip(requests, bounds, strict=True)]
-
-    def _frame(self) -> int:
-        """Return an upper bound on the tokens added around a prompt, such as those of a chat template."""
-        (n_tokens,) = self.backend.needed_tokens([GenerateRequest(prompt="a", max_tokens=1)])
-        return n_tokens + _SPARE_TOKENS
 
 
 def check_context(

@@ -135,25 +135,18 @@ class Study:
             names = named_prompts(task, config, self.prompts) or unknown
             named = prompt_groups(task, self.contexts, names) if names else []
             studied.append(StudiedConfig(self, folder, manifest, config, task, named))
-        used = {
-            name
-            for one in studied
-            for prompt in one.usual
-            for own in self._names(one.task, prompt)
-            for name in (own, f"{one.name}={own}")
-        }
+        used: set[str | None] = set()
+        for one in studied:
+            for prompt in one.usual:
+                # With contexts, another prompt of the protocol chooses this one too.
+                is_any = self.contexts is not None and prompt.protocol is not None
+                alike = [own.id for own in one.task.prompts.values() if is_any and own.protocol == prompt.protocol]
+                used |= {own for name in (prompt.id, prompt.protocol, *alike) for own in (name, f"{one.name}={name}")}
         for name in self.prompts:
             if name not in used:
                 pairs = dict.fromkeys(f"{one.name} with {prompt.id}" for one in studied for prompt in one.usual)
                 raise ConfigError(f"--prompt {name} is not used; the run would ask {', '.join(pairs)}; leave it out")
         return studied
-
-    def _names(self, task: Task, prompt: Prompt) -> set[str | None]:
-        """Return the values of ``--prompt`` that choose a prompt; with contexts, also its protocol's other prompts."""
-        names = {prompt.id, prompt.protocol}
-        if self.contexts is not None and prompt.protocol is not None:
-            names |= {other.id for other in task.prompts.values() if other.protocol == prompt.protocol}
-        return names
 
     @cached_property
     def usual_plans(self) -> Sequence[Plan]:

@@ -213,19 +213,16 @@ class GateCheck:
             if isinstance(stored, list):
                 answered = [*map(Reference.from_json, stored)]
             else:
-                answered = self._computed_references()
+                prompt = prompt_of(self._task, self.signature.prompt)
+                answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
+                answers.check_facts()
+                answered = [
+                    self.reference(baseline.name, self._source_of(answers.of(baseline)))
+                    for baseline in answers.answering(self.benchmark.baselines)
+                ]
                 memory.put(_REFERENCES, parts, [reference.as_json for reference in answered])
             _KNOWN[key] = tuple(answered)
         return _KNOWN[key]
-
-    def _computed_references(self) -> list[Reference]:
-        prompt = prompt_of(self._task, self.signature.prompt)
-        answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
-        answers.check_facts()
-        return [
-            self.reference(baseline.name, self._source_of(answers.of(baseline)))
-            for baseline in answers.answering(self.benchmark.baselines)
-        ]
 
     def reference(self, baseline: str, source: StatisticsSource) -> Reference:
         """Return the value of a baseline, given its name and the statistics of its answers to these items."""
