@@ -163,11 +163,12 @@ def _checked(dotted: str, model: str, options: BackendOptions, root: Path) -> No
                 print(line)
             for finished in planned.ask(root=Path(folder, "runs")):
                 n_runs += 1
+                measures: set[str] | None = None
                 if kind is CALIBRATIONS:
                     ending = f"_{module.CALIBRATION.name}"
                     measures = {one.name for one in finished.result.metrics if one.name.endswith(ending)}
-                else:
-                    measures = {definition.name for definition in definitions} if kind is METRICS else None
+                elif kind is METRICS:
+                    measures = {definition.name for definition in definitions}
                 _report(finished, measures)
                 for definition in definitions if kind is METRICS else ():
                     _check_slices(finished, definition)

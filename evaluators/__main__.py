@@ -18,10 +18,6 @@ COMMANDS = {
         "evaluators.commands.rescore:rescore_command",
         "Compute every metric again from stored answers, without the model and without the dataset.",
     ),
-    "index": LazyCommand(
-        "evaluators.commands.index:index_command",
-        "Compute the index of each model, a mean of metrics over configs, from the records of its runs.",
-    ),
     "reweight": LazyCommand(
         "evaluators.calibration.reweighting.command:app",
         "Measure how evenly class probabilities are right over their classes, and fit and apply corrections.",

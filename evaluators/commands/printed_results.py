@@ -129,16 +129,9 @@ def report_many(results: Sequence[Result]) -> None:
 
 
 def print_next(root: Path, results: Iterable[Result]) -> None:
-    """Print the next commands after results with metrics: that for their index, if any, and that for the board."""
-    measured = [result for result in results if result.metrics]
-    if not measured:
-        return  # Answers without metrics are data for the builder that asked for them.
-    folder = shlex.quote(str(root))
-    names = dict.fromkeys(result.signature.benchmark for result in measured)
-    indices = [index for name in names for index in load_benchmark(name).indices]
-    # An index of a single result adds nothing to it.
-    by_index = f"biasboard index {folder}, then " if any(len(index.sources) > 1 for index in indices) else ""
-    print(f"next: {by_index}biasboard board --runs {folder}")
+    """Print the next command after results with metrics: answers without are data for the builder that asked."""
+    if any(result.metrics for result in results):
+        print(f"next: biasboard board --runs {shlex.quote(str(root))}")
 
 
 def value_and_interval(metric: Metric) -> tuple[str, str]:

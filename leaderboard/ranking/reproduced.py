@@ -375,10 +375,11 @@ def _ours(table: Table, row: Row, measure: PaperMeasure) -> Ours | None:
 def _of_sets(table: Table, row: Row, measure: PaperMeasure) -> Ours | None:
     for sets in row.sets:
         if sets.n_examples == measure.n_examples:
-            mean = sets.rows.get(measure.set_row or "", {}).get(measure.metric)
-            metric = row.entries[0].metric(measure.metric)
-            if mean is not None and mean.value is not None and metric is not None:
-                return Ours(mean.value, metric, row, table, has_own_interval=False)
+            for of_row in sets.rows:
+                mean = of_row.means.get(measure.metric) if of_row.name == measure.set_row else None
+                metric = row.entries[0].metric(measure.metric)
+                if mean is not None and mean.value is not None and metric is not None:
+                    return Ours(mean.value, metric, row, table, has_own_interval=False)
     return None
 
 

@@ -18,6 +18,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, option
 from biasboard.ground.progress import Advance, note, progress, steps, working
 from evaluators.backend import Backend
+from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.prompt_choice import (
     choose_prompts,
     context_name,
@@ -370,9 +371,17 @@ class Plans:
         n_items = sum(plan.selection.n_items for plan in fitting)
         with progress(f"asking {self.backend.model.id}", n_items) if together else nullcontext() as advance:
             for plan in fitting:
+                command = run_command(
+                    plan.signature,
+                    self.backend,
+                    only=self.study.parts,
+                    task=self.study.task,
+                    normalisation=plan.chosen_normalisation,
+                    limit=plan.selection.limit,
+                )
                 options = RunOptions(
                     root=root,
-                    command=self._command(plan, named_scorers),
+                    command=with_scorers(command, named_scorers if isinstance(plan.task, ReadsScores) else ()),
                     max_failure_rate=self.max_failure_rate,
                     cache=cache,
                     scorers=scorers,
@@ -384,22 +393,7 @@ class Plans:
                 yield finished
 
     def _fitting(self, stores: AnswerStores, *, probe: bool = True) -> list[Plan]:
-        # Imported here: prompt_choice, which this module needs, needs it too.
-        from evaluators.runs.ask.context_limit import check_context
-
         return check_context(self.plans, self.backend, stores, self.max_failure_rate, probe=probe, leave_out=self.skip)
-
-    def _command(self, plan: Plan, named_scorers: Sequence[str]) -> str:
-        """Return the command line that reproduces a run, without paths of this machine."""
-        command = run_command(
-            plan.signature,
-            self.backend,
-            only=self.study.parts,
-            task=self.study.task,
-            normalisation=plan.chosen_normalisation,
-            limit=plan.selection.limit,
-        )
-        return with_scorers(command, named_scorers if isinstance(plan.task, ReadsScores) else ())
 
 
 def _of_run(advance: Advance, plan: Plan) -> Advance:

@@ -101,22 +101,6 @@ class ModelResults(NamedTuple):
         """The results missing for the ranking index; other indices are null if theirs are missing."""
         return tuple(source for source in self.definitions[0].sources if source not in self.scored)
 
-    @property
-    def obstacle(self) -> str | None:
-        """The reason why the ranking index has no results to average, with the way out; None if it has them."""
-        if self.missing:
-            return f"no result of {', '.join(map(str, self.missing))}; {self._way_to(self.missing)}"
-        reason = _why_unpaired(self.definitions[0], self.scored)
-        return None if reason is None else f"{reason}; {self._way_to(self.definitions[0].sources)}"
-
-    def _way_to(self, sources: Sequence[PartSource]) -> str:
-        """Return how to get results of some sources, all of the same items."""
-        contexts = dict.fromkeys(source.context.option for source in sources if source.context is not None)
-        prompts = dict.fromkeys(source.prompt or self.protocol for source in sources)
-        options = [f"--contexts {','.join(contexts)}"] if contexts else []
-        options += [f"--prompt {prompt}" for prompt in prompts]
-        return f"run the model again with {' '.join(options)}, and all other options as before but --config and --task"
-
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
