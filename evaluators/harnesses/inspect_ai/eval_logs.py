@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +19,6 @@ from pydantic import Field
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import GenerateRequest, Response, Runtime
 from evaluators.harness import (
     FACTS,
@@ -94,12 +93,14 @@ class _Solvers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Header:
-    """A log without its samples, as far as it is read."""
+    """A log, as far as it is read."""
 
     version: int
     status: str
     eval: _Evaluation
     plan: _Solvers
+    samples: tuple[Any, ...] | None = None
+    """Samples as they stand there, since those of other tasks have other fields."""
     invalidated: bool = False
     error: dict[str, Any] | None = None
 
@@ -225,28 +226,21 @@ def read_log(path: Path) -> HarnessLog | None:
         raise ConfigError(
             f"--input {path}: is no log, which ends in .json; ask with {HOW_TO_ASK}, and name what it wrote"
         )
-    log = strict_json.read(path)
-    samples = log.get("samples") if isinstance(log, dict) else None
-    return _log(path, log, samples if isinstance(samples, list) else None)
-
-
-def _log(path: Path, value: JsonValue, samples: Sequence[JsonValue] | None) -> HarnessLog | None:
-    """Return a log; None if its task was not exported by us. ``samples`` are None if it has none."""
-    where = path.name
+    value, where = strict_json.read(path), path.name
     version = value.get("version") if isinstance(value, dict) else None
     if version != _VERSION:
         raise DataError(
             f"{where}: is a log of version {version!r}, and {_VERSION} is read; convert it with inspect log convert"
         )
     header = validated(_Header, value, where, _AGAIN)
-    if samples is None:
+    if header.samples is None:
         raise DataError(f"{where}: holds no samples; ask without --no-log-samples, and {_AGAIN}")
     evaluation, facts = header.eval, (header.eval.metadata or {}).get(FACTS)
     if facts is None:
         return None
     exported = exported_facts(facts, where)
     _check_unmodified(header, facts, where)
-    read = [_read(sample, f"{where}: sample {number}", header) for number, sample in enumerate(samples, start=1)]
+    read = [_read(sample, f"{where}: sample {number}", header) for number, sample in enumerate(header.samples, start=1)]
     answered = {without_path(output.model) for _, output in read if output is not None and output.model}
     messages = [output.choices[0].message for _, output in read if output is not None]
     n_reasoned = sum(any(part.type == "reasoning" for part in message.parts) for message in messages)
@@ -314,7 +308,7 @@ def _identity(evaluation: _Evaluation) -> dict[str, str | None]:
     }
 
 
-def _read(value: JsonValue, where: str, header: _Header) -> tuple[LoggedAnswer, _Output | None]:
+def _read(value: object, where: str, header: _Header) -> tuple[LoggedAnswer, _Output | None]:
     """Return the answer in a sample, and what it was read from; None of a sample that failed."""
     sample = validated(_EvalSample, value, where, _AGAIN)
     where = f"{where} (sample {sample.id}, epoch {sample.epoch})"
