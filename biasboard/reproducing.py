@@ -5,13 +5,12 @@ Stages are build, import, run and compare. Each does what is still to be done, s
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated
 
 import typer
 
@@ -23,7 +22,7 @@ from biasboard.ground.options import option, with_options
 from biasboard.ground.progress import note, working
 from biasboard.scoring import names_in
 from builders.description import DATASETS_FOLDER
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, open_backend
+from evaluators.backend import open_backend
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.runs.ask.study import Study, scorers_of
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD
@@ -33,8 +32,6 @@ from leaderboard.verify.board_files import keys_folder, results_folder
 from schemas.documents.reproduction import PaperRun, Reproduction
 from schemas.folders.dataset_folder import MANIFEST
 
-_BYTES_PER_TOKEN = 4
-"""Bytes of English text that a token of a large vocabulary stands for."""
 _FILES = "Files"
 
 
@@ -109,11 +106,11 @@ def reproduce(
     runs = [by_name[name] for name in dict.fromkeys(choice.runs or by_name)]
     with redirect_stdout(sys.stderr):
         folders = _built(runs, _inputs(found, choice), choice)
-        sizes = [(run, *_counted(run, folders.get(run.dataset))) for run in runs if run.answers is None]
+    asked = [run for run in runs if run.answers is None]
     print(f"{found.title}\n")
-    print("\n".join(_size_lines(sizes, folders)))
+    print("\n".join(_size_lines(asked, folders)))
     if dry_run:
-        print("\n".join(["", *_cost_lines(found, sizes, choice.gpu_hour), "", "nothing was asked"]))
+        print("\n".join(["", *_cost_lines(found, asked, choice.gpu_hour), "", "nothing was asked"]))
         return
     with redirect_stdout(sys.stderr):
         _import(found, runs, folders, choice)
@@ -161,61 +158,22 @@ def _inputs(paper: Reproduction, choice: ReproduceChoice) -> dict[str, list[str]
     return {name: given.get(name, alike.get(files, [])) for name, files in files_of.items()}
 
 
-def _study(run: PaperRun, folder: Path) -> Study:
-    """Return what a run asks, each config by those of the prompts that its task has."""
-    return Study(datasets=(folder,), configs=run.configs, prompts=run.prompts)
-
-
-_Size: TypeAlias = tuple[PaperRun, int | None, int | None, int | None]
-"""A run, and how many requests, prompt tokens and generated tokens at most it takes; None if unknown."""
-
-
-def _counted(run: PaperRun, folder: Path | None) -> tuple[int | None, int | None, int | None]:
-    """Count what a run asks; of a dataset that is not here, take what the paper's file knows."""
-    if folder is None:
-        return run.n_requests, run.n_prompt_tokens, run.n_completion_tokens
-    n_requests = n_prompt = n_completion = 0
-    with working(f"counting the tokens of {run.name}"):
-        for plan in _study(run, folder).usual_plans:
-            for part in replace(plan, count_tokens=_rough_tokens).parts:
-                requests = [request for of_item in part.requests for request in of_item]
-                n_requests += plan.prompt.n_rounds * len(requests)
-                # What all prompts of a part begin with is computed once.
-                head = os.path.commonprefix([request.prompt for request in requests])  # noqa: RUF071 - of texts, not paths
-                n_prompt += _rough_tokens(head) + sum(_prompt_tokens(request, len(head)) for request in requests)
-                texts = [request for request in requests if isinstance(request, GenerateRequest)]
-                n_completion += sum(request.max_tokens for request in texts)
-                if plan.prompt.follow_up is not None:
-                    # The answers are read again, at most as long as they may be.
-                    follow_ups = [plan.prompt.following(request, "") for request in texts]
-                    n_prompt += sum(_prompt_tokens(request, len(head)) for request in follow_ups)
-                    n_prompt += sum(request.max_tokens for request in texts)
-    return n_requests, n_prompt, n_completion
-
-
-def _rough_tokens(text: str) -> int:
-    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
-
-
-def _prompt_tokens(request: Request, n_head: int) -> int:
-    options = request.options if isinstance(request, ChoiceRequest) else ()
-    return _rough_tokens(request.prompt[n_head:]) + sum(map(_rough_tokens, options))
-
-
-def _size_lines(sizes: Sequence[_Size], folders: Mapping[str, Path]) -> Iterator[str]:
+def _size_lines(runs: Sequence[PaperRun], folders: Mapping[str, Path]) -> Iterator[str]:
     rows = [["run", "dataset", "requests", "prompt tokens (bytes / 4)", "generated tokens at most"]]
-    for run, *numbers in sizes:
+    for run in runs:
+        numbers = run.n_requests, run.n_prompt_tokens, run.n_completion_tokens
         rows.append([run.name, run.dataset, *("unknown" if one is None else f"{one:,}" for one in numbers)])
     yield from _aligned(rows)
-    for dataset, files in {run.dataset: run.input for run, *_ in sizes if run.dataset not in folders}.items():
+    for dataset, files in {run.dataset: run.input for run in runs if run.dataset not in folders}.items():
         yield f"{dataset} is not built: give --input {dataset}=PATH, {files}"
-    for run, n_requests, *_ in sizes:
-        if n_requests is None and run.uncounted is not None:
+    for run in runs:
+        if run.n_requests is None and run.uncounted is not None:
             yield f"{run.name}: not counted, {run.uncounted}"
 
 
-def _cost_lines(paper: Reproduction, sizes: Sequence[_Size], gpu_hour: float) -> Iterator[str]:
-    n_prompt, n_completion = (_sum_if_known([size[place] for size in sizes]) for place in (2, 3))
+def _cost_lines(paper: Reproduction, runs: Sequence[PaperRun], gpu_hour: float) -> Iterator[str]:
+    n_prompt = _sum_if_known([run.n_prompt_tokens for run in runs])
+    n_completion = _sum_if_known([run.n_completion_tokens for run in runs])
     rows = [["model", "parameters", "H100", "GPU hours", "US$"]]
     for cost in costs_of(paper, n_prompt, n_completion):
         rows.append(
@@ -234,8 +192,8 @@ def _cost_lines(paper: Reproduction, sizes: Sequence[_Size], gpu_hour: float) ->
     )
 
 
-def _sum_if_known(numbers: Sequence[Any]) -> int | None:
-    return None if None in numbers else sum(numbers)
+def _sum_if_known(numbers: Sequence[int | None]) -> int | None:
+    return None if None in numbers else sum(filter(None, numbers))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -286,7 +244,9 @@ def _ask(
         raise ConfigError("--models: no dataset of the paper is built; give --input as said above")
     with working(f"opening {model}"):
         backend = open_backend(choice.backend or options.usual_backend, model, options)
-    of_runs = [_study(run, folders[run.dataset]).plans(backend, skip=True) for run in here]
+    # Each config by those of the prompts that its task has.
+    studies = [Study(datasets=(folders[one.dataset],), configs=one.configs, prompts=one.prompts) for one in here]
+    of_runs = [study.plans(backend, skip=True) for study in studies]
     planned = replace(of_runs[0], plans=tuple(plan for one in of_runs for plan in one.plans))
     for line in dict.fromkeys(line for one in of_runs for line in one.notes):
         note(f"{model}: {line}")
