@@ -19,7 +19,6 @@ from schemas.folders.run_folder import RESULT
 from schemas.outputs.documents import FinishedRun, FinishedRuns
 
 _OF_SIGNATURE = ("benchmark", "dataset", "dataset_version", "config", "task", "prompt")
-_MOST_SPLITS = 3
 _LONGEST = 160
 """Largest number of characters of a line that can be shortened."""
 _MOST_NAMES = 4
@@ -46,7 +45,7 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
     scored = f"all {counts.items}" if counts.scored == counts.items else f"{counts.scored} of {counts.items}"
     cut = f"; {counts.truncated} truncated" if counts.truncated else ""
     print(f"{scored} items scored{others}{cut}{on_letters(folder, result)}")
-    for line in (*_incomplete(result), *_without_value(result.metrics if verbose else metrics, metrics)):
+    for line in _without_value(result.metrics if verbose else metrics, metrics):
         print(shortened(line))
     for line in notes(folder, result, advice, verbose=verbose):
         print(line)
@@ -61,19 +60,6 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
 def shortened(line: str) -> str:
     """Return a line that fits on a wide terminal; whoever prints it says where the rest is."""
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2]} …"
-
-
-def _incomplete(result: Result) -> list[str]:
-    """Return a line about the splits of a suite with unscored items, those with most of them first."""
-    lost = [coverage for coverage in result.coverage if coverage.counts.scored < coverage.counts.items]
-    if not lost:
-        return []
-    worst = sorted(lost, key=lambda coverage: coverage.counts.scored / coverage.counts.items)[:_MOST_SPLITS]
-    examples = ", ".join(
-        f"{coverage.part}/{coverage.split} {coverage.counts.scored} of {coverage.counts.items}" for coverage in worst
-    )
-    more = "" if len(lost) == len(worst) else ", ..."
-    return [f"{len(lost)} of {len(result.coverage)} splits have items without a score: {examples}{more}"]
 
 
 def _without_value(metrics: Iterable[Metric], shown: Iterable[Metric]) -> list[str]:

@@ -14,15 +14,12 @@ import pytest
 from typer.testing import Result
 
 from evaluators.backend import Response
-from evaluators.commands.installation import extra_of
+from evaluators.commands.doctor import extra_of
 from evaluators.models.parity import compare, made_requests, tolerance_for
 from tests.commands import REPOSITORY, run
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import save_tiny_llama
 from tests.terminal import without_progress
-
-SECRET = "sk-made-up-0123456789abcdef"
-
 
 doctor = partial(evaluators, "doctor")
 
@@ -42,7 +39,9 @@ def test_every_line_has_a_status_and_what_is_missing_a_remedy() -> None:
     result = doctor()
     assert result.exit_code == 0, result.stdout
     found = checks_in(result)
-    assert {"python", "extra hf", "extra openai", "extra vllm", "extra ray", "extra site", "cpu", "gpu"} <= set(found)
+    assert {"python", "extra hf", "extra openai", "extra vllm", "extra ray", "extra site", "threads", "gpu"} <= set(
+        found
+    )
     assert {check["status"] for check in found.values()} <= {"ok", "missing"}
     assert all((check["remedy"] is None) == (check["status"] == "ok") for check in found.values())
     assert f"torch {importlib.metadata.version('torch')}" in found["extra hf"]["detail"]
@@ -58,20 +57,6 @@ def test_threads_are_named_and_too_many_are_a_problem() -> None:
     found = checks_in(wrong)["threads"]
     assert (found["status"], "OMP_NUM_THREADS" in found["detail"]) == ("problem", True)
     assert found["remedy"].startswith("unset OMP_NUM_THREADS, or set it to ")
-
-
-def test_keys_are_named_and_never_shown() -> None:
-    present = {
-        "OPENAI_API_KEY": SECRET,
-        "HF_TOKEN": f"hf_{SECRET}",
-        "OPENAI_BASE_URL": f"http://me:{SECRET}@127.0.0.1/v1",
-    }
-    result = doctor(env=present)
-    assert result.exit_code == 0
-    assert SECRET not in result.output
-    assert checks_in(result)["key OPENAI_API_KEY"]["detail"] == "set"
-    absent = checks_in(doctor(env={"OPENAI_API_KEY": None}))["key OPENAI_API_KEY"]
-    assert (absent["status"], "export OPENAI_API_KEY=" in absent["remedy"]) == ("missing", True)
 
 
 @pytest.mark.slow

@@ -85,8 +85,7 @@ def test_a_rank_needs_half_of_every_split_of_every_part(
 ) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
     altered(folder, lambda records: spoilt(records, "wood003", "bias", "failed", 32 - n_scored))
-    said = run("-m", "evaluators", "rescore", folder)
-    assert f"1 of 24 splits have items without a score: wood003/bias {n_scored} of 32" in said
+    run("-m", "evaluators", "rescore", folder)
     counts = told(folder / "result.json")["counts"]
     assert counts["scored"] / counts["items"] > 0.95
     board(tmp_path / "runs", dataset=dataset, out=tmp_path)

@@ -53,24 +53,8 @@ class SelectedPart:
             ConfigError: the limit leaves no whole pair or set.
             DataError: the data files are damaged.
         """
-        return self._read() if self.kept is None else self.kept
-
-    @property
-    def max_items(self) -> int:
-        """Upper bound on the number of selected items, from the manifest."""
-        sizes = {entry.split: entry.n_items for entry in self.entries if entry.split in self.splits}
-        n_limited = sum(n for split, n in sizes.items() if split not in self.support)
-        taken = n_limited if self.limit is None else min(self.limit, n_limited)
-        return taken + sum(n for split, n in sizes.items() if split in self.support)
-
-    def sampled(self, n_items: float) -> SelectedPart:
-        """Return the part with about so many items, evenly spaced over all its splits, without reading the others."""
-        wanted = [entry for entry in self.entries if entry.split in self.splits]
-        step = max(1, int(sum(entry.n_items for entry in wanted) / n_items))
-        kept = tuple((entry.split, item) for entry in wanted for item in read_some(self.folder, entry, step))
-        return replace(self, kept=kept)
-
-    def _read(self) -> tuple[SplitItem, ...]:
+        if self.kept is not None:
+            return self.kept
         wanted = [entry for entry in self.entries if entry.split in self.splits]
         items = [(entry.split, item) for entry in wanted for item in read_split(self.folder, entry)]
         # A limit over all splits would leave too few items in the small ones: of 1,000 items with 32 in split bias and
@@ -86,6 +70,21 @@ class SelectedPart:
                 f"--limit {self.limit} leaves no whole {unit} of config '{self.config}'; raise it to {smallest} or more"
             )
         return tuple((split, item) for split, item in items if split in self.support or item.unit in units)
+
+    @property
+    def max_items(self) -> int:
+        """Upper bound on the number of selected items, from the manifest."""
+        sizes = {entry.split: entry.n_items for entry in self.entries if entry.split in self.splits}
+        n_limited = sum(n for split, n in sizes.items() if split not in self.support)
+        taken = n_limited if self.limit is None else min(self.limit, n_limited)
+        return taken + sum(n for split, n in sizes.items() if split in self.support)
+
+    def sampled(self, n_items: float) -> SelectedPart:
+        """Return the part with about so many items, evenly spaced over all its splits, without reading the others."""
+        wanted = [entry for entry in self.entries if entry.split in self.splits]
+        step = max(1, int(sum(entry.n_items for entry in wanted) / n_items))
+        kept = tuple((entry.split, item) for entry in wanted for item in read_some(self.folder, entry, step))
+        return replace(self, kept=kept)
 
     def items_of(self, split: str) -> Sequence[Item]:
         """Return all items of a split, selected or not.
