@@ -39,13 +39,8 @@ def take_options(context: typer.Context, path: Path | None) -> Path | None:
         typer.Exit: the file cannot be read, or an option in it does not exist or has a wrong value.
     """
     # Shell completion parses the command line too, and must neither read files nor fail.
-    if path is not None and not context.resilient_parsing:
-        context.default_map = {**(context.default_map or {}), **_options(context, path)}
-    return path
-
-
-def _options(context: Any, path: Path) -> dict[str, Any]:
-    """Return the value of each option in the file as the command line would pass it, by the name of its parameter."""
+    if path is None or context.resilient_parsing:
+        return path
     named = (
         (next((name for name in one.opts if name.startswith("--")), one.name), one) for one in context.command.params
     )
@@ -83,7 +78,8 @@ def _options(context: Any, path: Path) -> dict[str, Any]:
         # A flag set to false counts as left out.
         if read is not False:
             options[param.name] = True if read is True else given
-    return options
+    context.default_map = {**(context.default_map or {}), **options}
+    return path
 
 
 def _has_password(text: str) -> bool:
