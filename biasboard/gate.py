@@ -118,19 +118,18 @@ def _check_range(text: str, limit: Limit) -> None:
     from evaluators.runs.measure.measuring import metric_definitions
 
     known = (one for task in TASKS.names() for one in metric_definitions(task) if one.name == limit.measure)
-    if (metric := next(known, None)) is not None:
-        # Some ideals depend on the items.
-        ideal = None if callable(metric.ideal) else metric.ideal
-        _check_bounds(text, limit.value, metric.minimum, metric.maximum, ideal)
-
-
-def _check_bounds(text: str, value: float, low: float, high: float | None, ideal: float | None) -> None:
-    ends = [end for end in (low, high) if end is not None]
-    if value < low or (high is not None and value > high):
+    if (metric := next(known, None)) is None:
+        return
+    low, high = metric.minimum, metric.maximum
+    if limit.value < low or (high is not None and limit.value > high):
         between = f"{low:g} or more" if high is None else f"between {low:g} and {high:g}"
         raise ConfigError(f"--fail-under {text}: the measure lies {between}; give such a value")
-    if ideal is not None and len(ends) == 2 and abs(value - ideal) >= max(abs(end - ideal) for end in ends):
-        raise ConfigError(f"--fail-under {text}: every value keeps this limit; give one nearer to the ideal {ideal:g}")
+    # Some ideals depend on the items.
+    if high is None or metric.ideal is None or callable(metric.ideal):
+        return
+    if abs(limit.value - metric.ideal) >= max(abs(low - metric.ideal), abs(high - metric.ideal)):
+        nearer = f"give one nearer to the ideal {metric.ideal:g}"
+        raise ConfigError(f"--fail-under {text}: every value keeps this limit; {nearer}")
 
 
 def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice) -> Iterator[GateOutcome]:

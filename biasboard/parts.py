@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from string import Template
@@ -42,7 +42,7 @@ from evaluators.commands.printed_results import value_and_interval
 from evaluators.metric import MetricDefinition
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import Study
-from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.runs.measure.measuring import definitions_in, metric_definitions
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.selection import shape_listed
 from evaluators.task import load_task, tasks_for
@@ -152,6 +152,7 @@ def _checked(dotted: str, model: str, options: BackendOptions, root: Path) -> No
         raise ConfigError(f"{dotted}: no {', '.join(kind.word for kind in _KINDS)} by its folder and name; rename it")
     kind, name = found[0]
     module = kind.load(name)
+    definitions = list(definitions_in(vars(module).values()))
     print(f"{kind.word} {name}: {dotted}")
     n_runs = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -162,13 +163,19 @@ def _checked(dotted: str, model: str, options: BackendOptions, root: Path) -> No
                 print(line)
             for finished in planned.ask(root=Path(folder, "runs")):
                 n_runs += 1
-                _report(finished, _measures_of(kind, name, module))
-                for definition in _definitions(module) if kind is METRICS else ():
+                measures: set[str] | None = None
+                if kind is CALIBRATIONS:
+                    ending = f"_{module.CALIBRATION.name}"
+                    measures = {one.name for one in finished.result.metrics if one.name.endswith(ending)}
+                elif kind is METRICS:
+                    measures = {definition.name for definition in definitions}
+                _report(finished, measures)
+                for definition in definitions if kind is METRICS else ():
                     _check_slices(finished, definition)
     if kind in (BUILDERS, BENCHMARKS, PAGES):
         check_plug_ins()
     if not n_runs:
-        unknown = {one.task for one in _definitions(module)} - {*TASKS.names()} if kind is METRICS else None
+        unknown = {one.task for one in definitions} - {*TASKS.names()} if kind is METRICS else None
         if unknown:
             raise ConfigError(f"{kind.word} {name}: no task '{min(unknown)}'; have: {', '.join(TASKS.names())}")
         raise ConfigError(f"{kind.word} {name}: no embedded dataset has items for it; check the builder that has")
@@ -205,7 +212,8 @@ def _studies(kind: PlugIns, name: str, module: ModuleType, root: Path, folder: P
             if kind is TASKS:
                 tasks = [task for task in fitting if task == name]
             elif kind is METRICS:
-                tasks = [task for task in fitting if task in {one.task for one in _definitions(module)}]
+                of_metrics = {one.task for one in definitions_in(vars(module).values())}
+                tasks = [task for task in fitting if task in of_metrics]
             elif kind is CALIBRATIONS:
                 ending = f"_{module.CALIBRATION.name}"
                 tasks = [task for task in fitting if any(one.name.endswith(ending) for one in metric_definitions(task))]
@@ -250,20 +258,8 @@ def _datasets(kind: PlugIns, name: str, root: Path, folder: Path) -> Iterator[Pa
             yield place
 
 
-def _definitions(module: ModuleType) -> list[MetricDefinition[Any]]:
-    values = [one for value in vars(module).values() for one in (value if isinstance(value, tuple) else (value,))]
-    return [one for one in values if isinstance(one, MetricDefinition)]
-
-
-def _measures_of(kind: PlugIns, name: str, module: ModuleType) -> frozenset[str] | str | None:
-    """Return the names of the measures of a part, or how they end; None if it has none of its own."""
-    if kind is METRICS:
-        return frozenset(one.name for one in _definitions(module))
-    return f"_{module.CALIBRATION.name}" if kind is CALIBRATIONS else None
-
-
-def _report(finished: Finished, measures: frozenset[str] | str | None) -> None:
-    """Print a run, and check that its measures have values and are computed again alike."""
+def _report(finished: Finished, measures: Collection[str] | None) -> None:
+    """Print a run, and check that the measures of the part, if it has any, have values and are computed again alike."""
     result, signature, counts = finished.result, finished.result.signature, finished.result.counts
     others = {"refused": counts.refused, "unparsed": counts.unparsed, "failed": counts.failed}
     said = ", ".join([f"{counts.scored} scored", *(f"{n} {status}" for status, n in others.items() if n)])
@@ -271,8 +267,7 @@ def _report(finished: Finished, measures: frozenset[str] | str | None) -> None:
     own = [
         one
         for one in (load_benchmark(signature.benchmark).headlines(result) if measures is None else result.metrics)
-        if not one.group
-        and (measures is None or (one.name.endswith(measures) if isinstance(measures, str) else one.name in measures))
+        if not one.group and (measures is None or one.name in measures)
     ]
     width = max((len(one.name) for one in own[:_MOST_SHOWN]), default=0)
     for one in own[:_MOST_SHOWN]:

@@ -5,7 +5,6 @@ Stages are build, import, run and compare. Each does what is still to be done, s
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -23,7 +22,7 @@ from biasboard.ground.options import option, with_options
 from biasboard.ground.progress import note, working
 from biasboard.scoring import names_in
 from builders.description import DATASETS_FOLDER
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, open_backend
+from evaluators.backend import open_backend
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.runs.ask.study import Study, scorers_of
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD
@@ -32,17 +31,7 @@ from leaderboard.reproductions import reproductions
 from leaderboard.verify.board_files import keys_folder, results_folder
 from schemas.documents.reproduction import PaperRun, Reproduction
 from schemas.folders.dataset_folder import MANIFEST
-from schemas.outputs.documents import (
-    PaperFinding,
-    PaperModelCost,
-    PaperReport,
-    PaperRunSize,
-    PaperTable,
-)
-from schemas.printed import with_format
 
-_BYTES_PER_TOKEN = 4
-"""Bytes of English text that a token of a large vocabulary stands for."""
 _FILES = "Files"
 
 
@@ -84,7 +73,6 @@ class ReproduceChoice:
 
 
 @one_line_errors(ANSWERS_KEPT)
-@with_format(PaperReport)
 @with_options
 def reproduce(
     choice: ReproduceChoice,
@@ -96,55 +84,40 @@ def reproduce(
             "--dry-run", help="Build, then print what the paper's own models take in requests, tokens, hours and price."
         ),
     ] = False,
-) -> PaperReport | None:
+) -> None:
     """Give the numbers of a paper again, and compare them.
 
     Datasets are built, published answers imported, models asked, and all results, the accepted ones too, compared with
     what the paper printed. Without --models none is asked. The board shows the comparison under Papers.
     """
     if paper is None:
-        _list()
-        return None
-    found = _paper(paper)
-    runs = _chosen_runs(found, choice)
+        for name, one in reproductions().items():
+            n_runs = len(one.runs)
+            print(f"{name}: {one.title}; {len(one.parts)} tables and figures, {n_runs} run{'s' * (n_runs != 1)}")
+        print("next: biasboard reproduce NAME --dry-run")
+        return
+    if paper not in reproductions():
+        raise ConfigError(f"{paper}: no such paper; have: {', '.join(reproductions())}")
+    found = reproductions()[paper]
+    by_name = {run.name: run for run in found.runs}
+    for name in choice.runs or ():
+        if name not in by_name:
+            raise ConfigError(f"--runs {name}: no such run; have: {', '.join(by_name) or 'none'}")
+    runs = [by_name[name] for name in dict.fromkeys(choice.runs or by_name)]
     with redirect_stdout(sys.stderr):
         folders = _built(runs, _inputs(found, choice), choice)
-        sizes = [_sized(run, folders.get(run.dataset)) for run in runs if run.answers is None]
+    asked = [run for run in runs if run.answers is None]
     print(f"{found.title}\n")
-    print("\n".join(_size_lines(sizes, {run.dataset: run.input for run in runs})))
-    costs = _costs(found, sizes, choice.gpu_hour)
+    print("\n".join(_size_lines(asked, folders)))
     if dry_run:
-        print("\n".join(["", *_cost_lines(costs, choice.gpu_hour), "", "nothing was asked"]))
-        return _report(paper, sizes, costs, None)
+        print("\n".join(["", *_cost_lines(found, asked, choice.gpu_hour), "", "nothing was asked"]))
+        return
     with redirect_stdout(sys.stderr):
         _import(found, runs, folders, choice)
         for model in choice.models:
             _ask(model, runs, folders, choice, options)
         compared = _compare(paper, found, choice)
     print("\n".join(["", *_compared_lines(compared)]))
-    return _report(paper, sizes, costs, compared)
-
-
-def _list() -> None:
-    for name, paper in reproductions().items():
-        n_runs = len(paper.runs)
-        print(f"{name}: {paper.title}; {len(paper.parts)} tables and figures, {n_runs} run{'s' * (n_runs != 1)}")
-    print("next: biasboard reproduce NAME --dry-run")
-
-
-def _paper(name: str) -> Reproduction:
-    if name not in reproductions():
-        raise ConfigError(f"{name}: no such paper; have: {', '.join(reproductions())}")
-    return reproductions()[name]
-
-
-def _chosen_runs(paper: Reproduction, choice: ReproduceChoice) -> list[PaperRun]:
-    by_name = {run.name: run for run in paper.runs}
-    wanted = choice.runs or list(by_name)
-    for name in wanted:
-        if name not in by_name:
-            raise ConfigError(f"--runs {name}: no such run; have: {', '.join(by_name) or 'none'}")
-    return [by_name[name] for name in dict.fromkeys(wanted)]
 
 
 def _built(runs: Sequence[PaperRun], inputs: Mapping[str, Sequence[str]], choice: ReproduceChoice) -> dict[str, Path]:
@@ -185,115 +158,42 @@ def _inputs(paper: Reproduction, choice: ReproduceChoice) -> dict[str, list[str]
     return {name: given.get(name, alike.get(files, [])) for name, files in files_of.items()}
 
 
-def _study(run: PaperRun, folder: Path) -> Study:
-    """Return what a run asks, each config by those of the prompts that its task has."""
-    return Study(datasets=(folder,), configs=run.configs, prompts=run.prompts)
-
-
-def _sized(run: PaperRun, folder: Path | None) -> PaperRunSize:
-    """Count what a run asks; of a dataset that is not here, take what the paper's file knows."""
-    if folder is None:
-        counts = (run.n_requests, run.n_prompt_tokens, run.n_completion_tokens)
-        return _size(run, *counts, is_built=False)
-    n_requests = n_prompt = n_completion = 0
-    with working(f"counting the tokens of {run.name}"):
-        for plan in _study(run, folder).usual_plans:
-            for part in replace(plan, count_tokens=_rough_tokens).parts:
-                requests = [request for of_item in part.requests for request in of_item]
-                n_requests += plan.prompt.n_rounds * len(requests)
-                # What all prompts of a part begin with is computed once.
-                head = os.path.commonprefix([request.prompt for request in requests])  # noqa: RUF071 - of texts, not paths
-                n_prompt += _rough_tokens(head) + sum(_prompt_tokens(request, len(head)) for request in requests)
-                texts = [request for request in requests if isinstance(request, GenerateRequest)]
-                n_completion += sum(request.max_tokens for request in texts)
-                if plan.prompt.follow_up is not None:
-                    # The answers are read again, at most as long as they may be.
-                    follow_ups = [plan.prompt.following(request, "") for request in texts]
-                    n_prompt += sum(_prompt_tokens(request, len(head)) for request in follow_ups)
-                    n_prompt += sum(request.max_tokens for request in texts)
-    return _size(run, n_requests, n_prompt, n_completion, is_built=True)
-
-
-def _size(
-    run: PaperRun, n_requests: int | None, n_prompt: int | None, n_completion: int | None, *, is_built: bool
-) -> PaperRunSize:
-    return PaperRunSize(
-        name=run.name,
-        dataset=run.dataset,
-        is_built=is_built,
-        n_requests=n_requests,
-        n_prompt_tokens=n_prompt,
-        n_completion_tokens=n_completion,
-        reason=run.uncounted if n_requests is None else None,
-    )
-
-
-def _rough_tokens(text: str) -> int:
-    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
-
-
-def _prompt_tokens(request: Request, n_head: int) -> int:
-    options = request.options if isinstance(request, ChoiceRequest) else ()
-    return _rough_tokens(request.prompt[n_head:]) + sum(map(_rough_tokens, options))
-
-
-def _costs(paper: Reproduction, sizes: Sequence[PaperRunSize], gpu_hour: float) -> tuple[PaperModelCost, ...]:
-    tokens = [(size.n_prompt_tokens, size.n_completion_tokens) for size in sizes]
-    known = [
-        (n_prompt, n_completion)
-        for n_prompt, n_completion in tokens
-        if n_prompt is not None and n_completion is not None
-    ]
-    is_known = len(known) == len(sizes)
-    n_prompt = sum(n for n, _ in known) if is_known else None
-    n_completion = sum(n for _, n in known) if is_known else None
-    return tuple(
-        PaperModelCost(
-            label=cost.model.label,
-            model=cost.model.id,
-            is_remote=cost.model.is_remote,
-            parameters=cost.parameters,
-            n_gpus=cost.n_gpus,
-            gpu_hours=cost.hours,
-            usd=None if cost.hours is None else cost.hours * gpu_hour,
-        )
-        for cost in costs_of(paper, n_prompt, n_completion)
-    )
-
-
-def _size_lines(sizes: Sequence[PaperRunSize], inputs: Mapping[str, str | None]) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [
-        ("run", "dataset", "requests", "prompt tokens (bytes / 4)", "generated tokens at most")
-    ]
-    for size in sizes:
-        numbers = (size.n_requests, size.n_prompt_tokens, size.n_completion_tokens)
-        rows.append((size.name, size.dataset, *("unknown" if one is None else f"{one:,}" for one in numbers)))
+def _size_lines(runs: Sequence[PaperRun], folders: Mapping[str, Path]) -> Iterator[str]:
+    rows = [["run", "dataset", "requests", "prompt tokens (bytes / 4)", "generated tokens at most"]]
+    for run in runs:
+        numbers = run.n_requests, run.n_prompt_tokens, run.n_completion_tokens
+        rows.append([run.name, run.dataset, *("unknown" if one is None else f"{one:,}" for one in numbers)])
     yield from _aligned(rows)
-    for dataset in dict.fromkeys(size.dataset for size in sizes if not size.is_built):
-        yield f"{dataset} is not built: give --input {dataset}=PATH, {inputs[dataset]}"
-    for size in sizes:
-        if size.reason is not None:
-            yield f"{size.name}: not counted, {size.reason}"
+    for dataset, files in {run.dataset: run.input for run in runs if run.dataset not in folders}.items():
+        yield f"{dataset} is not built: give --input {dataset}=PATH, {files}"
+    for run in runs:
+        if run.n_requests is None and run.uncounted is not None:
+            yield f"{run.name}: not counted, {run.uncounted}"
 
 
-def _cost_lines(costs: Sequence[PaperModelCost], gpu_hour: float) -> Iterator[str]:
-    rows = [("model", "parameters", "H100", "GPU hours", "US$")]
-    for cost in costs:
-        machine = "endpoint" if cost.is_remote else "unknown" if cost.n_gpus is None else str(cost.n_gpus)
+def _cost_lines(paper: Reproduction, runs: Sequence[PaperRun], gpu_hour: float) -> Iterator[str]:
+    n_prompt = _sum_if_known([run.n_prompt_tokens for run in runs])
+    n_completion = _sum_if_known([run.n_completion_tokens for run in runs])
+    rows = [["model", "parameters", "H100", "GPU hours", "US$"]]
+    for cost in costs_of(paper, n_prompt, n_completion):
         rows.append(
-            (
-                cost.label,
+            [
+                cost.model.label,
                 "unknown" if cost.parameters is None else f"{cost.parameters / 1e9:.1f} B",
-                machine,
-                "unknown" if cost.gpu_hours is None else f"{cost.gpu_hours:.1f}",
-                "unknown" if cost.usd is None else f"{cost.usd:.0f}",
-            )
+                "endpoint" if cost.model.is_remote else str(cost.n_gpus or "unknown"),
+                "unknown" if cost.hours is None else f"{cost.hours:.1f}",
+                "unknown" if cost.hours is None else f"{cost.hours * gpu_hour:.0f}",
+            ]
         )
     yield from _aligned(rows)
     yield (
         f"hours by assumptions (see the page of the paper), at US$ {gpu_hour:.2f} for an hour of a GPU; what an "
         "endpoint takes says biasboard score --dry-run --prices FILE"
     )
+
+
+def _sum_if_known(numbers: Sequence[int | None]) -> int | None:
+    return None if None in numbers else sum(filter(None, numbers))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -344,11 +244,15 @@ def _ask(
         raise ConfigError("--models: no dataset of the paper is built; give --input as said above")
     with working(f"opening {model}"):
         backend = open_backend(choice.backend or options.usual_backend, model, options)
-    of_runs = [_study(run, folders[run.dataset]).plans(backend, skip=True) for run in here]
+    # Each config by those of the prompts that its task has.
+    studies = [Study(datasets=(folders[one.dataset],), configs=one.configs, prompts=one.prompts) for one in here]
+    of_runs = [study.plans(backend, skip=True) for study in studies]
     planned = replace(of_runs[0], plans=tuple(plan for one in of_runs for plan in one.plans))
     for line in dict.fromkeys(line for one in of_runs for line in one.notes):
         note(f"{model}: {line}")
-    for _ in planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True):
+    for _ in planned.ask(
+        root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True
+    ):
         pass  # Each is written when it is finished.
 
 
@@ -373,26 +277,3 @@ def _compared_lines(compared: ReproducedPaper) -> Iterator[str]:
     for part in compared.parts:
         yield f"{part.status.ljust(width)}  {part.part.number}"
     yield f"next: biasboard board; the page papers/{compared.name}.html shows each value beside the printed one"
-
-
-def _report(
-    name: str, sizes: Sequence[PaperRunSize], costs: tuple[PaperModelCost, ...], compared: ReproducedPaper | None
-) -> PaperReport:
-    return PaperReport(
-        paper=name,
-        findings=tuple(
-            PaperFinding(
-                text=tested.claim.text,
-                outcome=tested.outcome,
-                published=None if tested.published is None else str(tested.published),
-                asked=None if tested.asked is None else str(tested.asked),
-            )
-            for tested in (compared.claims if compared else ())
-        ),
-        tables=tuple(
-            PaperTable(number=part.part.number, status=part.status, models=part.models)
-            for part in (compared.parts if compared else ())
-        ),
-        runs=tuple(sizes),
-        models=costs,
-    )

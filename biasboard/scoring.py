@@ -245,7 +245,9 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     planned = plans_of(model, choice, options)
     for line in planned.notes:
         note(line)
-    finished = tuple(planned.ask(root=choice.out, scorers=scorers_of(planned.plans, None), together=True))
+    finished = tuple(
+        planned.ask(root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True)
+    )
     report = _report(choice, planned.backend, finished)
     benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
     earlier = _of_earlier(planned.backend, finished)
@@ -327,7 +329,9 @@ def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outlin
     backend_name = choice.backend or options.usual_backend
     with working(f"opening {options.name or model}"):
         backend = (open_outline if outline else open_backend)(backend_name, model, options)
-    _check_model(backend)
+    # Of a remote one this would take a test call, and it is never a baseline.
+    if not backend.is_remote and backend.model.endpoint == "baseline":
+        raise ConfigError(f"{backend.model.id} is no model: the board computes every baseline itself; give a model")
     with _accepted(choice) as results:
 
         def by_others(manifest: Manifest, config: str) -> Mapping[str, frozenset[str]]:
@@ -393,12 +397,6 @@ def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
         return
     with _accepted(choice) as accepted:
         yield Root(accepted, "accepted"), own
-
-
-def _check_model(backend: Backend) -> None:
-    # Of a remote one this would take a test call, and it is never a baseline.
-    if not backend.is_remote and backend.model.endpoint == "baseline":
-        raise ConfigError(f"{backend.model.id} is no model: the board computes every baseline itself; give a model")
 
 
 def _dataset_folders(choice: ScoreChoice) -> list[Path]:

@@ -18,14 +18,6 @@ COMMANDS = {
         "evaluators.commands.rescore:rescore_command",
         "Compute every metric again from stored answers, without the model and without the dataset.",
     ),
-    "texts": LazyCommand(
-        "evaluators.commands.texts:texts_command",
-        "Write the texts of a run that need scores, so that another service can score them.",
-    ),
-    "index": LazyCommand(
-        "evaluators.commands.index:index_command",
-        "Compute the index of each model, a mean of metrics over configs, from the records of its runs.",
-    ),
     "reweight": LazyCommand(
         "evaluators.calibration.reweighting.command:app",
         "Measure how evenly class probabilities are right over their classes, and fit and apply corrections.",
@@ -42,9 +34,7 @@ COMMANDS = {
         "evaluators.commands.listing:list_command",
         "List what there is: the plug-ins of each kind, and the prompts and metrics of tasks.",
     ),
-    "cache": LazyCommand(
-        "evaluators.commands.cache:app", "Inspect a store of answers, export answers from it, or remove answers."
-    ),
+    "cache": LazyCommand("evaluators.commands.cache:app", "Inspect a store of answers, or export answers from it."),
     "doctor": LazyCommand(
         "evaluators.commands.doctor:doctor_command",
         "Check what is installed; with a backend and a model, also compare its scores with those of transformers.",

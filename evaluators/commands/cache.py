@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import working
@@ -36,7 +37,7 @@ def info_command(path: _Store) -> None:
         summary = summarise(store)
     for stored in summary.models:
         print(_lines(stored))
-    print(f"{summary.n_answers} answers of {names(summary.models)}; the file takes {size(summary.n_bytes)}")
+    print(f"{summary.n_answers} answers of {names(summary.models)}; the file takes {decimal(summary.n_bytes)}")
 
 
 @app.command("export")
@@ -58,30 +59,13 @@ def export_command(
     print(f"{n_answers} answers in {out}")
 
 
-def size(n_bytes: int) -> str:
-    """Format a number of bytes for people.
-
-    >>> size(999), size(20_480), size(3_456_789_012)
-    ('999 B', '20.5 kB', '3.5 GB')
-    """
-    value = float(n_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
 def _lines(stored: StoredModel) -> str:
-    model = stored.model
+    model, times = stored.model, (stored.oldest, stored.newest)
+    days = [f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}" for seconds in times if seconds is not None]
     return (
         f"{model.id}\n"
         f"  identity {model.identity_sha256[:_IDENTITY]}, backend {model.backend}, "
         f"precision {model.precision or 'unknown'}, revision {model.revision or 'unknown'}\n"
-        f"  {stored.n_choices} choices and {stored.n_generations} generations, {size(stored.n_bytes)}, "
-        f"stored {_day(stored.oldest)} to {_day(stored.newest)}"
+        f"  {stored.n_choices} choices and {stored.n_generations} generations, {decimal(stored.n_bytes)}, "
+        f"stored {' to '.join(days) or 'never'}"
     )
-
-
-def _day(seconds: int | None) -> str:
-    return "never" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"

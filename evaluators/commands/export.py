@@ -16,13 +16,12 @@ from biasboard.ground.files import replacing_folder
 from biasboard.ground.options import with_options
 from biasboard.ground.progress import working
 from evaluators.commands.shared_options import DATASET_HELP
-from evaluators.harness import AsScored, Harness, load_harness
+from evaluators.harness import Harness, load_harness
 from evaluators.runs.ask.answer_tables import write_table
 from evaluators.runs.ask.study import OF_ITEMS, Study
-from evaluators.runs.plan.exported_questions import Borders, exported_task
+from evaluators.runs.plan.exported_questions import exported_task
 from evaluators.runs.plan.plan import Plan, check_askable
 from evaluators.task import Prompt
-from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import dataset_at, read_manifest
 
 CSV = "csv"
@@ -60,11 +59,16 @@ def export_command(
         other.check_tokenizer(tokenizer)
     elif tokenizer is not None:
         raise ConfigError(f"--tokenizer: {CSV} leaves every text as it is; leave it out")
-    borders = None
+    move = tokenizer_sha256 = None
     if other is not None and other.as_scored is not None and tokenizer is not None:
-        borders = _borders(other.as_scored, tokenizer)
+        # Imported here because only moving borders needs a tokenizer.
+        from evaluators.models.harness_borders import move_borders
+        from evaluators.models.tokenizer import load_tokenizer
+
+        loaded = load_tokenizer(tokenizer)
+        move, tokenizer_sha256 = partial(move_borders, loaded, other.as_scored), loaded.sha256
     with working("writing the questions"):
-        exported = (exported_task(plan, borders) for plan in plans)
+        exported = (exported_task(plan, move, tokenizer_sha256) for plan in plans)
         tasks = list({task.name: task for task in exported}.values())
     with replacing_folder(out) as folder:
         if other is None:
@@ -79,7 +83,10 @@ def export_command(
         print(f"{written.name}: {signature.n_items} items, {len(written.questions)} questions{moved}")
         if written.n_left_out:
             print(f"left out: {written.n_left_out} questions in which the tokenizer leaves no border")
-    print(_licence(manifest, out))
+    # Some items may be asked about here, and not passed on.
+    reason = manifest.publish_refusal or "the licence forbids it"
+    private = f"; keep {out} to yourself, they may not be passed on: {reason}"
+    print(f"licence of the items: {manifest.licence}{'' if manifest.redistributable else private}")
     data = shlex.quote(str(dataset))
     if other is None:
         for written, of_answers in zip(tasks, columns, strict=True):
@@ -123,20 +130,3 @@ def _obstacle(harness: Harness | None, prompt: Prompt) -> str | None:
     if prompt.scoring == "option_logprob":
         return harness.no_options
     return harness.no_texts or (None if prompt.chat else harness.no_continuations)
-
-
-def _borders(as_scored: AsScored, name: str) -> Borders:
-    # Imported here because only moving borders needs a tokenizer.
-    from evaluators.models.harness_borders import move_borders
-    from evaluators.models.tokenizer import load_tokenizer
-
-    tokenizer = load_tokenizer(name)
-    return Borders(partial(move_borders, tokenizer, as_scored), tokenizer.sha256)
-
-
-def _licence(manifest: Manifest, out: Path) -> str:
-    """Return a line on the licence of the items that were written."""
-    if manifest.redistributable:
-        return f"licence of the items: {manifest.licence}"
-    reason = manifest.publish_refusal or "the licence forbids it"
-    return f"licence of the items: {manifest.licence}; keep {out} to yourself, they may not be passed on: {reason}"

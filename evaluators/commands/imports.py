@@ -21,8 +21,8 @@ from biasboard.ground.kinds import HARNESSES
 from biasboard.ground.options import option, with_options
 from biasboard.ground.plain_text import invisible_sign, listed
 from biasboard.ground.progress import progress, steps, working
-from evaluators.backend import GenerateRequest, Runtime, check_model_id
-from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
+from evaluators.backend import Runtime, check_model_id
+from evaluators.benchmark import benchmarks
 from evaluators.commands.export import check_prompt
 from evaluators.commands.printed_results import print_next, report, runs_document
 from evaluators.commands.shared_options import DATASET_HELP, MAX_FAILURES_HELP
@@ -35,7 +35,6 @@ from evaluators.runs.ask.study import (
     OF_ITEMS,
     Study,
     normalisation_named,
-    opened_scorers,
     scorers_of,
 )
 from evaluators.runs.plan.exported_questions import plan_again
@@ -45,9 +44,8 @@ from evaluators.runs.plan.selection import select
 from evaluators.scorer import SCORER_HELP, with_scorers
 from evaluators.task import task_for
 from evaluators.task_abilities import ReadsScores
-from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
-from schemas.documents.result import CORRUPTED, Normalisation, Result
+from schemas.documents.result import CORRUPTED, Model, Normalisation
 from schemas.folders.dataset_folder import MANIFEST, dataset_at, read_manifest
 from schemas.outputs.documents import FinishedRuns
 from schemas.printed import with_format
@@ -103,19 +101,21 @@ def import_command(
     """Turn answers that were given elsewhere into records and results, one run for each config."""
     if source == ANSWERS:
         _refuse_options(("tokenizer", choice.tokenizer), why="nobody counts the tokens of options in a table")
-        return _document(import_answers(choice, items))
-    if items != Study() or choice.note is not None:
+        runs = import_answers(choice, items)
+    elif items != Study() or choice.note is not None:
         raise ConfigError(
             f"--note and options of items such as --config: only for biasboard import {ANSWERS}; leave them out"
         )
-    if source in HARNESSES.names():
-        return _document(import_logs(load_harness(source), choice))
-    _refuse_options(
-        ("tokenizer", choice.tokenizer),
-        ("normalisation", choice.normalisation),
-        why="published texts have no use for it",
-    )
-    return _document(import_published(source, choice))
+    elif source in HARNESSES.names():
+        runs = import_logs(load_harness(source), choice)
+    else:
+        _refuse_options(
+            ("tokenizer", choice.tokenizer),
+            ("normalisation", choice.normalisation),
+            why="published texts have no use for it",
+        )
+        runs = import_published(source, choice)
+    return runs_document((finished.folder, finished.result) for finished in runs)
 
 
 def _refuse_options(*options: tuple[str, str | None], why: str) -> None:
@@ -124,13 +124,26 @@ def _refuse_options(*options: tuple[str, str | None], why: str) -> None:
             raise ConfigError(f"--{flag}: {why}; leave it out")
 
 
-def _document(runs: Sequence[Finished]) -> FinishedRuns:
-    return runs_document((finished.folder, finished.result) for finished in runs)
+class _ToWrite(NamedTuple):
+    """Answers that were read, of which a run is to be written."""
+
+    plan: Plan
+    model: Model
+    parts: Sequence[Sequence[Record]]
+    runtime: Runtime
+    command: str
+    """The command that reproduces the import, without paths of this machine."""
+    tell: Callable[[Finished], None]
+    """Function that prints what became of them."""
 
 
 def import_published(source: str, choice: ImportChoice) -> list[Finished]:
     """Import published answers."""
-    importer = _importer(source)
+    importers = {benchmark.name: benchmark.importer for benchmark in benchmarks() if benchmark.importer is not None}
+    if source not in importers:
+        have = ", ".join((*importers, *HARNESSES.names(), ANSWERS))
+        raise ConfigError(f"no published answers of '{source}' can be imported; have: {have}")
+    importer = importers[source]
     folder = dataset_at(choice.dataset or Path("out/datasets") / importer.dataset)
     files = importer.files(choice.input, choice.model)
     if not (folder / MANIFEST).is_file():
@@ -138,7 +151,7 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
     manifest = read_manifest(folder)
     # Nothing but its answers is known about the model, so the hashes of the files identify it.
     hashes = {file.config: sha256_file(file.path) for file in files}
-    model_of_files = imported_model(check_model_id(choice.name or files[0].model), {"backend": BACKEND} | hashes)
+    model = imported_model(check_model_id(choice.name or files[0].model), {"backend": BACKEND} | hashes)
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
     command = with_scorers(command + (f" --name {choice.name}" if choice.name else ""), choice.scorers or ())
     # Read all files before writing anything, so that a broken file leaves nothing behind.
@@ -146,50 +159,20 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
     with steps() as step:
         for number, file in enumerate(files):
             step("reading files", number, len(files))
-            read.append(_read(file, importer, folder, manifest))
-    scorers = opened_scorers(choice.scorers)
-    runs: list[Finished] = []
-    with progress(f"importing {model_of_files.id}", len(files)) as advance:
-        for imported in read:
-            settings = dict(imported.answers.notes)
-            if imported.answers.corruption is not None:
-                settings[CORRUPTED] = imported.answers.corruption
-            finished = write_imported(
-                imported.plan,
-                model_of_files,
-                [imported.records],
-                Runtime(settings=settings),
-                root=choice.out,
-                command=command,
-                scorers=scorers,
-                keep_scores=not choice.scorers,
-            )
-            runs.append(finished)
-            advance(1)
-            _report(imported, finished.result)
-    print(f"wrote {len(read)} runs below {choice.out}")
-    print_next(choice.out, (finished.result for finished in runs))
-    return runs
+            if file.config not in manifest.configs:
+                raise DataError(f"{folder}: has no config {file.config}, to which {file.path.name} belongs; build it")
+            selection = select(folder, manifest, file.config)
+            task = task_for(selection.item_shape)
+            imported = import_file(file, importer, Plan(selection, task, task.prompts[importer.prompt]))
+            corruption = imported.answers.corruption
+            settings = imported.answers.notes | ({} if corruption is None else {CORRUPTED: corruption})
+            tell = partial(_tell_of_file, imported)
+            read.append(_ToWrite(imported.plan, model, [imported.records], Runtime(settings=settings), command, tell))
+    return _written(read, choice)
 
 
-def _importer(source: str) -> AnswerImporter:
-    importers = {benchmark.name: benchmark.importer for benchmark in benchmarks() if benchmark.importer is not None}
-    if source not in importers:
-        have = ", ".join((*importers, *HARNESSES.names(), ANSWERS))
-        raise ConfigError(f"no published answers of '{source}' can be imported; have: {have}")
-    return importers[source]
-
-
-def _read(file: AnswerFile, importer: AnswerImporter, dataset: Path, manifest: Manifest) -> Imported:
-    if file.config not in {entry.config for entry in manifest.splits}:
-        raise DataError(f"{dataset}: has no config {file.config}, to which {file.path.name} belongs; build it")
-    selection = select(dataset, manifest, file.config)
-    task = task_for(selection.item_shape)
-    return import_file(file, importer, Plan(selection, task, task.prompts[importer.prompt]))
-
-
-def _report(imported: Imported, result: Result) -> None:
-    counts = result.counts
+def _tell_of_file(imported: Imported, finished: Finished) -> None:
+    counts = finished.result.counts
     print(
         f"{imported.file.path.name}: {imported.answers.notes['rows']} rows, {counts.items} items: {counts.scored} "
         f"scored, {counts.refused} refused, {counts.unparsed} unparsed, {counts.failed} without an answer"
@@ -224,10 +207,14 @@ def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
             step("matching answers", number, len(logs))
             dataset = dataset_at(choice.dataset or Path("out/datasets") / log.exported.signature.dataset)
             plan = plan_again(log.exported, dataset, read_manifest(dataset), choice.normalisation)
-            matched.append(_matched(log, plan, choice, _counter(harness, log, tokenizer)))
+            if tokenizer is not None:
+                settings = {**log.runtime.settings, "tokenizer_sha256": tokenizer.sha256}
+                log = replace(log, runtime=replace(log.runtime, settings=settings))
+            count = _counter(harness, log, tokenizer)
+            matched.append(_matched(log, plan, choice, _command(harness.name, choice, plan), count))
     for name in left_out:
         print(f"left out: {name}, whose task biasboard did not export")
-    return _written(matched, choice, lambda plan: _command(harness.name, choice, plan), tokenizer)
+    return _written(matched, choice)
 
 
 def import_answers(choice: ImportChoice, items: Study) -> list[Finished]:
@@ -257,49 +244,60 @@ def import_answers(choice: ImportChoice, items: Study) -> list[Finished]:
     remedy = (
         "give each question an answer or a status (biasboard questions csv writes them all), or allow more failures"
     )
-    matched = _matched(log, plan, choice, None, remedy=remedy)
-    words = f" --note NOTE {items.words(plan.signature)}"
-    return _written([matched], choice, lambda plan: _command(ANSWERS, choice, plan) + words)
+    command = f"{_command(ANSWERS, choice, plan)} --note NOTE {items.words(plan.signature)}"
+    return _written([_matched(log, plan, choice, command, remedy=remedy)], choice)
 
 
-class _Matched(NamedTuple):
-    """A log, the plan of its questions, the records of its parts, and the number of questions without an answer."""
-
-    log: HarnessLog
-    plan: Plan
-    parts: list[list[Record]]
-    n_missing: int
-
-
-def _written(
-    matched: Sequence[_Matched],
+def _matched(
+    log: HarnessLog,
+    plan: Plan,
     choice: ImportChoice,
-    command: Callable[[Plan], str],
-    tokenizer: ModelTokenizer | None = None,
-) -> list[Finished]:
-    """Write the records and results of logs, and report them."""
-    scorers = scorers_of([one.plan for one in matched], choice.scorers)
-    runs = []
-    for log, plan, parts, n_missing in matched:
-        runtime = log.runtime
-        if tokenizer is not None:
-            runtime = replace(runtime, settings={**runtime.settings, "tokenizer_sha256": tokenizer.sha256})
-        identity = log.identity
-        finished = write_imported(
-            plan,
-            imported_model(choice.model_id, identity, revision=identity["commit"], precision=identity["precision"]),
-            parts,
-            runtime,
-            root=choice.out,
-            command=command(plan),
-            scorers=scorers,
-            keep_scores=not choice.scorers,
+    command: str,
+    count: CountOptionTokens | None = None,
+    *,
+    remedy: str = "ask all questions again, without a limit in the harness, or export again for the tokenizer",
+) -> _ToWrite:
+    """Match a log with the items of its plan, of which no more may have failed than the user allows."""
+    parts, n_missing = match_log(log, plan, count)
+    records = [record for part in parts for record in part]
+    failed = [record for record in records if record.status == "failed"]
+    if len(failed) > choice.max_failure_rate * len(records):
+        raise DataError(
+            f"{log.name}: {len(failed)} of {len(records)} items failed, more than --max-failure-rate "
+            f"{choice.max_failure_rate:g} allows: {failed[-1].reason}; "
+            f"{remedy}; nothing was written"
         )
+
+    def tell(finished: Finished) -> None:
         print(f"{log.name}: {len(log.answers)} answers, {n_missing} missing")
         report(finished.folder, finished.result)
-        runs.append(finished)
         for remark in log.remarks:
             print(remark)
+
+    known = {"revision": log.identity["commit"], "precision": log.identity["precision"]}
+    return _ToWrite(plan, imported_model(choice.model_id, log.identity, **known), parts, log.runtime, command, tell)
+
+
+def _written(read: Sequence[_ToWrite], choice: ImportChoice) -> list[Finished]:
+    """Write the records and results of answers, and report them."""
+    scorers = scorers_of((one.plan.task for one in read), choice.scorers)
+    runs = []
+    with progress("importing answers", len(read)) as advance:
+        for one in read:
+            finished = write_imported(
+                one.plan,
+                one.model,
+                one.parts,
+                one.runtime,
+                root=choice.out,
+                command=one.command,
+                scorers=scorers,
+                keep_scores=not choice.scorers,
+            )
+            runs.append(finished)
+            advance(1)
+            one.tell(finished)
+    print(f"wrote {len(runs)} run{'s' * (len(runs) != 1)} below {choice.out}")
     print_next(choice.out, (finished.result for finished in runs))
     return runs
 
@@ -317,33 +315,6 @@ def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None
     from evaluators.models.harness_borders import count_option_tokens
 
     return partial(count_option_tokens, tokenizer, harness.as_scored, log.context_tokens)
-
-
-def _matched(
-    log: HarnessLog, plan: Plan, choice: ImportChoice, count: CountOptionTokens | None, *, remedy: str | None = None
-) -> _Matched:
-    """Return the records of a log, which may not have failed more often than the user allows."""
-    parts, n_missing = match_log(log, plan, count)
-    records = [record for part in parts for record in part]
-    failed = [record for record in records if record.status == "failed"]
-    if len(failed) > choice.max_failure_rate * len(records):
-        raise DataError(
-            f"{log.name}: {len(failed)} of {len(records)} items failed, more than --max-failure-rate "
-            f"{choice.max_failure_rate:g} allows: {failed[-1].reason}; "
-            f"{remedy or _remedy(log, n_missing, count)}; nothing was written"
-        )
-    return _Matched(log, plan, parts, n_missing)
-
-
-def _remedy(log: HarnessLog, n_missing: int, count: CountOptionTokens | None) -> str:
-    """Return what to do about a log of a harness in which too many items failed."""
-    if n_missing:
-        return "ask all questions, without a limit in the harness, or export fewer with --limit"
-    if count is not None and log.exported.tokenizer_sha256 is None:
-        return "export again, which moves such borders for the tokenizer, and ask again"
-    if any(isinstance(answer.asked, GenerateRequest) for answer in log.answers):
-        return "look into the log, and ask again those questions that failed"
-    return "ask again with another model, or take another normalisation"
 
 
 def _command(source: str, choice: ImportChoice, plan: Plan) -> str:

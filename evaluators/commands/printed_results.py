@@ -14,11 +14,11 @@ from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.baseline_gate import why_no_rank
 from evaluators.runs.measure.unread_answers import is_unreadable, notes, on_letters
-from schemas.documents.result import Counts, Metric, Result
+from schemas.documents.result import Metric, Result
 from schemas.folders.run_folder import RESULT
 from schemas.outputs.documents import FinishedRun, FinishedRuns
 
-_MOST_SPLITS = 3
+_OF_SIGNATURE = ("benchmark", "dataset", "dataset_version", "config", "task", "prompt")
 _LONGEST = 160
 """Largest number of characters of a line that can be shortened."""
 _MOST_NAMES = 4
@@ -40,9 +40,12 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
         else:
             print(f"{result.model.id} on {signature.dataset} {signature.config}, prompt {signature.prompt}")
             _print_lines(metrics, counts.scored)
-    print(_counted(counts) + on_letters(folder, result))
-    without_value = _without_value(result.metrics if verbose else metrics, metrics)
-    for line in (*_incomplete(result), *without_value):
+    kinds = {"refused": counts.refused, "unparsed": counts.unparsed, "failed": counts.failed}
+    others = "".join(f", {n} {kind}" for kind, n in kinds.items() if n)
+    scored = f"all {counts.items}" if counts.scored == counts.items else f"{counts.scored} of {counts.items}"
+    cut = f"; {counts.truncated} truncated" if counts.truncated else ""
+    print(f"{scored} items scored{others}{cut}{on_letters(folder, result)}")
+    for line in _without_value(result.metrics if verbose else metrics, metrics):
         print(shortened(line))
     for line in notes(folder, result, advice, verbose=verbose):
         print(line)
@@ -59,27 +62,6 @@ def shortened(line: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2]} …"
 
 
-def _counted(counts: Counts) -> str:
-    """Return how many items were scored, and what became of the others."""
-    kinds = {"refused": counts.refused, "unparsed": counts.unparsed, "failed": counts.failed}
-    others = "".join(f", {n} {kind}" for kind, n in kinds.items() if n)
-    scored = f"all {counts.items}" if counts.scored == counts.items else f"{counts.scored} of {counts.items}"
-    return f"{scored} items scored{others}" + (f"; {counts.truncated} truncated" if counts.truncated else "")
-
-
-def _incomplete(result: Result) -> list[str]:
-    """Return a line about the splits of a suite with unscored items, those with most of them first."""
-    lost = [coverage for coverage in result.coverage if coverage.counts.scored < coverage.counts.items]
-    if not lost:
-        return []
-    worst = sorted(lost, key=lambda coverage: coverage.counts.scored / coverage.counts.items)[:_MOST_SPLITS]
-    examples = ", ".join(
-        f"{coverage.part}/{coverage.split} {coverage.counts.scored} of {coverage.counts.items}" for coverage in worst
-    )
-    more = "" if len(lost) == len(worst) else ", ..."
-    return [f"{len(lost)} of {len(result.coverage)} splits have items without a score: {examples}{more}"]
-
-
 def _without_value(metrics: Iterable[Metric], shown: Iterable[Metric]) -> list[str]:
     """Return a line for each reason why metrics on all items have no value, with some of the metrics."""
     first = {metric.name for metric in shown}
@@ -88,13 +70,11 @@ def _without_value(metrics: Iterable[Metric], shown: Iterable[Metric]) -> list[s
     for metric in sorted(metrics, key=lambda metric: metric.name not in first):
         if metric.value is None and not metric.group and metric.reason is not None:
             names.setdefault(metric.reason, []).append(metric.name)
-    return [f"without a value: {_shortened(of_reason)} ({reason})" for reason, of_reason in names.items()]
-
-
-def _shortened(names: Sequence[str]) -> str:
-    """Return the first names of a list, and the number of the others if there are many."""
-    # "and 1 more" would be as long as the last name.
-    return listed(names, most=_MOST_NAMES if len(names) <= _MOST_NAMES else _MOST_NAMES - 1)
+    return [
+        # "and 1 more" would be as long as the last name.
+        f"without a value: {listed(own, most=_MOST_NAMES - (len(own) > _MOST_NAMES))} ({reason})"
+        for reason, own in names.items()
+    ]
 
 
 def _print_lines(metrics: Sequence[Metric], n_scored: int) -> None:
@@ -135,16 +115,9 @@ def report_many(results: Sequence[Result]) -> None:
 
 
 def print_next(root: Path, results: Iterable[Result]) -> None:
-    """Print the next commands after results with metrics: that for their index, if any, and that for the board."""
-    measured = [result for result in results if result.metrics]
-    if not measured:
-        return  # Answers without metrics are data for the builder that asked for them.
-    folder = shlex.quote(str(root))
-    names = dict.fromkeys(result.signature.benchmark for result in measured)
-    indices = [index for name in names for index in load_benchmark(name).indices]
-    # An index of a single result adds nothing to it.
-    by_index = f"biasboard index {folder}, then " if any(len(index.sources) > 1 for index in indices) else ""
-    print(f"next: {by_index}biasboard board --runs {folder}")
+    """Print the next command after results with metrics: answers without are data for the builder that asked."""
+    if any(result.metrics for result in results):
+        print(f"next: biasboard board --runs {shlex.quote(str(root))}")
 
 
 def value_and_interval(metric: Metric) -> tuple[str, str]:
@@ -163,24 +136,19 @@ def _plain(number: float) -> str:
 
 def runs_document(finished: Iterable[tuple[Path, Result]]) -> FinishedRuns:
     """Return finished runs, each its folder and result, as the document that commands print."""
-    return FinishedRuns(runs=tuple(_document(folder, result) for folder, result in finished))
-
-
-def _document(folder: Path, result: Result) -> FinishedRun:
-    signature = result.signature
-    return FinishedRun(
-        folder=str(folder),
-        status="unreadable" if is_unreadable(result) else "finished",
-        model=result.model.id,
-        benchmark=signature.benchmark,
-        dataset=signature.dataset,
-        dataset_version=signature.dataset_version,
-        config=signature.config,
-        task=signature.task,
-        prompt=signature.prompt,
-        signature=str(signature),
-        signature_sha256=result.signature_sha256,
-        counts=result.counts,
-        metrics=result.metrics,
-        usage=result.usage,
+    return FinishedRuns(
+        runs=tuple(
+            FinishedRun(
+                folder=str(folder),
+                status="unreadable" if is_unreadable(result) else "finished",
+                model=result.model.id,
+                **{name: getattr(result.signature, name) for name in _OF_SIGNATURE},
+                signature=str(result.signature),
+                signature_sha256=result.signature_sha256,
+                counts=result.counts,
+                metrics=result.metrics,
+                usage=result.usage,
+            )
+            for folder, result in finished
+        )
     )

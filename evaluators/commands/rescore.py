@@ -11,11 +11,13 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.options import finite
 from biasboard.ground.progress import steps
 from evaluators.commands.printed_results import report, runs_document
-from evaluators.runs.ask.study import normalisation_named, opened_scorers
-from evaluators.runs.measure.rescoring import Rescored, rescore
+from evaluators.commands.shared_options import VERBOSE
+from evaluators.runs.ask.study import normalisation_named, scorers_of
+from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
+from evaluators.task import load_task
 from schemas.documents.result import Result
-from schemas.folders.run_folder import finished_runs
+from schemas.folders.run_folder import finished_runs, read_result
 from schemas.outputs.documents import FinishedRuns
 from schemas.printed import with_format
 
@@ -44,11 +46,13 @@ def rescore_command(
             min=0, max=1, callback=finite, help="Share of items that may have failed; with more, a run is left alone."
         ),
     ] = MAX_FAILURE_RATE,
+    verbose: Annotated[bool, VERBOSE] = False,
 ) -> FinishedRuns:
     """Compute every metric again from stored answers, without the model and without the dataset."""
     mode = None if normalisation is None else normalisation_named(normalisation)
-    scorers = None if scorer is None else opened_scorers(scorer)
     folders = [folder for run in runs for folder in finished_runs(run)]
+    names = dict.fromkeys(read_result(folder).signature.task for folder in folders if scorer is not None)
+    scorers = None if scorer is None else scorers_of(map(load_task, names), scorer)
     rescored: list[tuple[Path, Result]] = []
     with steps() as step:
         for number, folder in enumerate(folders):
@@ -63,15 +67,13 @@ def rescore_command(
                 scorers=scorers,
                 named=tuple(scorer or ()),
             )
-            _report_changes(outcome)
+            for change in outcome.changes[:MOST_CHANGES]:
+                print(change)
+            if len(outcome.changes) > MOST_CHANGES:
+                print(f"... and {len(outcome.changes) - MOST_CHANGES} more")
+            print(f"{len(outcome.changes)} of {outcome.n_metrics} metrics changed")
+            report(outcome.folder, outcome.result, verbose=verbose)
             rescored.append((outcome.folder, outcome.result))
+    if not verbose:
+        print("all measures and groups: in the files result.json, or with --verbose")
     return runs_document(rescored)
-
-
-def _report_changes(outcome: Rescored) -> None:
-    for change in outcome.changes[:MOST_CHANGES]:
-        print(change)
-    if len(outcome.changes) > MOST_CHANGES:
-        print(f"... and {len(outcome.changes) - MOST_CHANGES} more")
-    print(f"{len(outcome.changes)} of {outcome.n_metrics} metrics changed")
-    report(outcome.folder, outcome.result)

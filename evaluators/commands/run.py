@@ -16,12 +16,12 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import with_options
 from biasboard.ground.toml_files import read_toml
 from evaluators.backend_options import COST_PANEL, BackendOptions
-from evaluators.commands.shared_options import DATASET_HELP, FILES_PANEL, RunChoice
+from evaluators.commands.shared_options import DATASET_HELP, FILES_PANEL, VERBOSE, RunChoice
 from evaluators.runs.ask.study import ITEMS_PANEL, Study
 from schemas.outputs.documents import FinishedRuns, RunEstimates
 from schemas.printed import Printed, with_format
 
-_NOT_IN_FILES = {"help", "config-file"}
+_NOT_IN_FILES = {"--help", "--config-file"}
 _ALIKE = 0.75
 """Likeness of two names, between 0 and 1, from which one is taken for a misspelling of the other."""
 _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
@@ -39,14 +39,12 @@ def take_options(context: typer.Context, path: Path | None) -> Path | None:
         typer.Exit: the file cannot be read, or an option in it does not exist or has a wrong value.
     """
     # Shell completion parses the command line too, and must neither read files nor fail.
-    if path is not None and not context.resilient_parsing:
-        context.default_map = {**(context.default_map or {}), **_options(context, path)}
-    return path
-
-
-def _options(context: Any, path: Path) -> dict[str, Any]:
-    """Return the value of each option in the file, by the name of its parameter."""
-    allowed = {_name(param): param for param in context.command.params if _name(param) not in _NOT_IN_FILES}
+    if path is None or context.resilient_parsing:
+        return path
+    named = (
+        (next((name for name in one.opts if name.startswith("--")), one.name), one) for one in context.command.params
+    )
+    allowed = {name.removeprefix("--"): param for name, param in named if name not in _NOT_IN_FILES}
     options: dict[str, Any] = {}
     for key, value in read_toml(path, option="--config-file", what="options").items():
         param = allowed.get(key.replace("_", "-"))
@@ -55,64 +53,33 @@ def _options(context: Any, path: Path) -> dict[str, Any]:
             if like := get_close_matches(key.replace("_", "-"), allowed, n=1, cutoff=_ALIKE):
                 raise ConfigError(f"{path}: '{key}' does not exist; did you mean '{like[0]}'?")
             if _SECRET.search(key):
-                # Imported here because only this message needs it.
-                from evaluators.commands.installation import KEYS
-
-                variables = " or ".join(KEYS)
-                raise ConfigError(f"{path}: '{key}': no secret belongs in a file; set {variables} in the environment")
+                raise ConfigError(
+                    f"{path}: '{key}': no secret belongs in a file; set OPENAI_API_KEY or HF_TOKEN in the environment"
+                )
             raise ConfigError(f"{path}: '{key}' does not exist; have: {', '.join(allowed).replace('-', '_')}")
         if param.name in options:
             raise ConfigError(f"{path}: '{key}' is there twice, with a dash and with an underscore; keep one")
-        options[param.name] = _value(context, path, key, value, param)
-    # A flag set to false counts as left out.
-    return {name: value for name, value in options.items() if value is not False}
-
-
-def _name(param: Any) -> str:
-    """Return the name of an option as on the command line, without the leading dashes."""
-    name: str = next((name for name in param.opts if name.startswith("--")), param.name)
-    return name.removeprefix("--")
-
-
-def _value(context: Any, path: Path, key: str, value: Any, param: Any) -> Any:
-    """Return a value as the command line would pass it: a list for an option that may be repeated."""
-    values = value if param.multiple and isinstance(value, list) else [value]
-    for single in values:
-        if isinstance(single, str) and _has_password(single):
+        values = value if param.multiple and isinstance(value, list) else [value]
+        if not all(isinstance(one, str | int | float) for one in values):
+            raise ConfigError(f"{path}: {key}: give a text, a number, or true or false")
+        # As texts, because a number for a whole number would lose its fraction, and true would become 1.
+        texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
+        if any(map(_has_password, texts)):
             raise ConfigError(
                 f"{path}: {key}: holds a password, which does not belong in a file; give the address on the command "
                 "line, or in the environment variable that the backend reads"
             )
-    given = values if param.multiple else value
-    try:
-        read = param.process_value(context, given)
-    except typer.BadParameter as error:
-        raise ConfigError(f"{path}: {key} = {_shown(value)}: {error.message.rstrip('.')}; correct it") from error
-    for single, meant in zip(values, read if param.multiple else [read], strict=True):
-        wanted = _wanted(single, meant)
-        if wanted is not None:
-            raise ConfigError(f"{path}: {key} = {_shown(value)}: {_shown(single)} is not {wanted}; correct it")
-    return given
-
-
-def _wanted(value: Any, meant: Any) -> str | None:
-    """Return the kind of value that an option takes; None if the value is of this kind.
-
-    ``meant`` is the value as the option reads it, which takes the text "20" for a number.
-    """
-    if isinstance(meant, bool):
-        return None if isinstance(value, bool) else "true or false"
-    if isinstance(meant, int):
-        return None if isinstance(value, int) and not isinstance(value, bool) else "a whole number"
-    if isinstance(meant, float):
-        return None if isinstance(value, int | float) and not isinstance(value, bool) else "a number"
-    return None if isinstance(value, str) else "a text in quotes"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else str(value)
+        given = texts if param.multiple else texts[0]
+        try:
+            read = param.process_value(context, given)
+        except typer.BadParameter as error:
+            told = f"{key} = {', '.join(texts)}: {error.message.rstrip('.')}"
+            raise ConfigError(f"{path}: {told}; correct it") from error
+        # A flag set to false counts as left out.
+        if read is not False:
+            options[param.name] = True if read is True else given
+    context.default_map = {**(context.default_map or {}), **options}
+    return path
 
 
 def _has_password(text: str) -> bool:
@@ -127,11 +94,6 @@ _CONFIG_FILE = typer.Option(
     is_eager=True,
     callback=take_options,
     help="TOML file of options; those given here win.",
-    rich_help_panel=FILES_PANEL,
-)
-_VERBOSE = typer.Option(
-    "--verbose",
-    help="Print a table of all measures instead of the headline measures, and the groups that refuse most.",
     rich_help_panel=FILES_PANEL,
 )
 _DRY_RUN = typer.Option(
@@ -150,7 +112,7 @@ def run_command(
     choice: RunChoice,
     options: BackendOptions,
     dry_run: Annotated[bool, _DRY_RUN] = False,
-    verbose: Annotated[bool, _VERBOSE] = False,
+    verbose: Annotated[bool, VERBOSE] = False,
     config_file: Annotated[Path | None, _CONFIG_FILE] = None,
 ) -> Printed | RunEstimates:
     """Ask a model about each item, or continue where an earlier run stopped; write records and results."""

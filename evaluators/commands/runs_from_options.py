@@ -66,7 +66,7 @@ def ask_all(study: Study, choice: RunChoice, options: BackendOptions) -> Iterato
         RunError: a run ended early; answers are kept.
     """
     plans = _checked_plans(study, choice, options)
-    scorers = scorers_of(plans, choice.scorers)
+    scorers = scorers_of((plan.task for plan in plans), choice.scorers)
     for planned in _plans_of_models(study, choice, options):
         yield from planned.ask(root=choice.out, cache=choice.cache, scorers=scorers, named_scorers=choice.scorers or ())
 
@@ -110,8 +110,12 @@ def _plans_of_models(
 ) -> Iterator[Plans]:
     """Open the named model, or all baselines of each benchmark one after the other, and yield what each is asked."""
     own = dict.fromkeys(one.manifest.benchmark for one in study.configs_to_ask)
-    is_all = choice.backend == "baseline" and choice.model == _ALL
-    models = {name: _baselines(name) if is_all else [choice.model] for name in own}
+    models = {name: [choice.model] for name in own}
+    if choice.backend == "baseline" and choice.model == _ALL:
+        models = {name: [baseline.name for baseline in load_benchmark(name).baselines] for name in own}
+        for name in (name for name, of_benchmark in models.items() if not of_benchmark):
+            have = ", ".join(dict.fromkeys(baseline.name for other in benchmarks() for baseline in other.baselines))
+            raise ConfigError(f"benchmark '{name}' lists no baselines; name one that fits: {have}")
     for model in dict.fromkeys(name for names in models.values() for name in names):
         with working(f"opening {options.name or model}"):
             backend = open_backend(choice.backend, model, options)
@@ -120,13 +124,3 @@ def _plans_of_models(
         for line in planned.notes:
             note(line)
         yield planned
-
-
-def _baselines(name: str) -> list[str]:
-    """Return the names of the baselines of a benchmark."""
-    benchmark = load_benchmark(name)
-    if not benchmark.baselines:
-        listed_ones = dict.fromkeys(baseline.name for other in benchmarks() for baseline in other.baselines)
-        have = ", ".join(listed_ones)
-        raise ConfigError(f"benchmark '{benchmark.name}' lists no baselines; name one that fits: {have}")
-    return [baseline.name for baseline in benchmark.baselines]

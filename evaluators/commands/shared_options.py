@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from biasboard.ground.options import option
 from evaluators.backend_options import MODEL_PANEL
 from evaluators.runs.ask.study import ASKING_PANEL
@@ -14,6 +16,11 @@ from evaluators.scorer import SCORER_HELP
 DATASET_HELP = "Folder of a built dataset, or one of the Hub: ORG/NAME or ORG/NAME@REVISION."
 CACHE_VARIABLE = "BIASBOARD_CACHE"
 FILES_PANEL = "Files"
+VERBOSE = typer.Option(
+    "--verbose",
+    help="Print a table of all measures instead of the headline measures, and the groups that refuse most.",
+    rich_help_panel=FILES_PANEL,
+)
 MAX_FAILURES_HELP = "Share of requests that may fail; with more, the run ends without a result."
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD, H100
+from evaluators.runs.plan.gpu_hours import FLOPS, GPU_HOUR_USD
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.pages.markup import slug
@@ -162,7 +162,7 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 def assumptions() -> str:
     """Return by which assumptions hours and prices are computed, in a sentence."""
     return (
-        f"Hours are those of one {H100.name}, by assumptions and not measured: two operations per parameter and token, "
-        f"40 % of its {H100.flops / 1e12:.0f} TFLOP/s, a generated token as long as five of a prompt, each prompt "
+        f"Hours are those of one H100, by assumptions and not measured: two operations per parameter and token, "
+        f"40 % of its {FLOPS / 1e12:.0f} TFLOP/s, a generated token as long as five of a prompt, each prompt "
         f"computed once; the price is US$ {GPU_HOUR_USD:.2f} for an hour, which is assumed too."
     )

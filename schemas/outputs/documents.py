@@ -136,92 +136,6 @@ class RunEstimates(Document):
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperFinding(Document):
-    """A finding of a paper, and whether it is seen in results here."""
-
-    text: Text
-    outcome: Text
-    published: Text | None
-    """In which models whose answers were published; None if there are none."""
-    asked: Text | None
-    """In which models that were asked here; None if there are none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperTable(Document):
-    """A table or figure of a paper."""
-
-    number: Text
-    status: Text
-    models: tuple[ModelId, ...]
-    """Models with a value here."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperRunSize(Document):
-    """What a run of a paper asks of each model."""
-
-    name: Name
-    dataset: Name
-    is_built: bool
-    n_requests: Count | None
-    n_prompt_tokens: Count | None
-    n_completion_tokens: Count | None
-    reason: Text | None
-    """Why the numbers are unknown; None if they are known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperModelCost(Document):
-    """What all runs of a paper take of one model, by assumptions."""
-
-    label: Text
-    model: ModelId | None
-    is_remote: bool
-    """True if it answers only at an endpoint, whose prices decide."""
-    parameters: Count | None
-    n_gpus: Count | None
-    gpu_hours: Annotated[float, Ge(0)] | None
-    usd: Annotated[float, Ge(0)] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperReport(Document):
-    """How far a paper is reproduced, or what that would take."""
-
-    paper: Name
-    findings: tuple[PaperFinding, ...]
-    """Empty in a dry run, like the tables."""
-    tables: tuple[PaperTable, ...]
-    runs: tuple[PaperRunSize, ...]
-    models: tuple[PaperModelCost, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelIndices(Document):
-    """The indices of a model under one way of asking."""
-
-    benchmark: Name
-    dataset: Name
-    dataset_version: Text
-    protocol: Text
-    asked: Text
-    model: ModelId
-    identity_sha256: Sha256
-    missing_tasks: tuple[str, ...]
-    """Results that the model lacks; it has no index then."""
-    indices: tuple[Metric, ...]
-    """The one that ranks models first. The metrics that they are means of are in the results."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indices(Document):
-    """The outcome of ``index``."""
-
-    models: tuple[ModelIndices, ...]
-
-
 VerdictState: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
 
 
@@ -350,8 +264,6 @@ OUTPUTS: tuple[type[Document], ...] = (
     Validation,
     FinishedRuns,
     RunEstimates,
-    PaperReport,
-    Indices,
     Verdicts,
     BuiltBoard,
     PublishedFiles,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import os
+import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from evaluators.backend import ChoiceRequest, GenerateRequest
+from evaluators.runs.ask.study import Study
 from leaderboard.reproductions import reproductions
+from schemas.documents.reproduction import PaperRun
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.label import LabelItem
 from tests.commands import run
@@ -16,11 +20,18 @@ from tests.commands import run
 PAPERS = reproductions()
 
 
-def counted(paper: str, folder: Path, *options: str) -> dict[str, Any]:
-    """The document of a dry run."""
-    done = run("-m", "biasboard", "reproduce", paper, "--dry-run", "--format", "json", *options, cwd=folder, status=0)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+def counted(paper: str, folder: Path, *options: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What a dry run says of runs and of models, by their names."""
+    done = run("-m", "biasboard", "reproduce", paper, "--dry-run", *options, cwd=folder, status=0)
+    tables: list[dict[str, list[str]]] = []
+    for line in done.stdout.splitlines():
+        cells = re.split(r" {2,}", line)
+        if cells[0] in ("run", "model"):
+            tables.append({})
+        elif len(cells) == 5:
+            tables[-1][cells[0]] = cells[1:]
+    runs, models = tables
+    return runs, models
 
 
 def test_without_a_name_all_papers_are_listed(tmp_path: Path) -> None:
@@ -62,31 +73,55 @@ def test_labels_have_names_and_a_built_dataset_is_not_built_anew(tmp_path: Path)
     assert "out/datasets/ag-news: is there already, and --input is not read for it; remove the folder" in again.stderr
 
 
+def rough_tokens(text: str) -> int:
+    """The tokens of a text, of four bytes each, as English has with a large vocabulary."""
+    return -(-len(text.encode()) // 4)
+
+
+def sizes_of(asked: PaperRun, folder: Path) -> tuple[int, int, int]:
+    """The requests, prompt tokens and generated tokens at most of a run, counted from its requests."""
+    n_requests = n_prompt = n_completion = 0
+    for plan in Study(datasets=(folder,), configs=asked.configs, prompts=asked.prompts).usual_plans:
+        for part in replace(plan, count_tokens=rough_tokens).parts:
+            requests = [request for of_item in part.requests for request in of_item]
+            n_requests += plan.prompt.n_rounds * len(requests)
+            # What all prompts of a part begin with is computed once.
+            head = os.path.commonprefix([request.prompt for request in requests])  # noqa: RUF071 - of texts, not paths
+            n_prompt += rough_tokens(head)
+            texts = [request for request in requests if isinstance(request, GenerateRequest)]
+            longest = sum(request.max_tokens for request in texts)
+            n_completion += longest
+            if plan.prompt.follow_up is not None:
+                # The answers are read again, at most as long as they may be.
+                requests += [plan.prompt.following(request, "") for request in texts]
+                n_prompt += longest
+            for request in requests:
+                options = request.options if isinstance(request, ChoiceRequest) else ()
+                n_prompt += rough_tokens(request.prompt[len(head) :]) + sum(map(rough_tokens, options))
+    return n_requests, n_prompt, n_completion
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("paper", "runs"),
     [("gifi", "own-problems,own-texts"), ("label-bias", "own-tasks"), ("synthbias", "own,families,reasoning")],
 )
-def test_the_counts_in_the_files_are_those_of_the_command(tmp_path: Path, paper: str, runs: str) -> None:
-    names = ("n_requests", "n_prompt_tokens", "n_completion_tokens")
-    document = counted(paper, tmp_path, "--runs", runs)
+def test_the_counts_in_the_files_are_those_of_the_requests(tmp_path: Path, paper: str, runs: str) -> None:
+    sizes, models = counted(paper, tmp_path, "--runs", runs)
     known = {one.name: one for one in PAPERS[paper].runs}
-    assert [one["name"] for one in document["runs"]] == runs.split(",")
-    for one in document["runs"]:
-        assert one["is_built"]
-        assert [one[name] for name in names] == [getattr(known[one["name"]], name) for name in names]
-    with_hours = [model for model in document["models"] if model["gpu_hours"] is not None]
+    assert list(sizes) == runs.split(",")
+    for name, (dataset, *numbers) in sizes.items():
+        assert numbers == [f"{number:,}" for number in sizes_of(known[name], tmp_path / "out/datasets" / dataset)]
+    with_hours = [cells for cells in models.values() if cells[2] != "unknown"]
     assert with_hours
-    assert all(model["usd"] == pytest.approx(3.0 * model["gpu_hours"]) for model in with_hours)
+    assert all(abs(float(usd) - 3.0 * float(hours)) <= 0.65 for *_, hours, usd in with_hours)
 
 
 def test_what_is_not_built_is_taken_from_the_file(tmp_path: Path) -> None:
-    document = counted("label-bias", tmp_path, "--runs", "279-tasks", "--gpu-hour", "2")
-    (size,) = document["runs"]
-    assert (size["is_built"], size["n_requests"]) == (False, 3_938_441)
-    seven = next(model for model in document["models"] if model["model"] == "meta-llama/Llama-2-7b-hf")
+    sizes, models = counted("label-bias", tmp_path, "--runs", "279-tasks", "--gpu-hour", "2")
+    (size,) = sizes.values()
+    assert size[1] == "3,938,441"
+    seven = models["Llama-2 7B"]
     # 2 operations for each of 7 billion parameters and 592 million tokens, at 316 TFLOP/s: the page Cluster says 6.3
     # for the evaluated items alone.
-    assert seven["gpu_hours"] == pytest.approx(7.3, abs=0.05)
-    assert seven["usd"] == pytest.approx(2 * seven["gpu_hours"])
-    assert document["findings"] == document["tables"] == []
+    assert seven[2:] == ["7.3", "15"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -132,33 +131,13 @@ def test_a_list_has_every_entry_whether_or_not_one_is_named(kind: str) -> None:
         }
 
 
-def test_the_longest_lists_fit_on_a_page_and_name_what_tasks_have() -> None:
-    longest = (("metrics",), ("metrics", "classification"), ("benchmarks", "superni"), ("prompts", "classification"))
-    outputs = [evaluators("list", *words, status=0).stdout for words in longest]
-    assert max(output.count("\n") for output in outputs) <= 100
-    # After a calibration a metric is the same again.
-    assert "\n  metric accuracy 1.1 (also accuracy_bc, _bcl, " in outputs[1]
-    assert "\n  prompt mcq3-v1: " in evaluators("list", "prompts", "coreference").stdout
+def test_all_about_one_is_a_line_for_each_and_an_overview_names_all_plug_ins() -> None:
+    for words, kind in ((("metrics", "coreference"), "metric"), (("benchmarks", "superni"), "index")):
+        names = [entry.name for entry in listing(*words) if entry.kind == kind]
+        lines = evaluators("list", *words, status=0).stdout.splitlines()
+        assert [line.split()[1].rstrip(":") for line in lines if line.startswith(f"  {kind} ")] == names
     kinds = {line.split()[0]: line for line in evaluators("list", status=0).stdout.splitlines()}
     assert "replay" in kinds["backends"]
-
-
-@pytest.mark.parametrize("benchmark", ["superni", "gifi"])
-def test_families_of_indices_stand_for_every_index_once(benchmark: str) -> None:
-    text = evaluators("list", "benchmarks", benchmark, status=0).stdout
-    families = re.findall(r"(?m)^  (\d+ indices|index) ([^;: ]+)[;:] ", text)
-    names = []
-    for kind, family in families:
-        (*opened, ending) = family.split("}")
-        expanded = [""]
-        for part in opened:
-            shared, _, words = part.partition("{")
-            expanded = [begun + shared + word for begun in expanded for word in words.split(",")]
-        expanded = [begun + ending for begun in expanded]
-        assert kind == (f"{len(expanded)} indices" if opened else "index")
-        names += expanded
-    assert sorted(names) == sorted(entry.name for entry in listing("benchmarks", benchmark) if entry.kind == "index")
-    assert names[0] == load_benchmark(benchmark).indices[0].name
 
 
 def test_the_list_of_kinds_loads_no_plug_in_and_no_large_library() -> None:

@@ -14,17 +14,12 @@ import pytest
 from typer.testing import Result
 
 from evaluators.backend import Response
-from evaluators.commands.installation import extra_of
+from evaluators.commands.doctor import extra_of
 from evaluators.models.parity import compare, made_requests, tolerance_for
-from evaluators.stores.store import ResponseStore
 from tests.commands import REPOSITORY, run
 from tests.evaluators.invoking import evaluators
-from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import save_tiny_llama
 from tests.terminal import without_progress
-
-SECRET = "sk-made-up-0123456789abcdef"
-
 
 doctor = partial(evaluators, "doctor")
 
@@ -40,29 +35,16 @@ def checks_in(told: Result | str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_every_line_has_a_status_and_what_is_missing_a_remedy(tmp_path: Path) -> None:
-    result = doctor("--out", tmp_path / "runs")
+def test_every_line_has_a_status_and_what_is_missing_a_remedy() -> None:
+    result = doctor()
     assert result.exit_code == 0, result.stdout
     found = checks_in(result)
-    assert {"python", "extra hf", "extra openai", "extra vllm", "extra ray", "extra site", "cpu", "gpu", "disk"} <= set(
+    assert {"python", "extra hf", "extra openai", "extra vllm", "extra ray", "extra site", "threads", "gpu"} <= set(
         found
     )
     assert {check["status"] for check in found.values()} <= {"ok", "missing"}
     assert all((check["remedy"] is None) == (check["status"] == "ok") for check in found.values())
     assert f"torch {importlib.metadata.version('torch')}" in found["extra hf"]["detail"]
-    assert not (tmp_path / "runs").exists()
-
-
-def test_a_wrong_folder_of_plug_ins_is_a_problem(tmp_path: Path) -> None:
-    name = "folders of BIASBOARD_PLUGINS"
-    assert name not in checks_in(doctor())
-    (tmp_path / "mine" / "evaluators").mkdir(parents=True)
-    sound = doctor(env={"BIASBOARD_PLUGINS": str(tmp_path / "mine")})
-    assert checks_in(sound)[name]["status"] == "ok"
-    wrong = doctor(env={"BIASBOARD_PLUGINS": str(tmp_path / "nowhere")})
-    assert wrong.exit_code == 1
-    assert checks_in(wrong)[name]["status"] == "problem"
-    assert "no folder" in checks_in(wrong)[name]["detail"]
 
 
 def test_threads_are_named_and_too_many_are_a_problem() -> None:
@@ -75,20 +57,6 @@ def test_threads_are_named_and_too_many_are_a_problem() -> None:
     found = checks_in(wrong)["threads"]
     assert (found["status"], "OMP_NUM_THREADS" in found["detail"]) == ("problem", True)
     assert found["remedy"].startswith("unset OMP_NUM_THREADS, or set it to ")
-
-
-def test_keys_are_named_and_never_shown() -> None:
-    present = {
-        "OPENAI_API_KEY": SECRET,
-        "HF_TOKEN": f"hf_{SECRET}",
-        "OPENAI_BASE_URL": f"http://me:{SECRET}@127.0.0.1/v1",
-    }
-    result = doctor(env=present)
-    assert result.exit_code == 0
-    assert SECRET not in result.output
-    assert checks_in(result)["key OPENAI_API_KEY"]["detail"] == "set"
-    absent = checks_in(doctor(env={"OPENAI_API_KEY": None}))["key OPENAI_API_KEY"]
-    assert (absent["status"], "export OPENAI_API_KEY=" in absent["remedy"]) == ("missing", True)
 
 
 @pytest.mark.slow
@@ -140,19 +108,6 @@ def test_missing_and_outdated_libraries_come_with_the_line_that_installs_them(tm
 def test_the_extra_of_every_backend_is_known() -> None:
     wanted = {"baseline": None, "replay": None, "transformers": "hf", "openai": "openai", "vllm": "vllm"}
     assert {name: extra_of(name) for name in wanted} == wanted
-
-
-def test_a_broken_cache_and_a_place_that_cannot_be_written_are_problems(tmp_path: Path) -> None:
-    cache = tmp_path / "cache.sqlite"
-    assert "does not exist yet" in checks_in(doctor("--cache", cache))["cache"]["detail"]
-    assert not cache.exists()
-    with ResponseStore(cache, LoggingBackend(tmp_path / "log").model):
-        pass
-    sound = checks_in(doctor(env={"BIASBOARD_CACHE": str(cache)}))["cache"]
-    assert (sound["status"], "0 answers of 1 models" in sound["detail"]) == ("ok", True)
-    cache.write_text("no database at all, but long enough to look like one" * 9)
-    broken = doctor("--cache", cache)
-    assert (broken.exit_code, checks_in(broken)["cache"]["status"]) == (1, "problem")
 
 
 def test_options_without_a_backend_and_unknown_backends_are_one_line_errors() -> None:

@@ -176,7 +176,7 @@ def check_all_four(folder: Path, model: Path) -> None:
         assert primary[result.signature.task] in values
         assert (result.scores is None) == (result.signature.task != "continuation")
     index = check_index(folder / "out/runs")
-    assert (index["protocol"], index["missing_tasks"]) == ("sampled-v1", [])
+    assert (index.protocol, index.missing) == ("sampled-v1", ())
     assert list(problems_of(folder / "out")) == []
 
 

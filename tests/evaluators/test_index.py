@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,12 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import IndexDefinition, Part, PartSource, load_benchmark
-from evaluators.runs.measure.index_values import ScoredResult, _chosen, index_of, results_by_model
+from evaluators.runs.measure.index_values import ModelResults, ScoredResult, _chosen, index_of, results_by_model
+from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, deviations_of
 from evaluators.statistics.record_tables import mean
 from schemas.documents.result import Interval, Metric
-from tests.commands import run
+from schemas.folders.run_folder import finished_runs, read_parts, read_result
 from tests.schemas import examples
 
 GIFI = load_benchmark("gifi")
@@ -235,43 +235,38 @@ def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None
     assert family.scored[PartSource("word_problem")].result.signature.prompt == "sampled-v1"
 
 
-@pytest.mark.slow
-def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
-    done = run("-m", "evaluators", "index", tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "no result.json here" in done.stderr
-    examples.write_run(tmp_path)
-    done = run("-m", "evaluators", "index", tmp_path)
-    assert done.returncode == 1
-    said = "error: no result of a benchmark with an index here; these have one: gifi, labelled_text, superni; build a "
-    assert done.stderr.splitlines()[-1] == f"{said}dataset of one of them and run the model on it"
+def read_scored(folder: Path) -> ScoredResult:
+    """A finished run with the metrics and deviations that an index needs."""
+    result = read_result(folder)
+    measurement = measurement_of(folder, result, read_parts(folder, result))
+    overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
+    names = load_benchmark(result.signature.benchmark).index_metrics(result.signature.task)
+    return ScoredResult(result, overall, measurement.deviations(names))
 
 
-def check_index(folder: Path) -> Mapping[str, Any]:
-    """The indices of the only model of some runs, recomputed from what the results say."""
-    done = run("-m", "evaluators", "index", folder, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    (entry,) = json.loads(done.stdout)["models"]
+def check_index(folder: Path) -> ModelResults:
+    """The results of the only model of some runs, after its indices were recomputed from what the results say."""
+    (of_model,) = results_by_model(map(read_scored, finished_runs(folder)))
+    indices = [index_of(definition, of_model.scored).metric for definition in of_model.definitions]
     stored: dict[str, float] = {}
     reasons: dict[str, str] = {}
     for path in folder.rglob("result.json"):
         for value in json.loads(path.read_text(encoding="utf-8"))["metrics"]:
             if not value["group"]:
                 stored[value["name"]], reasons[value["name"]] = value["value"], value["reason"]
-    for definition, index in zip(GIFI.indices, entry["indices"], strict=True):
+    for definition, index in zip(GIFI.indices, indices, strict=True):
         parts = {part.metric: stored[part.metric] for part in definition.parts}
         if None in parts.values():
             # A model that solves no problem has no pe, one that writes no pronoun has no of, and neither has an index.
-            assert index["value"] is None
-            assert index["reason"] in {f"{name}: {reasons[name]}" for name, value in parts.items() if value is None}
+            assert index.value is None
+            assert index.reason in {f"{name}: {reasons[name]}" for name, value in parts.items() if value is None}
             continue
-        assert index["value"] == pytest.approx(sum(parts.values()) / 7)
-        if index["interval_reason"] is None:
-            assert index["interval"]["low"] <= index["value"] <= index["interval"]["high"]
+        assert index.value == pytest.approx(sum(parts.values()) / 7)
+        assert index.value is not None
+        if index.interval is not None:
+            assert index.interval.low <= index.value <= index.interval.high
         else:
             # Three templates: a metric may be undefined on some resamples.
-            assert index["interval"] is None
-            assert "undefined on" in index["interval_reason"] or "at least 6 clusters" in index["interval_reason"]
-    assert len({index["version"] for index in entry["indices"]}) == 3
-    assert run("-m", "evaluators", "index", folder).stdout.count("index") >= 3
-    return dict(entry)
+            assert "undefined on" in str(index.interval_reason) or "at least 6 clusters" in str(index.interval_reason)
+    assert len({index.version for index in indices}) == 3
+    return of_model

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +19,6 @@ from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import filled
 from schemas.documents.record import choice_sha256
 from schemas.documents.result import Normalisation
-from schemas.folders.run_folder import read_result
 from schemas.items.label import LabelItem
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import SPLITS, made_dataset, made_items
@@ -103,29 +100,6 @@ def test_rescoring_asks_nothing_and_gives_the_same_bytes(dataset: Path, runs: Pa
 
 
 @pytest.mark.slow
-def test_an_index_without_its_contexts_says_which_are_missing_and_how_to_ask_them(runs: Path, tmp_path: Path) -> None:
-    folders = results(runs)
-    wanted = ", ".join(f"classification with k8-set{number}" for number in range(3))
-    way = "run the model again with --contexts 8 --prompt release-4096b, and all other options as before"
-    said = run("-m", "evaluators", "index", folders[PROMPTS[0]], status=1)
-    assert "error: nothing to average: lab/first-0.8 on tasks 1.0.0, release-4096b" in said
-    assert f": no result of {wanted}; {way}" in said
-    said = run("-m", "evaluators", "index", folders[PROMPTS[0]], "--format", "json", status=1)
-    (told_of,) = json.JSONDecoder().raw_decode(said)[0]["models"]
-    assert (told_of["missing_tasks"], told_of["indices"]) == (wanted.split(", "), [])
-    other = tmp_path / "other"
-    shutil.copytree(folders[PROMPTS[1]], other)
-    changed = replace(read_result(other).signature, items_sha256="0" * 64)
-    result = told(other / "result.json")
-    result["signature"]["items_sha256"] = changed.items_sha256
-    result["signature_sha256"] = changed.sha256()
-    (other / "result.json").write_text(json.dumps(result))
-    said = run("-m", "evaluators", "index", other, *(folders[PROMPTS[n]] for n in (2, 3)), status=1)
-    assert f"are of different items; {way}" in said
-    assert "nothing to average" not in run("-m", "evaluators", "index", *folders.values())
-
-
-@pytest.mark.slow
 def test_a_run_ends_with_the_commands_that_go_on_and_few_names_of_what_has_no_value(
     dataset: Path, tmp_path: Path
 ) -> None:
@@ -137,7 +111,7 @@ def test_a_run_ends_with_the_commands_that_go_on_and_few_names_of_what_has_no_va
     )
     assert len({line.partition("(")[2] for line in lines}) == len(lines)
     assert all(len(line.partition("(")[0].split(", ")) <= 4 for line in lines)
-    assert f"next: biasboard index {tmp_path}, then biasboard board --runs {tmp_path}" in said
+    assert f"next: biasboard board --runs {tmp_path}" in said
 
 
 def short_requests(configs: Sequence[str]) -> list[ChoiceRequest]:

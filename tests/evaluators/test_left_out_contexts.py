@@ -20,7 +20,7 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.label_data import made_dataset
-from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
 
@@ -91,6 +91,15 @@ def test_a_number_is_asked_of_which_few_requests_do_not_fit(dataset: Path, tmp_p
     asked = plans(dataset, "0,8")
     room = max(longest(plan) for plan in asked) - 1
     assert [plan.prompt.n_examples for plan in fitting(asked, room, tmp_path, 0.99)] == [0, 8, 8, 8]
+
+
+def test_what_is_answered_already_need_not_fit(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path / "data", {"type2": made_items(3)})
+    plan = Plan(select(data, read_manifest(data), "type2"), TASK, prompt_of(TASK, "mcq2-v1"))
+    with pytest.raises(ConfigError, match="its context has 9"):
+        fitting([plan], 9, tmp_path)
+    ask(data, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+    assert fitting([plan], 9, tmp_path) == [plan]
 
 
 def test_the_longest_answer_and_the_options_after_it_must_fit(tmp_path: Path) -> None:

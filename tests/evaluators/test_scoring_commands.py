@@ -84,7 +84,8 @@ def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path, f
     # Stored scores are enough.
     before = (run / SCORES).read_bytes()
     said = rescored(run)
-    assert said.splitlines()[-1].startswith("result ")
+    assert said.splitlines()[-2].startswith("result ")
+    assert said.splitlines()[-1] == "all measures and groups: in the files result.json, or with --verbose"
     assert "0 of " in said
     assert (metrics_of(run), (run / SCORES).read_bytes()) == (scored, before)
     # Another scorer of one kind replaces that kind alone.
@@ -132,21 +133,15 @@ def test_what_cannot_be_scored_leaves_the_result_and_scoring_anew_mends_it(run: 
     assert list(problems(run)) == []
 
 
+def test_a_scorer_that_nothing_reads_is_refused(tmp_path: Path) -> None:
+    run = write_gifi_model(tmp_path / "runs", "lab/model", 0.5, tasks=("recognition",), scorer=None)["recognition"]
+    done = evaluators("rescore", run, "--scorer", "toxicity=lexicon")
+    assert_one_line_error(done, "--scorer: task recognition reads no scores of texts; leave it out")
+
+
 @pytest.mark.slow
 def test_several_runs_are_rescored_at_once(tmp_path: Path) -> None:
     write_gifi_model(tmp_path / "runs", "lab/model", 0.5)
     said = rescored(tmp_path / "runs")
     assert said.count("0 of ") >= 4
     assert said.count("metrics changed") == 4
-    done = evaluators("index", tmp_path / "runs", "--format", "json", status=0)
-    (entry,) = json.loads(done.stdout)["models"]
-    assert [index["name"] for index in entry["indices"]] == ["index", "index_paper", "index_gifi_repo"]
-    assert all(index["interval"]["low"] < index["value"] < index["interval"]["high"] for index in entry["indices"])
-    (tmp_path / "runs/lab__model/assignment/result.json").unlink()
-    done = evaluators("index", tmp_path / "runs", status=1)
-    assert done.stdout == ""
-    assert "nothing to average: lab/model on gifi" in done.stderr
-    missing = "no result of assignment; run the model again with --prompt "
-    assert f": {missing}" in done.stderr
-    write_gifi_model(tmp_path / "runs", "lab/whole", 0.5)
-    assert f": no index, {missing}" in evaluators("index", tmp_path / "runs", status=0).stdout

@@ -53,8 +53,6 @@ TABLE: dict[str, Row] = {
     **rows(["rescore", "INPUT"], inside(RESULT, "result.json", DAMAGED | REGISTER)),
     **rows(["rescore", "INPUT"], inside(RESULT, "records.parquet", DAMAGED)),
     **rows(["reweight", "evaluate", "INPUT"], inside(RESULT, "records.parquet", DAMAGED)),
-    **rows(["texts", "INPUT", "--out", "OUT"], inside(RESULT, "result.json", DAMAGED)),
-    **rows(["index", "INPUT"], inside(RESULT, "result.json", DAMAGED)),
     **rows(["validate", "INPUT/adapters.json"], inside(None, "adapters.json", DAMAGED | REGISTER)),
     **rows(["validate", "INPUT/register.json"], inside(None, "register.json", DAMAGED | REGISTER)),
     **rows(RUN, inside(None, "dataset.json", DAMAGED | REGISTER)),

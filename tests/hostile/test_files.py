@@ -45,8 +45,6 @@ TABLE: dict[str, Row] = {
     **rows(["run", "--config-file", "INPUT", "--model", "x", "--backend", "x", "--dataset", "x"], *ANY, NO_TOML),
     **rows(["finetune", "--model", "x", "--dataset", "INPUT", *OUT], *ANY),
     **rows(["rescore", "INPUT"], *ANY),
-    **rows(["texts", "INPUT", *OUT], *ANY),
-    **rows(["index", "INPUT"], *ANY),
     **rows(["reweight", "evaluate", "INPUT"], *ANY, NO_JSON, NO_CSV),
     **rows(["reweight", "fit", "INPUT", *OUT], *ANY, NO_JSON, NO_CSV),
     **rows(["reweight", "apply", "INPUT", "--rules", "INPUT", *OUT], *ANY, NO_JSON, NO_CSV),

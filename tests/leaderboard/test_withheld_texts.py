@@ -10,14 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
-from evaluators.commands.texts import texts_command
 from evaluators.models.parity import differing
 from evaluators.runs.measure.rescoring import rescore
 from leaderboard.pages.rendering import make_view
@@ -219,9 +217,6 @@ def test_what_needs_texts_asks_for_the_complete_run(world: World, tmp_path: Path
     folder = world.result("acme/fair", "continuation")
     with pytest.raises(DataError, match="name the folder of the complete run"):
         rescore(folder)
-    with pytest.raises(typer.Exit):
-        texts_command(folder, tmp_path / "texts.csv")
-    assert not (tmp_path / "texts.csv").exists()
     with pytest.raises(DataError, match="name the folder of the complete run"):
         public_files(folder, tmp_path, withhold=True)
 

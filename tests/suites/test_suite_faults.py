@@ -85,8 +85,7 @@ def test_a_rank_needs_half_of_every_split_of_every_part(
 ) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
     altered(folder, lambda records: spoilt(records, "wood003", "bias", "failed", 32 - n_scored))
-    said = run("-m", "evaluators", "rescore", folder)
-    assert f"1 of 24 splits have items without a score: wood003/bias {n_scored} of 32" in said
+    run("-m", "evaluators", "rescore", folder)
     counts = told(folder / "result.json")["counts"]
     assert counts["scored"] / counts["items"] > 0.95
     board(tmp_path / "runs", dataset=dataset, out=tmp_path)
@@ -149,7 +148,7 @@ def test_names_of_suites_are_checked(dataset: Path, tmp_path: Path) -> None:
 
 def test_many_failures_end_a_suite_and_keep_its_answers(dataset: Path, tmp_path: Path) -> None:
     said = ask(dataset, tmp_path, PLANTED_FAILS="wood00", status=3)
-    assert re.search(r"requests failed, more than the \d+ that --max-failure-rate allows; last error: planted", said)
+    assert re.search(r"requests failed, more than the \d+ that may .*; last error: planted", said)
     assert not list(tmp_path.rglob("*.parquet"))
     assert len(list(tmp_path.rglob("responses.sqlite"))) == 1
 
@@ -216,7 +215,7 @@ def test_missing_answers_of_a_part_count_as_wrong_at_the_gate(runs: Path, tmp_pa
     worst = sum(2 / n for n in SIZES) / len(SIZES)
     assert f"accuracy 1.000, or {worst:.3f} with missing answers as wrong ones, is worse than the baseline " in said
     said = run("-m", "evaluators", "rescore", folder, status=3)
-    assert "items failed, more than --max-failure-rate 0.05 allows" in said
+    assert "items failed, more than the share of 0.05 that may" in said
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The harness inspect_ai: questions as tasks of its own, answers from its logs.
 
-A row of a task is a text to send. Several samples of a text become the epochs of its row. *eval_logs* reads a log, and
-*archive* the entries of one that ends in ``.eval``.
+A row of a task is a text to send. Several samples of a text become the epochs of its row. *eval_logs* reads a log.
 """
 
 from __future__ import annotations
@@ -22,7 +21,12 @@ def _write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> str:
     """Write a Python file and a file of questions for each task; its facts have its epochs and settings too."""
     facts: dict[str, dict[str, JsonValue]] = {}
     for task in tasks:
-        rows = _rows(task)
+        # All samples of a text, in the order of their numbers: the first, 0, or None of a single one, begins a row.
+        rows: list[list[ExportedQuestion]] = []
+        for question in task.questions:
+            if not _generate_request(question).sample:
+                rows.append([])
+            rows[-1].append(question)
         epochs, settings = _epochs_and_settings(task, rows)
         written = write_questions(task, map(_row, rows), folder)
         facts[task.name] = {**written, "epochs": epochs, "settings": settings}
@@ -30,38 +34,24 @@ def _write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> str:
     write_manifest(HARNESS, facts, folder)
     # With the name of the function, because inspect_ai accepts absolute paths only with it.
     files = " ".join(shlex.quote(f"{folder / name}.py@biasboard") for name in facts)
-    return f"inspect eval {files} --model PROVIDER/MODEL --log-dir OUT"
-
-
-def _rows(task: ExportedTask) -> list[list[ExportedQuestion]]:
-    """Return the questions of each row: all samples of a text, in the order of their numbers."""
-    rows: list[list[ExportedQuestion]] = []
-    for question in task.questions:
-        # The first sample, 0, or None if there is only one, begins a row.
-        if not _generate_request(question).sample:
-            rows.append([])
-        rows[-1].append(question)
-    return rows
+    return f"inspect eval {files} --model PROVIDER/MODEL --log-format json --log-dir OUT"
 
 
 def _epochs_and_settings(
     task: ExportedTask, rows: Sequence[Sequence[ExportedQuestion]]
 ) -> tuple[int, dict[str, JsonValue]]:
     """Return the number of epochs and the settings, each of which must be the same for a whole task."""
-    lengths, settings_of_questions = {len(row) for row in rows}, {_settings(question) for question in task.questions}
-    if len(lengths) > 1 or len(settings_of_questions) > 1:
+    lengths = {len(row) for row in rows}
+    of_questions = {tuple(getattr(question.request, name) for name in SETTINGS) for row in rows for question in row}
+    if len(lengths) > 1 or len(of_questions) > 1:
         raise ConfigError(
             f"the questions of {task.name} differ in their settings or numbers of samples, which inspect_ai has once "
             "per task; ask them with run"
         )
-    (epochs,), (settings,) = lengths, settings_of_questions
+    (epochs,), (values,) = lengths, of_questions
+    settings = zip(SETTINGS.values(), values, strict=True)
     # An empty list of stop texts is left out, because inspect_ai would send it to the model.
     return epochs, {name: list(value) if isinstance(value, tuple) else value for name, value in settings if value != ()}
-
-
-def _settings(question: ExportedQuestion) -> tuple[tuple[str, int | float | tuple[str, ...]], ...]:
-    request = _generate_request(question)
-    return tuple((setting, getattr(request, name)) for name, setting in SETTINGS.items())
 
 
 def _row(questions: Sequence[ExportedQuestion]) -> dict[str, JsonValue]:
@@ -85,7 +75,7 @@ HARNESS = Harness(
     name="inspect-ai",
     summary="inspect_ai: questions that are answered in text, asked as messages of a chat by its command inspect eval",
     how_to_ask=HOW_TO_ASK,
-    log_form="log that ends in .eval or .json",
+    log_form="log that ends in .json",
     # A folder may hold other JSON.
     log_name=re.compile(r".*\.eval|\d{4}-\d\d-\d\dT.*\.json"),
     write_tasks=_write_tasks,

@@ -1,13 +1,14 @@
-"""Reads logs of inspect_ai: ``.eval``, a zip archive with an entry per sample, or ``.json``, a single file.
+"""Reads the logs that inspect_ai writes with ``--log-format json``; archives that end in ``.eval`` it converts.
 
 A sample answers a question in an epoch, and holds each call of the model as an event. inspect_ai's own reader is not
-used: in version 0.3.285 it takes numbers that are none, keys that stand twice, entries of other sizes than the archive
-claims and any version of logs, unpacks whatever an entry holds, and needs 40 further packages.
+used: in version 0.3.285 it takes numbers that are none, keys that stand twice and any version of logs, and needs 40
+further packages.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,6 @@ from pydantic import Field
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import GenerateRequest, Response, Runtime
 from evaluators.harness import (
     FACTS,
@@ -31,9 +31,9 @@ from evaluators.harness import (
     validated,
     without_path,
 )
-from evaluators.harnesses.inspect_ai.archive import AGAIN, Archive
 
-HOW_TO_ASK = "inspect eval --log-dir FOLDER"
+HOW_TO_ASK = "inspect eval --log-format json --log-dir FOLDER"
+_AGAIN = "import the log as inspect_ai wrote it"
 SETTINGS = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop": "stop_seqs"}
 """Names in inspect_ai of the settings of a request, by our names."""
 _VERSION = 2
@@ -93,12 +93,14 @@ class _Solvers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Header:
-    """A log without its samples, as far as it is read."""
+    """A log, as far as it is read."""
 
     version: int
     status: str
     eval: _Evaluation
     plan: _Solvers
+    samples: tuple[Any, ...] | None = None
+    """Samples as they stand there, since those of other tasks have other fields."""
     invalidated: bool = False
     error: dict[str, Any] | None = None
 
@@ -216,48 +218,29 @@ class _EvalSample:
 def read_log(path: Path) -> HarnessLog | None:
     """Read a log; see :class:`~evaluators.harness.Harness`."""
     if path.suffix == ".eval":
-        with Archive(path) as archive:
-            if "header.json" not in archive.entries and "_journal/start.json" in archive.entries:
-                raise DataError(
-                    f"{path.name}: the evaluation has not ended; wait for it, or finish it with inspect eval-retry, "
-                    "and import the log that this writes"
-                )
-            names = [name for name in archive.entries if name.startswith("samples/")]
-            samples = ((f"{path.name}: {name}", archive.json(name)) for name in names)
-            return _log(path, archive.json("header.json"), samples)
+        raise ConfigError(
+            f"{path.name}: only logs in JSON are read; write one, and import it: inspect log convert "
+            f"{shlex.quote(str(path))} --to json --output-dir FOLDER"
+        )
     if path.suffix != ".json":
         raise ConfigError(
-            f"--input {path}: is no log, which ends in .eval or .json; ask with {HOW_TO_ASK}, and name what it wrote"
+            f"--input {path}: is no log, which ends in .json; ask with {HOW_TO_ASK}, and name what it wrote"
         )
-    log = strict_json.read(path)
-    listed = log.get("samples") if isinstance(log, dict) else None
-    places = enumerate(listed, start=1) if isinstance(listed, list) else None
-    return _log(path, log, None if places is None else ((f"{path.name}: sample {n}", one) for n, one in places))
-
-
-def _log(path: Path, value: JsonValue, samples: Iterable[tuple[str, JsonValue]] | None) -> HarnessLog | None:
-    """Return a log; None if its task was not exported by us.
-
-    Args:
-        path: The file.
-        value: The header of the log, or the whole of it.
-        samples: The samples with their locations; None if it has none.
-    """
-    where = path.name
+    value, where = strict_json.read(path), path.name
     version = value.get("version") if isinstance(value, dict) else None
     if version != _VERSION:
         raise DataError(
             f"{where}: is a log of version {version!r}, and {_VERSION} is read; convert it with inspect log convert"
         )
-    header = validated(_Header, value, where, AGAIN)
-    if samples is None:
-        raise DataError(f"{where}: holds no samples; ask without --no-log-samples, and {AGAIN}")
+    header = validated(_Header, value, where, _AGAIN)
+    if header.samples is None:
+        raise DataError(f"{where}: holds no samples; ask without --no-log-samples, and {_AGAIN}")
     evaluation, facts = header.eval, (header.eval.metadata or {}).get(FACTS)
     if facts is None:
         return None
     exported = exported_facts(facts, where)
     _check_unmodified(header, facts, where)
-    read = [_read(sample, place, header) for place, sample in samples]
+    read = [_read(sample, f"{where}: sample {number}", header) for number, sample in enumerate(header.samples, start=1)]
     answered = {without_path(output.model) for _, output in read if output is not None and output.model}
     messages = [output.choices[0].message for _, output in read if output is not None]
     n_reasoned = sum(any(part.type == "reasoning" for part in message.parts) for message in messages)
@@ -325,9 +308,9 @@ def _identity(evaluation: _Evaluation) -> dict[str, str | None]:
     }
 
 
-def _read(value: JsonValue, where: str, header: _Header) -> tuple[LoggedAnswer, _Output | None]:
+def _read(value: object, where: str, header: _Header) -> tuple[LoggedAnswer, _Output | None]:
     """Return the answer in a sample, and what it was read from; None of a sample that failed."""
-    sample = validated(_EvalSample, value, where, AGAIN)
+    sample = validated(_EvalSample, value, where, _AGAIN)
     where = f"{where} (sample {sample.id}, epoch {sample.epoch})"
     questions = sample.metadata.questions
     if sample.epoch > len(questions):
@@ -347,7 +330,7 @@ def _sent_request(sample: _EvalSample, where: str, model: str) -> GenerateReques
     """Return the request that was sent, from the single call of the model in a sample."""
     # Not from the input of the sample, which a solver may have changed before the call.
     calls = [
-        validated(_Call, event, f"{where}: event {number}", AGAIN)
+        validated(_Call, event, f"{where}: event {number}", _AGAIN)
         for number, event in enumerate(sample.events)
         if event.get("event") == "model"
     ]
@@ -358,12 +341,12 @@ def _sent_request(sample: _EvalSample, where: str, model: str) -> GenerateReques
         )
     (call,) = calls
     if call.model != model:
-        raise DataError(f"{where}: {call.model!r} answered, and the log is of {model!r}; {AGAIN}")
+        raise DataError(f"{where}: {call.model!r} answered, and the log is of {model!r}; {_AGAIN}")
     if call.tools or sample.model_fallbacks or sample.model_usage.keys() - {model}:
         raise DataError(f"{where}: asked with tools, or another model took part; ask again without them")
     # The sample repeats what the call returned. Whoever edits an answer may leave one of both.
     if call.error is not None or _said(sample, call.output) != _said(sample, sample.output):
-        raise DataError(f"{where}: the sample has another answer than the call of the model; {AGAIN}")
+        raise DataError(f"{where}: the sample has another answer than the call of the model; {_AGAIN}")
     messages = [*call.input, *_shared_messages(sample, call, where)]
     if [message.role for message in messages] != ["user"]:
         raise DataError(
@@ -374,7 +357,7 @@ def _sent_request(sample: _EvalSample, where: str, model: str) -> GenerateReques
         raise DataError(f"{where}: sent with an image or a file, and the task sends a text; ask the exported task")
     exchanged = [("user", sample.input), *sample.texts(choice.message for choice in sample.output.choices)]
     if sample.messages and sample.texts(sample.messages) != exchanged:
-        raise DataError(f"{where}: the sample has other messages than the call of the model; {AGAIN}")
+        raise DataError(f"{where}: the sample has other messages than the call of the model; {_AGAIN}")
     ((_, prompt),) = sample.texts(messages)
     return _request(prompt, call.config, where)
 
@@ -391,7 +374,7 @@ def _shared_messages(sample: _EvalSample, call: _Call, where: str) -> list[_Mess
     messages: list[_Message] = []
     for start, end in call.input_refs or ():
         if not 0 <= start <= end <= len(pool):
-            raise DataError(f"{where}: messages {start} to {end} of {len(pool)} are missing; {AGAIN}")
+            raise DataError(f"{where}: messages {start} to {end} of {len(pool)} are missing; {_AGAIN}")
         # Ranges may name a message a billion times, and one more than the task sends is refused anyway.
         messages += pool[start : min(end, start + 2)]
         if len(messages) > 1:
@@ -409,7 +392,7 @@ def _request(prompt: str, settings: Mapping[str, Any], where: str) -> GenerateRe
     if missing:
         raise DataError(f"{where}: asked without {', '.join(missing)}, which the task sets; ask the exported task")
     fields = {**values, "stop": values["stop"] or (), "prompt": prompt}
-    return validated(GenerateRequest, fields, f"{where}, its settings", AGAIN)
+    return validated(GenerateRequest, fields, f"{where}, its settings", _AGAIN)
 
 
 def _response(sample: _EvalSample) -> Response:

@@ -112,7 +112,10 @@ def _check_unmodified(results: Mapping[str, Any], task: str, where: str) -> None
 
 def _identity(path: Path, results: Mapping[str, Any]) -> dict[str, str | None]:
     config = results["config"]
-    arguments = _arguments(config.get("model_args"))
+    given = config.get("model_args")
+    # Older versions write them as a single text.
+    pairs = (pair.partition("=")[::2] for pair in given.split(",") if pair) if isinstance(given, str) else ()
+    arguments = {str(name): str(value) for name, value in (given.items() if isinstance(given, dict) else pairs)}
     loaded = arguments.get("pretrained") or arguments.get("model")
     if not loaded:
         raise DataError(f"{path}: does not say which model answered; {_AGAIN}")
@@ -159,14 +162,6 @@ def _runtime(samples: Path, path: Path, results: Mapping[str, Any]) -> Runtime:
         packages={name: str(value) for name, value in packages.items() if value is not None},
         settings={name: str(value) for name, value in settings.items() if value is not None},
     )
-
-
-def _arguments(given: object) -> dict[str, str]:
-    """Return the arguments of the model as texts; older versions write them as a single text."""
-    if isinstance(given, str):
-        pairs = (pair.partition("=") for pair in given.split(",") if pair)
-        return {name: value for name, _, value in pairs}
-    return {str(name): str(value) for name, value in given.items()} if isinstance(given, dict) else {}
 
 
 def _text(value: object) -> str | None:
@@ -232,7 +227,12 @@ def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer],
 
 
 def _answer(sample: _SampleLine, where: str) -> LoggedAnswer:
-    calls = [_call(sample.arguments, number, where) for number in range(len(sample.arguments))]
+    calls = []
+    for number in range(len(sample.arguments)):
+        call = sample.arguments.get(f"gen_args_{number}", {})
+        if call.keys() != {"arg_0", "arg_1"}:
+            raise DataError(f"{where}: gen_args_{number} is not one context and one option; {_FILE_AGAIN}")
+        calls.append((call["arg_0"], call["arg_1"]))
     if not calls:
         raise DataError(f"{where}: question {sample.doc.id} was asked without options; {_FILE_AGAIN}")
     contexts = {context for context, _ in calls}
@@ -262,14 +262,6 @@ def _answer(sample: _SampleLine, where: str) -> LoggedAnswer:
         option_token_counts=unknown,
     )
     return LoggedAnswer(where=where, question_id=sample.doc.id, asked=asked, response=response)
-
-
-def _call(arguments: Mapping[str, Mapping[str, str]], number: int, where: str) -> tuple[str, str]:
-    """Return the context and the option of a call of the model."""
-    call = arguments.get(f"gen_args_{number}", {})
-    if call.keys() != {"arg_0", "arg_1"}:
-        raise DataError(f"{where}: gen_args_{number} is not one context and one option; {_FILE_AGAIN}")
-    return call["arg_0"], call["arg_1"]
 
 
 def _logprob(responses: tuple[tuple[str, str], ...], where: str) -> float:

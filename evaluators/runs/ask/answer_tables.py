@@ -26,7 +26,7 @@ from evaluators.runs.plan.plan import Plan
 from evaluators.task import Prompt, prompt_names
 from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import NOTE, ScoringMode
-from schemas.files.user_tables import CsvRecord, fault_of, user_table
+from schemas.files.user_tables import fault_of, user_table
 
 _GIVE = "give a file of answers; biasboard questions csv writes one to fill in"
 _PLAIN = ("id", "prompt", "options", "option", "text", "status")
@@ -75,8 +75,14 @@ def read_answers(path: Path, plan: Plan, note: str) -> HarnessLog:
     table = user_table(path, raw)
     heads = ["id" if (name := head.strip().casefold()) == "item_id" else name for head in table.heads]
     read = [head for head in heads if head in _PLAIN or _SCORE.fullmatch(head)]
-    _check_columns(path, heads, read)
-    task = exported_task(plan, None)
+    shown = listed([f"'{printable(head, most=40)}'" for head in heads if head], most=12)
+    if "id" not in read or not {*read} - {"id", "prompt", "options"}:
+        lacking = "id" if "id" not in read else "answers: option, text, or logprob_1 or probability_1 and so on"
+        raise DataError(f"--input {path}: has no column {lacking}; it has {shown}; {_GIVE}")
+    for head in read:
+        if read.count(head) > 1:
+            raise DataError(f"--input {path}: has {read.count(head)} columns named '{head}'; rename all but one")
+    task = exported_task(plan)
     requests = {question.id: question.request for question in task.questions}
     questions = _Questions(plan, requests, Counter(key.rpartition("#")[0] for key in requests))
     answers: dict[str, LoggedAnswer] = {}
@@ -86,12 +92,20 @@ def read_answers(path: Path, plan: Plan, note: str) -> HarnessLog:
             continue
         if (fault := record.fault or fault_of(record, len(heads), table.wrong_bytes)) is not None:
             raise DataError(f"{where}: {fault.partition('; ')[0]}; correct the row")
-        answer = _answer(dict(_cells(record, heads)), questions, where)
-        first = None if answer is None else answers.setdefault(answer.question_id, answer)
-        if answer is not None and first is not None and first.response != answer.response:
-            raise DataError(
-                f"{where}: another answer to {printable(answer.question_id)} than at {first.where}; keep one of them"
-            )
+        cells = ((head, cell) for head, cell in zip(heads, record.fields, strict=True) if cell.strip())
+        # Only a text keeps its white space.
+        row = {head: cell if head == "text" else unprotected(cell.strip()) for head, cell in cells}
+        if "id" not in row:
+            raise DataError(f"{where}: has no id; give that of the question")
+        key = questions.named(row["id"], where)
+        request = questions.requests[key]
+        if (response := _response(row, request, questions, where)) is None:
+            continue
+        prompt = row.get("prompt", request.prompt)
+        asked = request if prompt.split() == request.prompt.split() else replace(request, prompt=prompt)
+        first = answers.setdefault(key, LoggedAnswer(where=where, question_id=key, asked=asked, response=response))
+        if first.response != response:
+            raise DataError(f"{where}: another answer to {printable(key)} than at {first.where}; keep one of them")
     if not answers:
         raise DataError(f"--input {path}: no row has an answer; fill in the file")
     sha256 = hashlib.sha256(raw).hexdigest()
@@ -110,22 +124,6 @@ def read_answers(path: Path, plan: Plan, note: str) -> HarnessLog:
             "answers from a file have no rank on the board, which says that they are reported",
         ],
     )
-
-
-def _check_columns(path: Path, heads: Sequence[str], read: Sequence[str]) -> None:
-    shown = listed([f"'{printable(head, most=40)}'" for head in heads if head], most=12)
-    if "id" not in read or not {*read} - {"id", "prompt", "options"}:
-        lacking = "id" if "id" not in read else "answers: option, text, or logprob_1 or probability_1 and so on"
-        raise DataError(f"--input {path}: has no column {lacking}; it has {shown}; {_GIVE}")
-    for head in read:
-        if read.count(head) > 1:
-            raise DataError(f"--input {path}: has {read.count(head)} columns named '{head}'; rename all but one")
-
-
-def _cells(record: CsvRecord, heads: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the cells of a row that are not empty by their column; only a text keeps its white space."""
-    cells = zip(heads, record.fields, strict=True)
-    return [(head, cell if head == "text" else unprotected(cell.strip())) for head, cell in cells if cell.strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,10 @@ class _Questions:
                 f"of config '{self.plan.selection.config}' with prompt '{prompt.id}', such as "
                 f"'{printable(next(iter(self.requests)))}'; correct it, or name what was asked: --config, --prompt"
             )
-        once = [other for other in self._with_scoring(prompt.scoring) if _asks_once(self.plan, other)]
+        once = []
+        for other in self._with_scoring(prompt.scoring):
+            part = next(iter(replace(self.plan, prompt=other, chosen_normalisation=None).parts))
+            once += [other] if len(part.requests[0]) == 1 else []
         raise ConfigError(
             f"{where}: '{printable(name)}' is an item, about which prompt '{prompt.id}' asks {n} times; write a row "
             f"for each question, with the ids {printable(name)}#0 to #{n - 1}, as biasboard questions csv does"
@@ -160,12 +161,10 @@ class _Questions:
 
     def other_kind(self, told: str, asks: str) -> ConfigError:
         """Return the error about a row with another kind of answer than the prompt asks for."""
-        prompt = self.plan.prompt
-        if prompt.scoring == "generation":
-            others = self._to_take(self._with_scoring("option_logprob"), "which scores options")
-        else:
-            others = self._to_take(self._with_scoring("generation"), "which is answered in text")
-        return ConfigError(f"{told}, and prompt '{prompt.id}' {asks}{others}")
+        is_text = self.plan.prompt.scoring == "generation"
+        purpose = "which scores options" if is_text else "which is answered in text"
+        others = self._to_take(self._with_scoring("option_logprob" if is_text else "generation"), purpose)
+        return ConfigError(f"{told}, and prompt '{self.plan.prompt.id}' {asks}{others}")
 
     def _with_scoring(self, scoring: ScoringMode) -> list[Prompt]:
         prompts = self.plan.task.prompts.values()
@@ -174,25 +173,6 @@ class _Questions:
     def _to_take(self, prompts: Sequence[Prompt], purpose: str) -> str:
         names = listed(prompt_names(self.plan.task, prompts), most=_MOST_NAMED)
         return f"; or take --prompt {names}, {purpose}" if names else ""
-
-
-def _asks_once(plan: Plan, prompt: Prompt) -> bool:
-    part = next(iter(replace(plan, prompt=prompt, chosen_normalisation=None).parts))
-    return len(part.requests[0]) == 1
-
-
-def _answer(row: Mapping[str, str], questions: _Questions, where: str) -> LoggedAnswer | None:
-    """Return the answer in a row; None if it has none."""
-    if "id" not in row:
-        raise DataError(f"{where}: has no id; give that of the question")
-    key = questions.named(row["id"], where)
-    request = questions.requests[key]
-    if (prompt := row.get("prompt")) is None or prompt.split() == request.prompt.split():
-        prompt = request.prompt
-    response = _response(row, request, questions, where)
-    if response is None:
-        return None
-    return LoggedAnswer(where=where, question_id=key, asked=replace(request, prompt=prompt), response=response)
 
 
 def _response(row: Mapping[str, str], request: Request, questions: _Questions, where: str) -> Response | None:

@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple
+from operator import attrgetter
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import progress
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request
 from evaluators.runs.plan.earlier_answers import AnswerStores, unanswered
-from evaluators.runs.plan.plan import Plan, PlannedPart, can_ask
+from evaluators.runs.plan.plan import Plan, can_ask
 from evaluators.task import Prompt, prompt_names
 
 _AT_A_TIME = 1024
 _SHOWN_FROM = 4 * _AT_A_TIME
 """Number of texts from which counting their tokens takes long enough for a progress bar."""
-SPARE_TOKENS = 32
+_SPARE_TOKENS = 32
 """Tokens added to the bound of every text, for special tokens at its ends."""
+_EXAMPLES = attrgetter("n_examples", "example_set", "example_rule")
 
 
-class Shortfall(NamedTuple):
+@dataclass
+class Shortfall:
     """Counts of the requests of a plan that the model's context does not hold."""
 
-    n_items: int
+    n_items: int = 0
     """Number of items with a request that does not fit."""
-    n_requests: int
-    longest: int
-    """Largest number of tokens that a request needs."""
-    n_cut: int
+    n_requests: int = 0
+    longest: int = 0
+    """Largest number of tokens that a request that does not fit needs."""
+    n_cut: int = 0
     """Number of requests that fit but leave less than the prompt's ``max_tokens`` for the answer."""
-    n_distinct: int
-    """Number of distinct requests, whether they fit or not."""
+    n_distinct: int = 0
+    """Number of distinct requests of each part, whether they fit or not."""
 
     def exceeds(self, max_failure_rate: float) -> bool:
         """Return True if more requests do not fit than may fail: the run would end without a result."""
         return self.n_requests > round(max_failure_rate * self.n_distinct)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Shortfall]) -> Shortfall:
-        """Return the sums over parts, and the longest of their requests."""
-        sums = {name: sum(getattr(part, name) for part in parts) for name in cls._fields}
-        return cls(**sums | {"longest": max(part.longest for part in parts)})
 
 
 @dataclass
@@ -64,26 +60,24 @@ class Ruler:
             requests: The requests.
             n_after: Number of tokens that must fit after each answer.
         """
-        frame = self._frame() if requests else 0
-        bounds = [frame + longest_bytes(request) for request in requests]
+        # What is added around a prompt, such as a chat template.
+        (n_around,) = self.backend.needed_tokens([GenerateRequest(prompt="a", max_tokens=1)]) if requests else (0,)
+        bounds = [n_around + _SPARE_TOKENS + longest_bytes(request) for request in requests]
         long = [
             request
             for request, bound in zip(requests, bounds, strict=True)
             if bound + _more_tokens(request) + n_after > self.room
         ]
         distinct = {_text(request): request for request in long if _text(request) not in self._counted}
-        for batch in _batches(list(distinct.values())):
-            self._counted |= zip(map(_text, batch), self.backend.needed_tokens(batch), strict=True)
+        texts = list(distinct.values())
+        is_long = len(texts) >= _SHOWN_FROM
+        with progress("counting the tokens of prompts", len(texts)) if is_long else nullcontext() as advance:
+            for start in range(0, len(texts), _AT_A_TIME):
+                batch = texts[start : start + _AT_A_TIME]
+                self._counted |= zip(map(_text, batch), self.backend.needed_tokens(batch), strict=True)
+                if advance is not None:
+                    advance(len(batch))
         return [self._counted.get(_text(request), bound) for request, bound in zip(requests, bounds, strict=True)]
-
-    def for_part(self, part: PlannedPart) -> Ruler:
-        """Return a ruler for a part: this one, or one with an empty cache if the suite is too large for memory."""
-        return self if part.selected.kept is not None else Ruler(self.backend, self.room)
-
-    def _frame(self) -> int:
-        """Return an upper bound on the tokens added around a prompt, such as those of a chat template."""
-        (n_tokens,) = self.backend.needed_tokens([GenerateRequest(prompt="a", max_tokens=1)])
-        return n_tokens + SPARE_TOKENS
 
 
 def check_context(
@@ -112,67 +106,55 @@ def check_context(
         ConfigError: more requests of a config do not fit than may fail, or the backend cannot ask what a plan needs.
         RunError: the store of a run, or the cache, cannot be read.
     """
-    shorts: dict[int, Shortfall] = {}
-    too_long: dict[_Examples, int] = {}
     for plan in plans:
         plan.check(backend, probe=probe)
     if backend.context_tokens is None:
         return list(plans)
     ruler = Ruler(backend, backend.context_tokens)
+    too_long: list[tuple[Plan, Shortfall]] = []
     for plan in plans:
-        of_parts = []
-        for part in plan.parts:
-            missing = unanswered(plan, [part], backend, stores).requests.values()
-            wanted = frozenset(request.sha256 for request in missing)
-            of_parts.append(shortfall(part, ruler.for_part(part), wanted))
-        short = Shortfall.joined(of_parts)
+        short = shortfall(plan, ruler, stores)
         if short.exceeds(max_failure_rate):
-            too_long[_examples_of(plan)] = max(short.longest, too_long.get(_examples_of(plan), 0))
-            shorts[id(plan)] = short
+            too_long.append((plan, short))
         elif short.n_requests or short.n_cut:
             print(_warning(plan, short, ruler.room), file=sys.stderr)
-    fitting = [plan for plan in plans if _examples_of(plan) not in too_long]
-    asked = {(one.dataset, one.config) for one in map(_examples_of, fitting)}
+    longest: dict[tuple[object, ...], tuple[Plan, int]] = {}
+    for plan, short in too_long:
+        key = _config_and_examples(plan)
+        longest[key] = plan, max(short.longest, longest[key][1] if key in longest else 0)
+    fitting = [plan for plan in plans if _config_and_examples(plan) not in longest]
+    asked = {_config_and_examples(plan)[:2] for plan in fitting}
     refused = [
-        plan
-        for plan in plans
-        if id(plan) in shorts and (plan.prompt.n_examples is None or _examples_of(plan)[:2] not in asked)
+        (plan, short)
+        for plan, short in too_long
+        if plan.prompt.n_examples is None or _config_and_examples(plan)[:2] not in asked
     ]
     if refused:
-        refusals = [_refusal(plan, backend, ruler, shorts[id(plan)], max_failure_rate) for plan in refused]
+        refusals = [_refusal(plan, backend, ruler, short, max_failure_rate) for plan, short in refused]
         if not (leave_out and fitting):
             others = "" if len(refused) == len(plans) else "; or name the other configs with --config"
             raise ConfigError(f"{'; '.join(refusals)}{others}; nothing was asked")
         for refusal in refusals:
             print(f"not asked: {refusal}", file=sys.stderr)
-    for one, longest in too_long.items():
-        if one.n_examples is None:
-            continue
-        print(
-            f"config '{one.config}' is not asked with {one.n_examples} examples "
-            f"({' '.join(filter(None, (one.protocol, one.rule)))}): they need up to {longest:,} tokens, and the "
-            f"model's context has {ruler.room:,}",
-            file=sys.stderr,
-        )
+    for plan, n_tokens in longest.values():
+        prompt = plan.prompt
+        if prompt.n_examples is not None:
+            shown = " ".join(filter(None, (prompt.protocol or prompt.id, prompt.example_rule)))
+            print(
+                f"config '{plan.selection.config}' is not asked with {prompt.n_examples} examples ({shown}): they need "
+                f"up to {n_tokens:,} tokens, and the model's context has {ruler.room:,}",
+                file=sys.stderr,
+            )
     return fitting
 
 
-class _Examples(NamedTuple):
-    """The examples with which a config is asked, of whatever set."""
-
-    dataset: str
-    config: str
-    protocol: str
-    n_examples: int | None
-    rule: str | None
-
-
-def _examples_of(plan: Plan) -> _Examples:
+def _config_and_examples(plan: Plan) -> tuple[object, ...]:
+    """Return the dataset and the config of a plan, and the examples that it is asked with, of whatever set."""
     manifest, prompt = plan.selection.manifest, plan.prompt
-    dataset = f"{manifest.name}@{manifest.version}"
     # A protocol has prompts with other sets of as many examples, which go together; other prompts stand alone.
     protocol = prompt.id if prompt.n_examples is None else prompt.protocol or prompt.id
-    return _Examples(dataset, plan.selection.config, protocol, prompt.n_examples, prompt.example_rule)
+    of_examples = protocol, prompt.n_examples, prompt.example_rule
+    return f"{manifest.name}@{manifest.version}", plan.selection.config, *of_examples
 
 
 def other_prompts(
@@ -192,7 +174,7 @@ def other_prompts(
         for other in plan.task.prompts.values()
         if other.id != plan.prompt.id
         and can_ask(other, backend)
-        and not (with_examples and _examples(other) != _examples(plan.prompt))
+        and not (with_examples and _EXAMPLES(other) != _EXAMPLES(plan.prompt))
     ]
     if ruler is None and backend.context_tokens is not None:
         ruler = Ruler(backend, backend.context_tokens)
@@ -201,44 +183,42 @@ def other_prompts(
     fitting = []
     for prompt in askable:
         with suppress(ConfigError):  # A prompt that needs more examples than there are is of no help.
-            parts = [shortfall(part, ruler.for_part(part)) for part in replace(plan, prompt=prompt).parts]
-            total = Shortfall.joined(parts)
-            if not total.exceeds(max_failure_rate):
+            if not shortfall(replace(plan, prompt=prompt), ruler).exceeds(max_failure_rate):
                 fitting.append(prompt)
     return fitting
 
 
-def shortfall(part: PlannedPart, ruler: Ruler, wanted: frozenset[str] | None = None) -> Shortfall:
-    """Compare the requests of a part with the context: those whose hash is in ``wanted``, or all if it is None.
+def shortfall(plan: Plan, ruler: Ruler, stores: AnswerStores | None = None) -> Shortfall:
+    """Compare the requests of a plan with the context: those without an answer in some stores, or all for None.
 
     Where options are scored after an answer, the longest answer and the options must fit too: an answer that fills the
     context could not be followed up.
     """
-    requests, prompt = part.requests, part.prompt
-    asked = {
-        request.sha256: request
-        for request in chain.from_iterable(requests)
-        if wanted is None or request.sha256 in wanted
-    }
+    total, prompt = Shortfall(), plan.prompt
     # By their bytes, which are few.
     alone = GenerateRequest(prompt="", max_tokens=1)
     n_after = 0 if prompt.follow_up is None else longest_bytes(prompt.following(alone, ""))
-    needs = dict(zip(asked, ruler.needs(list(asked.values()), n_after), strict=True))
-    if prompt.follow_up is not None:
-        needs = {sha256: n + _more_tokens(asked[sha256]) + n_after for sha256, n in needs.items()}
-    long = {sha256 for sha256, n_tokens in needs.items() if n_tokens > ruler.room}
-    return Shortfall(
-        n_items=sum(any(request.sha256 in long for request in of_item) for of_item in requests),
-        n_requests=len(long),
-        longest=max((needs[sha256] for sha256 in long), default=0),
+    for part in plan.parts:
+        asked = {request.sha256: request for request in chain.from_iterable(part.requests)}
+        total.n_distinct += len(asked)
+        if stores is not None:
+            missing, *_ = unanswered(plan, [part], ruler.backend, stores)
+            wanted = {request.sha256 for request in missing.values()}
+            asked = {sha256: request for sha256, request in asked.items() if sha256 in wanted}
+        # The texts of a suite that is too large for memory are forgotten after each part.
+        of_part = ruler if part.selected.kept is not None else Ruler(ruler.backend, ruler.room)
+        needs = dict(zip(asked, of_part.needs(list(asked.values()), n_after), strict=True))
+        with_answer = {sha256: n_tokens + _more_tokens(asked[sha256]) for sha256, n_tokens in needs.items()}
+        if prompt.follow_up is not None:
+            needs = {sha256: n_tokens + n_after for sha256, n_tokens in with_answer.items()}
+        long = {sha256 for sha256, n_tokens in needs.items() if n_tokens > ruler.room}
+        total.n_items += sum(any(request.sha256 in long for request in of_item) for of_item in part.requests)
+        total.n_requests += len(long)
+        total.longest = max([total.longest, *(needs[sha256] for sha256 in long)])
         # Where options follow an answer, a request whose longest answer does not fit is among those that do not.
-        n_cut=sum(
-            needs[sha256] + _more_tokens(request) > ruler.room
-            for sha256, request in asked.items()
-            if sha256 not in long and prompt.follow_up is None
-        ),
-        n_distinct=len({request.sha256 for of_item in requests for request in of_item}),
-    )
+        if prompt.follow_up is None:
+            total.n_cut += sum(n > ruler.room and sha256 not in long for sha256, n in with_answer.items())
+    return total
 
 
 def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: Shortfall, max_failure_rate: float) -> str:
@@ -259,10 +239,6 @@ def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: Shortfall, max_f
     )
 
 
-def _examples(prompt: Prompt) -> tuple[int | None, int | None, str | None]:
-    return prompt.n_examples, prompt.example_set, prompt.example_rule
-
-
 def _warning(plan: Plan, short: Shortfall, room: int) -> str:
     parts = []
     if short.n_items:
@@ -276,18 +252,6 @@ def _warning(plan: Plan, short: Shortfall, room: int) -> str:
             "that answers may be cut"
         )
     return f"config '{plan.selection.config}': {'; '.join(parts)}; the model's context has {room:,} tokens"
-
-
-def _batches(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
-    """Yield requests in batches, with a progress bar if there are many."""
-    batches = [requests[start : start + _AT_A_TIME] for start in range(0, len(requests), _AT_A_TIME)]
-    if len(requests) < _SHOWN_FROM:
-        yield from batches
-        return
-    with progress("counting the tokens of prompts", len(requests)) as advance:
-        for batch in batches:
-            yield batch
-            advance(len(batch))
 
 
 def _text(request: Request) -> tuple[str, tuple[str, ...]]:

@@ -24,7 +24,6 @@ from evaluators.adapter_set import SETTINGS, WEIGHTS, AdapterSet, checked_folder
 from evaluators.backend import ChoiceRequest
 from evaluators.runs.measure.finish import locked_folder
 from evaluators.runs.plan.plan import Plan, shown_examples
-from evaluators.runs.plan.selection import SelectedPart
 from evaluators.task import Asked
 from evaluators.task_abilities import TrainsAdapters
 from evaluators.trainer import Lesson, Trainer, TrainingContext
@@ -82,29 +81,23 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
 
 
 def _contexts(plans: Sequence[Plan], trainer: Trainer) -> Iterator[TrainingContext]:
+    """Yield each config under a prompt, with the items to train on."""
     for plan in plans:
+        task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
+        if not isinstance(task, TrainsAdapters):
+            raise ConfigError(f"task '{task.name}' trains no adapters; name a dataset whose task shows examples")
         for part in plan.selection.parts:
-            yield _context(plan, part, trainer)
-
-
-def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> TrainingContext:
-    """Return the context of a config under a prompt, with the items to train on."""
-    task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
-    if not isinstance(task, TrainsAdapters):
-        raise ConfigError(f"task '{task.name}' trains no adapters; name a dataset whose task shows examples")
-    pool, examples = part.items_of(task.examples_split), shown_examples(part, task, prompt)
-    chosen = task.training_items(pool, prompt, examples, n_items) if pool else ()
-    if len(chosen) < n_items:
-        raise ConfigError(
-            f"an adapter is trained on {n_items} items of split '{task.examples_split}' that prompt '{prompt.id}' does "
-            f"not show, and config '{part.config}' has {len(chosen)} of them; take another prompt or config"
-        )
-    asked = Asked(prompt, examples, trainer.count_tokens if prompt.max_prompt_tokens is not None else None)
-    return TrainingContext(
-        part.config,
-        prompt.id,
-        tuple(_lesson(part.config, item, task.facts(item).target, task.requests(item, asked)) for item in chosen),
-    )
+            pool, examples = part.items_of(task.examples_split), shown_examples(part, task, prompt)
+            chosen = task.training_items(pool, prompt, examples, n_items) if pool else ()
+            if len(chosen) < n_items:
+                raise ConfigError(
+                    f"an adapter is trained on {n_items} items of split '{task.examples_split}' that prompt "
+                    f"'{prompt.id}' does not show, and config '{part.config}' has {len(chosen)} of them; take another "
+                    "prompt or config"
+                )
+            asked = Asked(prompt, examples, trainer.count_tokens if prompt.max_prompt_tokens is not None else None)
+            lessons = (_lesson(part.config, one, task.facts(one).target, task.requests(one, asked)) for one in chosen)
+            yield TrainingContext(part.config, prompt.id, tuple(lessons))
 
 
 def _lesson(config: str, item: Item, target: str | None, requests: Sequence[object]) -> Lesson:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Identified, Request, Response, Runtime, identified_model
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
-from evaluators.harness import CountOptionTokens, HarnessLog, LoggedAnswer, OptionTokens
+from evaluators.harness import CountOptionTokens, HarnessLog, LoggedAnswer
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.recording import records_of, storable
@@ -137,10 +137,9 @@ def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> t
             asked += zip(keys, requests, strict=True)
             of_part.append([answers.pop(key, None) for key in keys])
             for request, logged in zip(requests, of_part[-1], strict=True):
-                if logged is None:
-                    n_missing += 1
-                else:
+                if logged is not None:
                     _check_asked(logged, request, log)
+            n_missing += of_part[-1].count(None)
         # ``chat`` affects scored options only, and harnesses that send messages score none.
         parts.append(list(records_of(plan, part, part.requests, _responses(part, of_part, log, count), chat=False)))
     if answers:
@@ -163,39 +162,33 @@ def _check_asked(answer: LoggedAnswer, request: Request, log: HarnessLog) -> Non
     """Check that an answer belongs to the request that our task makes."""
     where, asked = f"{answer.where}: question {answer.question_id}", answer.asked
     if isinstance(asked, ChoiceRequest) and isinstance(request, ChoiceRequest):
-        _check_choice(asked, request, where, is_moved=log.exported.tokenizer_sha256 is not None)
+        # The border between context and option may have been moved to the front.
+        is_moved = log.exported.tokenizer_sha256 is not None and request.prompt.startswith(asked.prompt)
+        shift = request.prompt[len(asked.prompt) :] if is_moved else ""
+        if asked.prompt + shift != request.prompt:
+            raise _other_words(asked, request, where)
+        if asked.options != tuple(shift + option for option in request.options):
+            raise DataError(
+                f"{where} was asked with the options {list(asked.options)}, and the task offers "
+                f"{list(request.options)}; import the log as the harness wrote it"
+            )
     elif isinstance(asked, GenerateRequest) and isinstance(request, GenerateRequest):
-        _check_text(asked, request, where)
+        # The sample is part of the question's id.
+        if replace(asked, sample=request.sample, seed=request.seed).sha256 == request.sha256:
+            return
+        if asked.prompt != request.prompt:
+            raise _other_words(asked, request, where)
+        differing = [
+            f"{name} {getattr(asked, name)!r} instead of {getattr(request, name)!r}"
+            for name in ("max_tokens", "temperature", "top_p", "stop")
+            if getattr(asked, name) != getattr(request, name)
+        ]
+        told = f"{where} was asked with {', '.join(differing)}"
+        raise DataError(f"{told}; ask again with the settings of the exported task")
     elif isinstance(request, ChoiceRequest):
         raise DataError(f"{where} offers options here, and {log.name} has texts; export and ask again")
     else:
         raise DataError(f"{where} asks for a text here, and {log.name} has log-probabilities; export and ask again")
-
-
-def _check_choice(asked: ChoiceRequest, request: ChoiceRequest, where: str, *, is_moved: bool) -> None:
-    """Check the texts of a choice; the border between context and option may have been moved to the front."""
-    shift = request.prompt[len(asked.prompt) :] if is_moved and request.prompt.startswith(asked.prompt) else ""
-    if asked.prompt + shift != request.prompt:
-        raise _other_words(asked, request, where)
-    if asked.options != tuple(shift + option for option in request.options):
-        raise DataError(
-            f"{where} was asked with the options {list(asked.options)}, and the task offers {list(request.options)}; "
-            "import the log as the harness wrote it"
-        )
-
-
-def _check_text(asked: GenerateRequest, request: GenerateRequest, where: str) -> None:
-    """Check the prompt and the settings of a generation, except its sample, which is part of the question's id."""
-    if replace(asked, sample=request.sample, seed=request.seed).sha256 == request.sha256:
-        return
-    if asked.prompt != request.prompt:
-        raise _other_words(asked, request, where)
-    differing = [
-        f"{name} {getattr(asked, name)!r} instead of {getattr(request, name)!r}"
-        for name in ("max_tokens", "temperature", "top_p", "stop")
-        if getattr(asked, name) != getattr(request, name)
-    ]
-    raise DataError(f"{where} was asked with {', '.join(differing)}; ask again with the settings of the exported task")
 
 
 def _other_words(asked: Request, request: Request, where: str) -> DataError:
@@ -224,17 +217,17 @@ def _responses(
         if answer is not None and isinstance(answer.asked, ChoiceRequest) and isinstance(request, ChoiceRequest)
     ]
     tokens = None if count is None else iter(count([ours for ours, _ in pairs], [theirs for _, theirs in pairs]))
-    missing = Response(status="failed", error=log.missing)
-    return [[missing if answer is None else _response(answer, tokens) for answer in of_item] for of_item in answers]
 
+    def response(answer: LoggedAnswer | None) -> Response:
+        if answer is None:
+            return Response(status="failed", error=log.missing)
+        if isinstance(answer.asked, GenerateRequest):
+            return storable(answer.response.stopped_at(answer.asked.stop))
+        if tokens is None:
+            return storable(answer.response)
+        counted = next(tokens)
+        if isinstance(counted, str):
+            return Response(status="failed", error=counted)
+        return replace(answer.response, option_token_counts=counted.counts, n_moved_tokens=counted.n_moved)
 
-def _response(answer: LoggedAnswer, tokens: Iterator[OptionTokens | str] | None) -> Response:
-    """Return the response in an answer; ``tokens`` yields those of this and the following choices, if they count."""
-    if isinstance(answer.asked, GenerateRequest):
-        return storable(answer.response.stopped_at(answer.asked.stop))
-    if tokens is None:
-        return storable(answer.response)
-    counted = next(tokens)
-    if isinstance(counted, str):
-        return Response(status="failed", error=counted)
-    return replace(answer.response, option_token_counts=counted.counts, n_moved_tokens=counted.n_moved)
+    return [[response(answer) for answer in of_item] for of_item in answers]

@@ -18,7 +18,7 @@ from evaluators.runs.ask.context_limit import other_prompts
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.recording import FailureCount, records_of, sound, storable, well_formed
-from evaluators.runs.measure.unread_answers import are_many, early_look, is_chat, remedy
+from evaluators.runs.measure.unread_answers import are_many, early_look, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
 from evaluators.runs.plan.plan import AskedPart, Plan, distinct_requests, run_folder
 from evaluators.runs.plan.run_options import RunOptions
@@ -69,7 +69,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         # Earlier cost counts against --max-cost. The earlier choice between packed and plain scoring is kept: made anew
         # on the remaining items, it could differ and change last digits within one run.
         backend.begin(RunContext(folder / _STATE, spent, store.choices(), store.keep_choice))
-        asking = _RunInProgress(plan, backend, _Stores(store, shared), options)
+        asking = _RunInProgress(plan, backend, store, shared, options)
         shared_bar = None if options.advance is None else nullcontext(options.advance)
         with shared_bar or progress(folder.name, plan.selection.n_items) as advance:
             # Lazy: the model is asked about each part just before the part's records are written.
@@ -105,35 +105,9 @@ def _kept_adapters(folder: Path, backend: Backend) -> AdaptersFile | None:
 
 def _advice(plan: Plan, backend: Backend, options: RunOptions) -> str:
     others = other_prompts(plan, backend, options.max_failure_rate)
-    return remedy(plan.prompt, others, in_chat=is_chat(backend.model, options.command))
-
-
-class _Stores(NamedTuple):
-    """The stores of a run: its own, and the cache if there is one."""
-
-    run: ResponseStore
-    shared: ResponseStore | None
-
-    def add(self, answers: dict[bytes, tuple[Request, Response]], seconds: float) -> None:
-        """Add answers to both stores."""
-        self.run.add(answers, seconds)
-        if self.shared is not None:
-            self.shared.add(answers, seconds)
-
-    def take_over(
-        self, answers: Mapping[bytes, Response], runtimes: Iterable[Runtime], unique: Mapping[bytes, Request]
-    ) -> None:
-        """Copy answers from elsewhere into the run's store, with the runtimes that computed them."""
-        if answers:
-            self.run.add({key: (unique[key], response) for key, response in answers.items()})
-            for runtime in runtimes:
-                self.run.note_runtime(runtime)
-
-    def note_runtime(self, runtime: Runtime) -> None:
-        """Note in both stores where this session's answers were computed."""
-        self.run.note_runtime(runtime)
-        if self.shared is not None:
-            self.shared.note_runtime(runtime)
+    # By a template here, or by the endpoint's.
+    in_chat = backend.model.chat_template_sha256 is not None or "--api chat" in options.command
+    return remedy(plan.prompt, others, in_chat=in_chat)
 
 
 @dataclass
@@ -142,7 +116,9 @@ class _RunInProgress:
 
     plan: Plan
     backend: Backend
-    stores: _Stores
+    store: ResponseStore
+    shared: ResponseStore | None
+    """The cache; None without one."""
     options: RunOptions
     failures: FailureCount = field(default_factory=FailureCount)
     n_failed_requests: int = 0
@@ -157,7 +133,7 @@ class _RunInProgress:
     @property
     def usage(self) -> Usage:
         """The numbers of requests and tokens, the time and the cost."""
-        totals = self.stores.run.totals()
+        totals = self.store.totals()
         return Usage(
             n_requests=len(self._counted),
             n_attempts=totals.n_attempts,
@@ -217,22 +193,32 @@ class _RunInProgress:
         ``n_in_all`` is the estimated number of requests in the whole run, and ``look`` checks the first
         answers.
         """
-        responses = self.stores.run.responses(unique)
-        shared = self.stores.shared
-        if shared is not None:
-            cached = shared.responses([key for key in unique if key not in responses])
-            self.stores.take_over(cached, shared.runtimes() if cached else (), unique)
+        responses = self.store.responses(unique)
+        if self.shared is not None:
+            cached = self.shared.responses([key for key in unique if key not in responses])
+            self._take_over(cached, self.shared.runtimes() if cached else (), unique)
             responses |= cached
         missing = [key for key in unique if key not in responses]
-        earlier = earlier_answers(self.options.root, self.plan.signature, self.backend.model, missing)
-        for line in earlier.left_out:
+        earlier, runtimes, left_out = earlier_answers(
+            self.options.root, self.plan.signature, self.backend.model, missing
+        )
+        for line in left_out:
             print(line, file=sys.stderr)
-        self.stores.take_over(earlier.responses, earlier.runtimes, unique)
-        responses |= earlier.responses
+        self._take_over(earlier, runtimes, unique)
+        responses |= earlier
         self.n_earlier += len(responses)
         steps(len(responses), earlier=True)
         self._ask_missing(unique, responses, steps, n_in_all, look)
         return responses
+
+    def _take_over(
+        self, answers: Mapping[bytes, Response], runtimes: Iterable[Runtime], unique: Mapping[bytes, Request]
+    ) -> None:
+        """Copy answers from elsewhere into the run's store, with the runtimes that computed them."""
+        if answers:
+            self.store.add({key: (unique[key], response) for key, response in answers.items()})
+            for runtime in runtimes:
+                self.store.note_runtime(runtime)
 
     def _ask_missing(
         self,
@@ -253,7 +239,7 @@ class _RunInProgress:
         with closing(self.backend.ask(requests, missing)) as events:
             for event in events:
                 if isinstance(event, Sent):
-                    self.stores.run.sent(event)
+                    self.store.sent(event)
                     continue
                 # Only what an endpoint computes is beyond us, and paid for.
                 if not event.responses.keys() <= missing:
@@ -264,20 +250,21 @@ class _RunInProgress:
                 answers = {index: storable(answer, self.backend.without_keys) for index, answer in checked.items()}
                 new = {order[index]: (requests[index], answer) for index, answer in answers.items()}
                 # Stored first, so that no failure below loses answers that are paid for.
-                self.stores.add(new, event.seconds)
+                for store in filter(None, (self.store, self.shared)):
+                    store.add(new, event.seconds)
+                    store.note_runtime(self.backend.runtime)
                 responses.update((order[index], answer) for index, answer in answers.items())
-                self.stores.note_runtime(self.backend.runtime)
                 step(len(event.responses))
                 self.has_looked = self.has_looked or (look is not None and look(responses))
                 failed = [answer for answer in answers.values() if answer.status == "failed"]
                 self.n_failed_requests += len(failed)
                 is_series = remote and len(responses) == self.n_failed_requests >= _A_SERIES
                 if self.n_failed_requests > max_failures or is_series:
-                    why = f"more than the {max_failures} that --max-failure-rate allows"
+                    why = f"more than the {max_failures} that may (in run: --max-failure-rate)"
                     raise RunError(
                         f"{self.n_failed_requests} of {n_in_all} requests failed, "
                         f"{'each so far' if is_series else why}; last error: {failed[-1].error}. Answers are kept in "
-                        f"{self.stores.run.path}: fix the cause and run the same command again"
+                        f"{self.store.path}: fix the cause and run the same command again"
                     )
 
     def _count(self, responses: Mapping[bytes, Response]) -> None:

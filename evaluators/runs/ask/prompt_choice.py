@@ -5,38 +5,21 @@ Whether prompts are too long is judged by a sample of the items, so that the cho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import chain
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Backend, ChoiceRequest
-from evaluators.runs.ask.context_limit import Ruler, Shortfall, shortfall
+from evaluators.runs.ask.context_limit import Ruler, shortfall
 from evaluators.runs.plan.plan import Plan, why_no_message, with_examples
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.runs.plan.selection import sampled
 from evaluators.task import Prompt, Task, prompt_of
 from evaluators.task_abilities import ShowsExamples
 
 _N_SAMPLED = 64
 """Number of items by which prompts are judged to be too long."""
-
-
-class PassedOver(NamedTuple):
-    """Prompts that a task prefers and that do not fit the model."""
-
-    name: str
-    why: str
-    """Continues the name: ``needs up to 1,284 tokens, and the model's context has 512``."""
-
-
-class PromptChoice(NamedTuple):
-    """The prompts to ask a config with, and those before them that do not fit."""
-
-    prompts: tuple[Prompt, ...]
-    """Prompts that are asked together; empty if none fits."""
-    passed_over: tuple[PassedOver, ...]
 
 
 def named_prompts(task: Task, config: str, given: Sequence[str]) -> list[str]:
@@ -85,12 +68,9 @@ def usual_prompts(task: Task, contexts: Sequence[str] | None = None) -> Sequence
 
 
 def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[Prompt]:
-    """Return the prompts of a name.
+    """Return the prompts of a name, a prompt or a protocol, in the contexts that the user chooses; None if he does not.
 
-    Args:
-        task: The task.
-        name: A prompt or a protocol.
-        contexts: The contexts that the user chooses; None without a choice.
+    A context is a number of examples such as ``8``, ``8-RULE`` or ``8-more``.
     """
     if not isinstance(task, ShowsExamples):
         if contexts is not None:
@@ -99,7 +79,16 @@ def _prompts(task: Task, name: str, contexts: Sequence[str] | None) -> Sequence[
     if name not in protocols(task) and contexts is None:
         return [prompt_of(task, name)]
     protocol = name if name in protocols(task) else prompt_of(task, name).protocol
-    return list(_in_contexts(task, protocol, contexts or tuple(map(str, task.default_contexts))))
+    of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
+    have = dict.fromkeys(map(context_name, of_protocol))
+    chosen = contexts or [*map(str, task.default_contexts)]
+    for context in chosen:
+        if context not in have:
+            raise ConfigError(
+                f"--contexts: no prompt of protocol '{protocol}' has context '{context}'; have, separated by commas: "
+                f"{', '.join(have)}"
+            )
+    return [prompt for prompt in of_protocol if context_name(prompt) in chosen]
 
 
 def protocols(task: Task) -> frozenset[str | None]:
@@ -108,40 +97,31 @@ def protocols(task: Task) -> frozenset[str | None]:
     return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
 
 
-def _in_contexts(task: Task, protocol: str | None, contexts: Sequence[str]) -> Iterator[Prompt]:
-    """Yield the prompts of a protocol in some contexts: numbers of examples such as ``8``, ``8-RULE`` or ``8-more``."""
-    of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
-    have = dict.fromkeys(map(context_name, of_protocol))
-    for name in contexts:
-        if name not in have:
-            raise ConfigError(
-                f"--contexts: no prompt of protocol '{protocol}' has context '{name}'; have, separated by commas: "
-                f"{', '.join(have)}"
-            )
-    yield from (prompt for prompt in of_protocol if context_name(prompt) in contexts)
-
-
 def context_name(prompt: Prompt) -> str:
     """Return the number of examples that a prompt shows, and the rule that chooses them, if any, or ``more``."""
     return "-".join(filter(None, (str(prompt.n_examples), prompt.example_rule, "more" if prompt.is_extra else None)))
 
 
 def choose_prompts(
-    plan: Plan, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float = MAX_FAILURE_RATE
-) -> PromptChoice:
-    """Choose the first group of prompts that a model can be asked with.
+    plan: Plan, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float
+) -> tuple[Sequence[Prompt], list[str]]:
+    """Choose the first group of prompts that a model can be asked with; none if there is no such group.
 
     The preferred groups come first. The prompt of the plan does not matter, and a remote backend is probed.
+
+    Returns:
+        The group, and why each one before it cannot, in words that begin with its name: ``NAME needs up to 1,284
+        tokens, and the model's context has 512``.
     """
     sample = replace(plan, selection=sampled(plan.selection, _N_SAMPLED))
-    passed_over: list[PassedOver] = []
+    passed_over: list[str] = []
     for group in groups:
         obstacles = (_obstacle(replace(sample, prompt=prompt), backend, max_failure_rate) for prompt in group)
         why = next(filter(None, obstacles), None)
         if why is None:
-            return PromptChoice(tuple(group), tuple(passed_over))
-        passed_over.append(PassedOver(group_name(group), why))
-    return PromptChoice((), tuple(passed_over))
+            return group, passed_over
+        passed_over.append(f"{group_name(group)} {why}")
+    return (), passed_over
 
 
 def group_name(group: Sequence[Prompt]) -> str:
@@ -159,25 +139,23 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
         return f"{why}, and the model is sent messages of a chat"
     try:
         plan = replace(plan, selection=with_examples(plan.selection, plan.task, prompt)[0]).for_backend(backend)
-        if prompt.requires == "option_logprobs" and backend.scores_first_token_only and _has_whole_options(plan):
+        if (
+            prompt.requires == "option_logprobs"
+            and backend.scores_first_token_only
+            and any(
+                len(option.strip()) > 1  # Unlike those of letters, their first tokens may be the same.
+                for part in plan.parts
+                for request in chain.from_iterable(part.requests)
+                for option in (request.options if isinstance(request, ChoiceRequest) else ())
+            )
+        ):
             return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
         if backend.context_tokens is None:
             return None
         ruler = Ruler(backend, backend.context_tokens)
-        total = Shortfall.joined([shortfall(part, ruler) for part in plan.parts])
+        short = shortfall(plan, ruler)
     except ConfigError as error:
         return f"cannot be asked: {error}"
-    if total.exceeds(max_failure_rate):
-        return f"needs up to {total.longest:,} tokens, and the model's context has {ruler.room:,}"
+    if short.exceeds(max_failure_rate):
+        return f"needs up to {short.longest:,} tokens, and the model's context has {ruler.room:,}"
     return None
-
-
-def _has_whole_options(plan: Plan) -> bool:
-    """Return True if some options are more than a letter, so that their first tokens may be the same."""
-    requests = (request for part in plan.parts for of_item in part.requests for request in of_item)
-    return any(
-        len(option.strip()) > 1
-        for request in requests
-        if isinstance(request, ChoiceRequest)
-        for option in request.options
-    )

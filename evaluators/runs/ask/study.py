@@ -6,7 +6,7 @@ and ``ask`` asks. The commands ``run``, ``score`` and ``reproduce`` and the func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,9 +18,8 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, option
 from biasboard.ground.progress import Advance, note, progress, steps, working
 from evaluators.backend import Backend
+from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.prompt_choice import (
-    PassedOver,
-    PromptChoice,
     choose_prompts,
     context_name,
     group_name,
@@ -32,13 +31,12 @@ from evaluators.runs.ask.prompt_choice import (
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import Plan, left_out_words, run_command, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
-from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
-from evaluators.scorer import KINDS, TextScorer, open_scorers, with_scorers
+from evaluators.runs.plan.selection import Selection, select, shape_listed
+from evaluators.scorer import TextScorer, open_scorers, with_scorers
 from evaluators.task import Prompt, Task, task_for
 from evaluators.task_abilities import ReadsScores
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Normalisation, Signature
-from schemas.documents.run_files import ScorerKind
 from schemas.folders.dataset_folder import dataset_at, read_manifest
 
 if TYPE_CHECKING:
@@ -138,25 +136,18 @@ class Study:
             names = named_prompts(task, config, self.prompts) or unknown
             named = prompt_groups(task, self.contexts, names) if names else []
             studied.append(StudiedConfig(self, folder, manifest, config, task, named))
-        used = {
-            name
-            for one in studied
-            for prompt in one.usual
-            for own in self._names(one.task, prompt)
-            for name in (own, f"{one.name}={own}")
-        }
+        used: set[str | None] = set()
+        for one in studied:
+            for prompt in one.usual:
+                # With contexts, another prompt of the protocol chooses this one too.
+                is_any = self.contexts is not None and prompt.protocol is not None
+                alike = [own.id for own in one.task.prompts.values() if is_any and own.protocol == prompt.protocol]
+                used |= {own for name in (prompt.id, prompt.protocol, *alike) for own in (name, f"{one.name}={name}")}
         for name in self.prompts:
             if name not in used:
                 pairs = dict.fromkeys(f"{one.name} with {prompt.id}" for one in studied for prompt in one.usual)
                 raise ConfigError(f"--prompt {name} is not used; the run would ask {', '.join(pairs)}; leave it out")
         return studied
-
-    def _names(self, task: Task, prompt: Prompt) -> set[str | None]:
-        """Return the values of ``--prompt`` that choose a prompt; with contexts, also its protocol's other prompts."""
-        names = {prompt.id, prompt.protocol}
-        if self.contexts is not None and prompt.protocol is not None:
-            names |= {other.id for other in task.prompts.values() if other.protocol == prompt.protocol}
-        return names
 
     @cached_property
     def usual_plans(self) -> Sequence[Plan]:
@@ -247,6 +238,7 @@ class StudiedConfig:
     """Prompts of each name that the user gave for this config; empty if the choice is ours."""
     _selections: dict[frozenset[str], Selection] = field(default_factory=dict, repr=False)
     _plans: dict[str, Plan] = field(default_factory=dict, repr=False)
+    _smaller: dict[tuple[frozenset[str], str], Selection] = field(default_factory=dict, repr=False)
     remarks: dict[str, None] = field(default_factory=dict, repr=False)
     """What to tell the user about it: prompts in the place of usual ones, and parts that are left out."""
 
@@ -275,10 +267,6 @@ class StudiedConfig:
             self._plans[prompt.id] = plan
         return self._plans[prompt.id]
 
-    @cached_property
-    def _smaller(self) -> dict[tuple[frozenset[str], str], Selection]:
-        return {}
-
     def _selection(self, prompt: Prompt) -> Selection:
         """Return the items that are asked with a prompt, read once for all prompts that leave out the same splits."""
         study, without, support = self.study, prompt.unread_splits, self.task.support_splits
@@ -293,32 +281,27 @@ class StudiedConfig:
                 splits = tuple(split for split in of_configs if split not in support)
             # A limit of 0 asks for all items, even if the task has a default limit.
             limit = self.task.default_limit if study.limit is None else study.limit or None
-            if study.n_sampled is None:
-                self._selections[without] = select(
-                    self.folder,
-                    self.manifest,
-                    self.name,
-                    splits=splits,
-                    parts=study.parts,
-                    limit=limit,
-                    support=support,
-                    without=without,
-                )
-            else:
-                self._selections[without] = estimated_selection(
-                    self.folder,
-                    self.manifest,
-                    self.name,
-                    splits=splits,
-                    limit=limit,
-                    support=support,
-                    without=without,
-                    n_items=study.n_sampled,
-                )
+            self._selections[without] = select(
+                self.folder,
+                self.manifest,
+                self.name,
+                splits=splits,
+                parts=study.parts,
+                limit=limit,
+                support=support,
+                without=without,
+                n_sampled=study.n_sampled,
+            )
         return self._selections[without]
 
-    def choose(self, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float) -> PromptChoice:
-        """Choose the first group of prompts that fits a model, by a sample of the items."""
+    def choose(
+        self, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float
+    ) -> tuple[Sequence[Prompt], list[str]]:
+        """Choose the first group of prompts that fits a model, by a sample of the items; none if none does.
+
+        Returns:
+            The group, and why each one before it does not fit, in words that begin with its name.
+        """
         first = self.usual[0]
         return choose_prompts(Plan(self._selection(first), self.task, first), groups, backend, max_failure_rate)
 
@@ -388,9 +371,17 @@ class Plans:
         n_items = sum(plan.selection.n_items for plan in fitting)
         with progress(f"asking {self.backend.model.id}", n_items) if together else nullcontext() as advance:
             for plan in fitting:
+                command = run_command(
+                    plan.signature,
+                    self.backend,
+                    only=self.study.parts,
+                    task=self.study.task,
+                    normalisation=plan.chosen_normalisation,
+                    limit=plan.selection.limit,
+                )
                 options = RunOptions(
                     root=root,
-                    command=self._command(plan, named_scorers),
+                    command=with_scorers(command, named_scorers if isinstance(plan.task, ReadsScores) else ()),
                     max_failure_rate=self.max_failure_rate,
                     cache=cache,
                     scorers=scorers,
@@ -402,22 +393,7 @@ class Plans:
                 yield finished
 
     def _fitting(self, stores: AnswerStores, *, probe: bool = True) -> list[Plan]:
-        # Imported here: prompt_choice, which this module needs, needs it too.
-        from evaluators.runs.ask.context_limit import check_context
-
         return check_context(self.plans, self.backend, stores, self.max_failure_rate, probe=probe, leave_out=self.skip)
-
-    def _command(self, plan: Plan, named_scorers: Sequence[str]) -> str:
-        """Return the command line that reproduces a run, without paths of this machine."""
-        command = run_command(
-            plan.signature,
-            self.backend,
-            only=self.study.parts,
-            task=self.study.task,
-            normalisation=plan.chosen_normalisation,
-            limit=plan.selection.limit,
-        )
-        return with_scorers(command, named_scorers if isinstance(plan.task, ReadsScores) else ())
 
 
 def _of_run(advance: Advance, plan: Plan) -> Advance:
@@ -456,23 +432,18 @@ def _chosen_or_refused(one: StudiedConfig, backend: Backend, max_failure_rate: f
     groups = prompt_groups(one.task, one.study.contexts)
     if one.named or not groups:
         return one.usual
-    chosen = one.choose(groups, backend, max_failure_rate)
-    if not chosen.prompts:
+    prompts, passed_over = one.choose(groups, backend, max_failure_rate)
+    if not prompts:
         # Of the first with most prompts that fit, the others are left out; if none fits, all are refused.
         counts = [
-            sum(bool(one.choose([[prompt]], backend, max_failure_rate).prompts) for prompt in group) for group in groups
+            sum(bool(one.choose([[prompt]], backend, max_failure_rate)[0]) for prompt in group) for group in groups
         ]
         best = counts.index(max(counts))
-        chosen = PromptChoice(tuple(groups[best]), chosen.passed_over[:best])
-    if not chosen.passed_over:
+        prompts, passed_over = groups[best], passed_over[:best]
+    if not passed_over:
         return one.usual
-    one.remarks[_in_place_of(chosen)] = None
-    return chosen.prompts
-
-
-def _in_place_of(chosen: PromptChoice) -> str:
-    usual = chosen.passed_over[0]
-    return f"{group_name(chosen.prompts)}, because {usual.name} {usual.why}"
+    one.remarks[f"{group_name(prompts)}, because {passed_over[0]}"] = None
+    return prompts
 
 
 def _chosen_or_left_out(
@@ -483,40 +454,43 @@ def _chosen_or_left_out(
     Indices and ranks take the results of one protocol together. A chat, for instance, is asked by the usual prompts of
     some configs and by other prompts of the others, where the usual ones are texts to continue.
     """
-    choices: list[PromptChoice] = []
-    groups_of: list[tuple[list[Sequence[Prompt]], Mapping[str, frozenset[str]]]] = []
-    for one in configs:
-        others = {} if preferred is None else preferred(one.manifest, one.name)
-        if one.named:
-            of_names = [one.choose([group], backend, max_failure_rate) for group in one.named]
-            prompts = {prompt.id: prompt for chosen in of_names for prompt in chosen.prompts}
-            passed_over = tuple(name for chosen in of_names for name in chosen.passed_over)
-            choices.append(PromptChoice(tuple(prompts.values()), passed_over))
-            groups_of.append(([], others))
-            continue
+    choices: list[tuple[Sequence[Prompt], list[str]]] = []
+    groups_of: list[list[Sequence[Prompt]]] = []
+    others_of = [{} if preferred is None else preferred(one.manifest, one.name) for one in configs]
+    for one, others in zip(configs, others_of, strict=True):
         groups = sorted(
-            prompt_groups(one.task, one.study.contexts),
+            [] if one.named else prompt_groups(one.task, one.study.contexts),
             key=lambda group: [name != _asker(group, others) for name in others],
         )
-        choices.append(one.choose(groups, backend, max_failure_rate))
-        groups_of.append((groups, others))
-    protocols_chosen = dict.fromkeys(chosen.prompts[0].protocol for chosen in choices if chosen.prompts)
+        groups_of.append(groups)
+        if one.named:
+            of_names = [one.choose([group], backend, max_failure_rate) for group in one.named]
+            named = {prompt.id: prompt for prompts, _ in of_names for prompt in prompts}
+            choices.append((list(named.values()), [why for _, passed_over in of_names for why in passed_over]))
+        else:
+            choices.append(one.choose(groups, backend, max_failure_rate))
+    protocols_chosen = dict.fromkeys(prompts[0].protocol for prompts, _ in choices if prompts)
     for protocol in protocols_chosen if len(protocols_chosen) > 1 else ():
         same = []
-        for one, chosen, (groups, _) in zip(configs, choices, groups_of, strict=True):
-            if chosen.prompts and chosen.prompts[0].protocol != protocol:
+        for one, chosen, groups in zip(configs, choices, groups_of, strict=True):
+            if chosen[0] and chosen[0][0].protocol != protocol:
                 of_protocol = [group for group in groups if group[0].protocol == protocol]
-                other = PassedOver(group_name(chosen.prompts), "has another protocol than the other configs")
-                again = one.choose(of_protocol, backend, max_failure_rate)
-                chosen = again._replace(passed_over=(other,))
+                why = f"{group_name(chosen[0])} has another protocol than the other configs"
+                chosen = one.choose(of_protocol, backend, max_failure_rate)[0], [why]
             same.append(chosen)
-        if protocol is not None and all(chosen.prompts for chosen in same):
+        if protocol is not None and all(prompts for prompts, _ in same):
             choices = same
             break
-    for one, chosen, (_, others) in zip(configs, choices, groups_of, strict=True):
-        if (remark := _why(one, chosen, others)) is not None:
-            one.remarks[remark] = None
-    return [chosen.prompts for chosen in choices]
+    for one, (prompts, passed_over), others in zip(configs, choices, others_of, strict=True):
+        if not prompts:
+            one.remarks[f"not asked: {'; '.join(passed_over)}"] = None
+        elif one.named and passed_over:
+            one.remarks[f"not asked with all prompts: {'; '.join(passed_over)}"] = None
+        elif passed_over:
+            one.remarks[f"{group_name(prompts)}, because {passed_over[0]}"] = None
+        elif not one.named and list(prompts) != list(prompt_groups(one.task, one.study.contexts)[0]):
+            one.remarks[f"{group_name(prompts)}, by which {_asker(prompts, others)} asked"] = None
+    return [prompts for prompts, _ in choices]
 
 
 def _asker(prompts: Sequence[Prompt], others: Mapping[str, frozenset[str]]) -> str | None:
@@ -524,41 +498,24 @@ def _asker(prompts: Sequence[Prompt], others: Mapping[str, frozenset[str]]) -> s
     return next((name for name, asked in others.items() if asked >= {prompt.id for prompt in prompts}), None)
 
 
-def _why(one: StudiedConfig, chosen: PromptChoice, others: Mapping[str, frozenset[str]]) -> str | None:
-    """Return why a config is asked with prompts that are not the usual ones; None if it is asked with these."""
-    passed_over = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)
-    if not chosen.prompts:
-        return f"not asked: {passed_over}"
-    if one.named:
-        return f"not asked with all prompts: {passed_over}" if passed_over else None
-    if chosen.passed_over:
-        return _in_place_of(chosen)
-    is_usual = chosen.prompts == tuple(prompt_groups(one.task, one.study.contexts)[0])
-    return None if is_usual else f"{group_name(chosen.prompts)}, by which {_asker(chosen.prompts, others)} asked"
-
-
-def scorers_of(plans: Sequence[Plan], names: Sequence[str] | None) -> tuple[TextScorer, ...]:
-    """Open the scorers that some plans need; none if no task reads scores of texts.
+def scorers_of(tasks: Iterable[Task], names: Sequence[str] | None) -> tuple[TextScorer, ...]:
+    """Open the scorers that some tasks need, none if no task reads scores of texts, and print which are missing.
 
     Args:
-        plans: The plans.
+        tasks: The tasks.
         names: The names that the user chose; None for the default ones.
 
     Raises:
         ConfigError: there is no such scorer, or no task reads its scores.
         MissingExtraError: a named scorer needs a library that is not installed.
     """
-    kinds = {kind for plan in plans if isinstance(plan.task, ReadsScores) for kind in plan.task.score_kinds}
+    tasks = list(tasks)
+    kinds = {kind for task in tasks if isinstance(task, ReadsScores) for kind in task.score_kinds}
     if not kinds:
         if names is not None:
-            tasks = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
-            raise ConfigError(f"--scorer: task {tasks} reads no scores of texts; leave it out")
+            of_tasks = ", ".join(dict.fromkeys(task.name for task in tasks))
+            raise ConfigError(f"--scorer: task {of_tasks} reads no scores of texts; leave it out")
         return ()
-    return opened_scorers(names, kinds)
-
-
-def opened_scorers(names: Sequence[str] | None, kinds: Collection[ScorerKind] = KINDS) -> tuple[TextScorer, ...]:
-    """Open the named scorers of some kinds, or for None the default ones, and print which of those are missing."""
     opened = open_scorers(names, kinds)
     for line in opened.missing:
         print(line)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from evaluators.backend import Response
 from evaluators.runs.measure.recording import first_asked, records_of
 from evaluators.runs.plan.plan import Plan, with_examples
-from evaluators.runs.plan.selection import SelectedPart, Selection, select
+from evaluators.runs.plan.selection import Selection, select
 from evaluators.task import load_task, prompt_of
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import AnswerKey, KeyExtent, KeyPart
@@ -83,7 +83,10 @@ def key_of_parts(
         key_parts.append(_part(records, with_requests=with_requests))
         hashes.append(item_hashes(records, with_requests=with_requests))
         if limited is not None:
-            limited_parts.append(_part(_only(records, limited.parts[number]), with_requests=with_requests))
+            chosen = {(split, item.item_id) for split, item in limited.parts[number].items}
+            rows = zip(records.columns["split"].texts, records.columns["item_id"].texts, strict=True)
+            only = RecordColumns(records.table.filter(pa.array([row in chosen for row in rows])))
+            limited_parts.append(_part(only, with_requests=with_requests))
     file = io.BytesIO()
     np.save(file, np.concatenate(hashes), allow_pickle=False)
     items = file.getvalue()
@@ -113,13 +116,6 @@ def _part(records: RecordColumns, *, with_requests: bool) -> KeyPart:
         facts_sha256=items_sha256(records),
         requests_sha256=asked_sha256(records) if with_requests else None,
     )
-
-
-def _only(records: RecordColumns, selected: SelectedPart) -> RecordColumns:
-    """Return the records of the selected items of a part."""
-    wanted = {(split, item.item_id) for split, item in selected.items}
-    rows = zip(records.columns["split"].texts, records.columns["item_id"].texts, strict=True)
-    return RecordColumns(records.table.filter(pa.array([row in wanted for row in rows])))
 
 
 def has_known_requests(signature: Signature) -> bool:

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from biasboard.ground.columns import IntArray
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
@@ -55,13 +54,10 @@ class _Asked(NamedTuple):
         return Exchange(**self.fields, **dict(zip(_ANSWER_FIELDS, _answer_of(response), strict=True)))
 
 
-class _Offers(NamedTuple):
-    """The records of a part, grouped by what a baseline can distinguish that reads certain facts and no prompt."""
-
-    codes: IntArray
-    """Index of each record's kind, shape (n,)."""
-    asked: tuple[tuple[_Asked, ...], ...]
-    """The requests of one record of each kind, without their prompts and with these facts only."""
+_Offers: TypeAlias = tuple[list[int], list[list[_Asked]]]
+"""The kinds of the records of a part, by what a baseline can distinguish that reads certain facts and no prompt: the
+number of each record's kind, and the requests of one record of each kind, without their prompts and with these facts
+only."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +118,9 @@ class BaselineAnswers:
 
     def _by_offer(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:
         """Answer each kind of record once."""
-        offers = self._offers(number, part, baseline.facts | baseline.optional_facts)
-        answered = [[asked.answered(baseline.answer(asked.request)) for asked in of_kind] for of_kind in offers.asked]
+        codes, kinds = self._offers(number, part, baseline.facts | baseline.optional_facts)
+        answered = [[asked.answered(baseline.answer(asked.request)) for asked in of_kind] for of_kind in kinds]
         reads = [self.task.reading(exchanges, self.normalisation, self.prompt.id) for exchanges in answered]
-        codes = offers.codes.tolist()
         exchanges_of_all = chain.from_iterable(answered[code] for code in codes)
         return _replaced(part, [reads[code] for code in codes], list(exchanges_of_all))
 
@@ -214,13 +209,11 @@ class BaselineAnswers:
             firsts = np.unique(codes, return_index=True)[1]
             # If every record is a kind of its own, a baseline that reads prompts needs the same objects again.
             rows = part if len(firsts) == len(part) else part.rows(firsts)
-            asked = tuple(
-                tuple(
-                    _Asked.of(replace(exchange, prompt=None), self.prompt, facts[index]) for exchange in row.exchanges
-                )
+            asked = [
+                [_Asked.of(replace(exchange, prompt=None), self.prompt, facts[index]) for exchange in row.exchanges]
                 for row, index in zip(rows, firsts.tolist(), strict=True)
-            )
-            self._known_offers[number, read] = _Offers(codes, asked)
+            ]
+            self._known_offers[number, read] = codes.tolist(), asked
         return self._known_offers[number, read]
 
     def _facts(self, number: int, part: RecordColumns) -> Sequence[Mapping[str, str]]:
@@ -228,43 +221,35 @@ class BaselineAnswers:
         if number not in self._known_facts:
             # As with requests, only one part's are cached.
             self._known_facts.clear()
-            self._known_facts[number] = self._facts_in(part)
+            self._known_facts[number] = list(self._facts_in(part))
         return self._known_facts[number]
 
-    def _facts_in(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
+    def _facts_in(self, part: RecordColumns) -> Iterator[Mapping[str, str]]:
         known = [part.columns[name].texts for name in ("cluster", "target", "reference")]
         owners, keys, values = part.columns["groups"].entries
         groups: list[dict[str, str]] = [{} for _ in range(len(part))]
         for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
             groups[owner][str(key)] = str(value)
-        found = []
         for index, (cluster, target, reference, own) in enumerate(zip(*known, groups, strict=True)):
             facts = ItemFacts(cluster=cluster or "", target=target, reference=reference, groups=own)
             try:
-                found.append(self.task.baseline_facts(facts))
+                yield self.task.baseline_facts(facts)
             except (LookupError, ValueError) as error:
                 raise DataError(
                     f"record '{part[index].item_id[:60]}': its groups lack what baselines read ({error}); run the "
                     "model again"
                 ) from error
-        return found
 
 
 def _offered(part: RecordColumns) -> list[tuple[Any, ...]]:
     """Return what each record's exchanges offer: the kind, sample, options and outcomes of each."""
-    n_exchanges = len(part.owners)
-    kinds, samples = part.exchanges["kind"].texts, part.exchanges["sample"].array.to_pylist()
-    lists = [_tuples(part, name) for name in ("options", "outcomes")]
-    offers = list(zip(kinds, samples, *lists, strict=True)) if n_exchanges else []
-    ends = part.first_exchanges.tolist()
-    return [tuple(offers[first:end]) for first, end in pairwise(ends)]
-
-
-def _tuples(part: RecordColumns, name: str) -> list[tuple[Any, ...]]:
-    """Return a field of all exchanges that holds lists of texts."""
-    lists = part.exchanges[name].lists
-    texts, ends = lists.values.texts, lists.offsets.tolist()
-    return [tuple(texts[first:end]) for first, end in pairwise(ends)]
+    columns: list[Sequence[Any]] = [part.exchanges["kind"].texts, part.exchanges["sample"].array.to_pylist()]
+    for name in ("options", "outcomes"):
+        lists = part.exchanges[name].lists
+        texts, ends = lists.values.texts, lists.offsets.tolist()
+        columns.append([tuple(texts[first:end]) for first, end in pairwise(ends)])
+    offers = list(zip(*columns, strict=True)) if len(part.owners) else []
+    return [tuple(offers[first:end]) for first, end in pairwise(part.first_exchanges.tolist())]
 
 
 def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Exchange]) -> RecordColumns:

@@ -213,19 +213,16 @@ class GateCheck:
             if isinstance(stored, list):
                 answered = [*map(Reference.from_json, stored)]
             else:
-                answered = self._computed_references()
+                prompt = prompt_of(self._task, self.signature.prompt)
+                answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
+                answers.check_facts()
+                answered = [
+                    self.reference(baseline.name, self._source_of(answers.of(baseline)))
+                    for baseline in answers.answering(self.benchmark.baselines)
+                ]
                 memory.put(_REFERENCES, parts, [reference.as_json for reference in answered])
             _KNOWN[key] = tuple(answered)
         return _KNOWN[key]
-
-    def _computed_references(self) -> list[Reference]:
-        prompt = prompt_of(self._task, self.signature.prompt)
-        answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
-        answers.check_facts()
-        return [
-            self.reference(baseline.name, self._source_of(answers.of(baseline)))
-            for baseline in answers.answering(self.benchmark.baselines)
-        ]
 
     def reference(self, baseline: str, source: StatisticsSource) -> Reference:
         """Return the value of a baseline, given its name and the statistics of its answers to these items."""
@@ -245,25 +242,20 @@ class GateCheck:
         n_asked = np.max([reference.sums[:, 1] for reference in defined], axis=0)
         counted = np.column_stack([sums[:, 0], np.maximum(n_asked, sums[:, 1])])
         value = float(self._definition.aggregate(counted.sum(axis=0)))
-        deviations = self._deviations(counted)
+        deviations = deviations_of(counted, self._definition.aggregate, self._source.crossing)
         leads = [self._lead(reference, value, deviations) for reference in defined]
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
         return GateStanding(metric=metric, worst=value, leads=tuple(order))
 
-    def _deviations(self, sums: FloatArray) -> Deviations | str:
-        return deviations_of(sums, self._definition.aggregate, self._source.crossing)
-
     def _lead(self, reference: Reference, value: float, deviations: Deviations | str) -> LeadOverBaseline:
         baseline_value = reference.metric.value
         assert baseline_value is not None, "baselines without a value are left out before"
-        of_baseline = self._deviations(reference.sums)
+        of_baseline = deviations_of(reference.sums, self._definition.aggregate, self._source.crossing)
+        lead = LeadOverBaseline(reference.baseline, baseline_value, value - baseline_value, None, None)
         if isinstance(deviations, str) or isinstance(of_baseline, str):
-            return LeadOverBaseline(reference.baseline, baseline_value, value - baseline_value, None, None)
+            return lead
         half_width = half_width_of(deviations - of_baseline)
-        difference = value - baseline_value
-        return LeadOverBaseline(
-            reference.baseline, baseline_value, difference, difference - half_width, difference + half_width
-        )
+        return lead._replace(low=lead.difference - half_width, high=lead.difference + half_width)
 
     def _answered_shares(self, n_clusters: int) -> FloatArray:
         """Return factors for the sums of clusters that make missing answers count as wrong, shape (n, 1).

@@ -101,22 +101,6 @@ class ModelResults(NamedTuple):
         """The results missing for the ranking index; other indices are null if theirs are missing."""
         return tuple(source for source in self.definitions[0].sources if source not in self.scored)
 
-    @property
-    def obstacle(self) -> str | None:
-        """The reason why the ranking index has no results to average, with the way out; None if it has them."""
-        if self.missing:
-            return f"no result of {', '.join(map(str, self.missing))}; {self._way_to(self.missing)}"
-        reason = _why_unpaired(self.definitions[0], self.scored)
-        return None if reason is None else f"{reason}; {self._way_to(self.definitions[0].sources)}"
-
-    def _way_to(self, sources: Sequence[PartSource]) -> str:
-        """Return how to get results of some sources, all of the same items."""
-        contexts = dict.fromkeys(source.context.option for source in sources if source.context is not None)
-        prompts = dict.fromkeys(source.prompt or self.protocol for source in sources)
-        options = [f"--contexts {','.join(contexts)}"] if contexts else []
-        options += [f"--prompt {prompt}" for prompt in prompts]
-        return f"run the model again with {' '.join(options)}, and all other options as before but --config and --task"
-
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
@@ -223,12 +207,33 @@ def index_of(definition: IndexDefinition, scored: Mapping[PartSource, ScoredResu
     version = f"{_VERSION}+{hashlib.sha256(versions.encode()).hexdigest()[:8]}"
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
     reason = reason or _why_unpaired(definition, scored)
-    values = [part.value for part in parts if part.value is not None]
     missing = tuple(source for source in definition.sources if source not in scored)
-    if reason is not None:
-        return Index(_metric(definition, version, None, reason, None, parts), parts, definition, None, missing)
-    deviations = _deviations(definition, scored)
-    metric = _metric(definition, version, float(np.mean(values)), None, deviations, parts)
+    values = [part.value for part in parts if part.value is not None]
+    value = float(np.mean(values)) if reason is None else None
+    deviations = _deviations(definition, scored) if reason is None else None
+    interval: Interval | None = None
+    interval_reason: str | None = "there is no value"
+    if value is not None and deviations is None:
+        interval_reason = next(f"{part.name}: {part.interval_reason}" for part in parts if part.interval is None)
+    elif value is not None and deviations is not None:
+        interval, interval_reason = interval_of(
+            value, deviations, minimum=definition.minimum, maximum=definition.maximum, method=STUDENT
+        )
+    metric = Metric(
+        name=definition.name,
+        version=version,
+        value=value,
+        reason=reason,
+        interval=interval,
+        interval_reason=interval_reason,
+        n=len(values),
+        n_excluded=len(parts) - len(values),
+        unit="metrics",
+        ideal=definition.ideal,
+        minimum=definition.minimum,
+        maximum=definition.maximum,
+        group={},
+    )
     return Index(metric, parts, definition, deviations, missing)
 
 
@@ -281,36 +286,3 @@ def _why_unpaired(definition: IndexDefinition, scored: Mapping[PartSource, Score
         if (other.items_sha256, other.parts, other.splits) != (first.items_sha256, first.parts, first.splits):
             return f"the results under {first.prompt} and {other.prompt} are of different items"
     return None
-
-
-def _metric(
-    definition: IndexDefinition,
-    version: str,
-    value: float | None,
-    reason: str | None,
-    deviations: Deviations | None,
-    parts: Sequence[Metric],
-) -> Metric:
-    interval: Interval | None = None
-    interval_reason: str | None = "there is no value"
-    if value is not None and deviations is None:
-        interval_reason = next(f"{part.name}: {part.interval_reason}" for part in parts if part.interval is None)
-    elif value is not None and deviations is not None:
-        interval, interval_reason = interval_of(
-            value, deviations, minimum=definition.minimum, maximum=definition.maximum, method=STUDENT
-        )
-    return Metric(
-        name=definition.name,
-        version=version,
-        value=value,
-        reason=reason,
-        interval=interval,
-        interval_reason=interval_reason,
-        n=len([part for part in parts if part.value is not None]),
-        n_excluded=len([part for part in parts if part.value is None]),
-        unit="metrics",
-        ideal=definition.ideal,
-        minimum=definition.minimum,
-        maximum=definition.maximum,
-        group={},
-    )

@@ -48,7 +48,7 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
         is_of_family = folder.startswith(f"{METRICS.package}.")
         if is_of_family and folder != tasks.get(task):
             continue
-        for value in _definitions(vars(METRICS.load(file)).values()):
+        for value in definitions_in(vars(METRICS.load(file)).values()):
             # A metric of a misspelled task would be missing from every result without a word.
             if value.task not in tasks:
                 have = ", ".join(tasks)
@@ -70,7 +70,7 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     return tuple(definition for _, definition in definitions.values())
 
 
-def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
+def definitions_in(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
     """Yield the metric definitions among the values of a module, including those in tuples."""
     for value in values:
         for definition in value if isinstance(value, tuple) else (value,):

@@ -232,6 +232,6 @@ class FailureCount:
         """
         if self.n_failed > max_failure_rate * self.n:
             raise RunError(
-                f"{self.n_failed} of {self.n} items failed, more than --max-failure-rate {max_failure_rate:g} allows: "
-                f"{self.last_reason}; answers are kept, no result was written"
+                f"{self.n_failed} of {self.n} items failed, more than the share of {max_failure_rate:g} that may (in "
+                f"run and rescore: --max-failure-rate): {self.last_reason}; answers are kept, no result was written"
             )

@@ -132,7 +132,7 @@ def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) 
     for number, records in enumerate(parts):
         # Answers are read one by one only if this machine has not yet read the same bytes with the same code and the
         # quick check on arrays does not settle it.
-        are_sound = are_known or _surely_follow(task, records, normalisation)
+        are_sound = are_known or task.certain_readings(records, normalisation).all()
         if not are_sound and reread(records, result.signature) != list(records):
             raise DataError(
                 f"{folder}: the answers are read differently now than when they were scored, under the same task "
@@ -150,10 +150,11 @@ def _reread_parts(
     folder: Path, result: Result, signature: Signature, max_failure_rate: float
 ) -> Iterator[RecordColumns]:
     """Yield the records of each part of a run, with readings under another signature."""
-    failures = FailureCount()
+    failures, task = FailureCount(), load_task(signature.task)
+    is_read_alike = result.signature.normalisation == signature.normalisation
     for records in _shown_parts(folder, result):
-        is_read_alike = result.signature.normalisation == signature.normalisation
-        stays = is_read_alike and _surely_follow(load_task(signature.task), records, signature.normalisation)
+        # Of most readings, arrays show that they follow from their answers.
+        stays = is_read_alike and task.certain_readings(records, signature.normalisation).all()
         changed = records if stays else RecordColumns.of(reread(records, signature))
         failures.add(changed)
         yield changed
@@ -172,11 +173,6 @@ def _shown_parts(folder: Path, result: Result) -> Iterator[RecordColumns]:
             yield records
 
 
-def _surely_follow(task: Task, records: RecordColumns, normalisation: Normalisation | None) -> bool:
-    """Return True if arrays show that all readings follow from their answers."""
-    return bool(task.certain_readings(records, normalisation).all())
-
-
 def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:
     """Return the stored scores to keep: those of kinds that are not scored again."""
     if scorers is None:
@@ -190,26 +186,21 @@ def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | 
     return known.of_kinds(known.scorers.keys() - anew)
 
 
-def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]:
+def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> Iterator[str]:
+    """Yield a line for each metric that is new, differs by more than rounding, or is gone."""
     old = {metric_key(metric): metric for metric in before}
-    new = {metric_key(metric): metric for metric in after}
-    lines = []
-    for key, metric in new.items():
-        name = " ".join([metric.name, *metric.group.values()])
-        earlier = old.get(key)
+    for metric in after:
+        name, earlier = " ".join([metric.name, *metric.group.values()]), old.pop(metric_key(metric), None)
         if earlier is None:
-            lines.append(f"{name}: new, {_shown(metric)}")
-        elif _differ(earlier, metric):
-            lines.append(f"{name}: {_shown(earlier)} to {_shown(metric)}")
-    gone = [metric for key, metric in old.items() if key not in new]
-    return lines + [f"{' '.join([metric.name, *metric.group.values()])}: gone" for metric in gone]
-
-
-def _differ(before: Metric, after: Metric) -> bool:
-    """Return True if metrics differ by more than rounding."""
-    if replace(before, value=None, interval=None) != replace(after, value=None, interval=None):
-        return True
-    return not (is_close(before.value, after.value) and same_interval(before.interval, after.interval))
+            yield f"{name}: new, {_shown(metric)}"
+        elif (
+            replace(earlier, value=None, interval=None) != replace(metric, value=None, interval=None)
+            or not is_close(earlier.value, metric.value)
+            or not same_interval(earlier.interval, metric.interval)
+        ):
+            yield f"{name}: {_shown(earlier)} to {_shown(metric)}"
+    for metric in old.values():
+        yield f"{' '.join([metric.name, *metric.group.values()])}: gone"
 
 
 def _shown(metric: Metric) -> str:

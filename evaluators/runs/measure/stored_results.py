@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -191,19 +191,36 @@ def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns
     Raises:
         DataError: the sums are damaged, or do not fit the records.
     """
-    signature = result.signature
-    extent = _Extent.of(parts, load_task(signature.task).crossed_by)
+    signature, is_suite = result.signature, bool(result.signature.parts)
+    values_of: dict[str, set[str]] = {}
+    n_answers, crossing, sizes = 0, None, np.zeros(0)
+    for records in parts:
+        _, keys, values = records.columns["groups"].entries
+        for key, value in {*zip(keys.texts, values.texts, strict=True)}:
+            values_of.setdefault(str(key), set()).add(str(value))
+        n_answers += len(records.owners)
+        # The sums of a suite are over its parts, so that its clusters are not crossed.
+        of_records, _, _, crossing = grouped(records, crossed_by=load_task(signature.task).crossed_by)
+        sizes = np.bincount(of_records).astype(np.float64)
     rows = sums_of(folder, result)
     names = retired_names(signature.task).union(definition.name for definition in metric_definitions(signature.task))
+    # Made-up sums can only be recognised by what the records show. A group that no record has once made the build of a
+    # board fail.
     for row in rows:
+        n_clusters = len(row.sums) // row.n_columns if row.n_columns else 0
+        n_units, problem = max(row.n, row.n_excluded), None
         if row.metric not in names:
             strange = f"has sums of '{row.metric}', which is no metric of {signature.task}"
             raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
-        if (problem := extent.problem(row, is_suite=bool(signature.parts))) is not None:
+        if any(value not in values_of.get(key, {value}) for key, value in row.group.items()):
+            problem = "are on a group that no record has"
+        elif n_clusters not in {0, len(sizes)} and not is_suite:
+            problem = f"are over {n_clusters} clusters, and the records have {len(sizes)}"
+        elif n_units > _MOST_UNITS * n_answers:
+            problem = f"count {n_units:,} units of {n_answers:,} answers"
+        if problem is not None:
             raise DataError(f"{folder}: sums of {name_with_group(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
-    is_suite = bool(signature.parts)
-    sizes = None if is_suite else extent.sizes
-    return Measurement(signature.task, StoredSums(rows, extent.crossing, is_suite=is_suite, sizes=sizes))
+    return Measurement(signature.task, StoredSums(rows, crossing, is_suite=is_suite, sizes=None if is_suite else sizes))
 
 
 def sums_of(folder: Path, result: Result) -> list[ClusterSums]:
@@ -220,46 +237,6 @@ def sums_of(folder: Path, result: Result) -> list[ClusterSums]:
         replace(row, metric=now[name].name, version=now[name].version) if name in now else row
         for row, name in zip(rows, stored, strict=True)
     ]
-
-
-class _Extent(NamedTuple):
-    """The groups of records and their numbers of clusters and answers, which bound what sums can claim."""
-
-    groups: Mapping[str, set[str]]
-    """Values that occur in each group."""
-    sizes: FloatArray
-    """Number of records in each cluster, or in each cell if two factors are crossed; of the last part of a suite."""
-    n_exchanges: int
-    crossing: Crossing | None
-
-    @classmethod
-    def of(cls, parts: Iterable[RecordColumns], crossed_by: str | None) -> _Extent:
-        """Gather the extent from the parts, which are checked while they are read."""
-        groups: dict[str, set[str]] = {}
-        n_exchanges, crossing, sizes = 0, None, np.zeros(0)
-        for records in parts:
-            _, keys, values = records.columns["groups"].entries
-            for key, value in {*zip(keys.texts, values.texts, strict=True)}:
-                groups.setdefault(str(key), set()).add(str(value))
-            n_exchanges += len(records.owners)
-            # The sums of a suite are over its parts, so that its clusters are not crossed.
-            of_records, _, _, crossing = grouped(records, crossed_by=crossed_by)
-            sizes = np.bincount(of_records).astype(np.float64)
-        return cls(groups, sizes, n_exchanges, crossing)
-
-    def problem(self, row: ClusterSums, *, is_suite: bool) -> str | None:
-        """Return how a row contradicts the records; None if it does not."""
-        # Made-up sums can only be recognised by what the records show. A group that no record has once made the build
-        # of a board fail.
-        strange = [key for key, value in row.group.items() if value not in self.groups.get(key, {value})]
-        if strange:
-            return "are on a group that no record has"
-        n_clusters = len(row.sums) // row.n_columns if row.n_columns else 0
-        if n_clusters not in {0, len(self.sizes)} and not is_suite:
-            return f"are over {n_clusters} clusters, and the records have {len(self.sizes)}"
-        if max(row.n, row.n_excluded) > _MOST_UNITS * self.n_exchanges:
-            return f"count {max(row.n, row.n_excluded):,} units of {self.n_exchanges:,} answers"
-        return None
 
 
 def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Result:

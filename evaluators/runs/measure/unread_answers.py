@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.task import Prompt, load_task, quoted
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Model, Result
+from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import StoredParts
 
 _MANY = 0.05
@@ -85,11 +86,6 @@ def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
     return f"try {', or '.join(parts)}" if parts else "try another model"
 
 
-def is_chat(model: Model, command: str) -> bool:
-    """Return True if prompts were sent as chat messages, by a template here or by the endpoint's."""
-    return model.chat_template_sha256 is not None or "--api chat" in command
-
-
 def early_look(
     plan: Plan, asked: Sequence[AskedPart], model: Model, advice: Callable[[], str]
 ) -> Callable[[Mapping[bytes, Response]], bool]:
@@ -140,46 +136,44 @@ def early_look(
     return look
 
 
-class Refusals(NamedTuple):
-    """How many answers of a result refuse, which may be some of the answers to an item that still has a score."""
+_OfGroups: TypeAlias = dict[tuple[str, str], tuple[int, int]]
 
-    n_refused: int
-    n_answers: int
-    of_groups: Mapping[tuple[str, str], tuple[int, int]]
-    """The same two numbers for each value of each group by which the result is sliced."""
 
-    @classmethod
-    def of(cls, folder: Path, result: Result) -> Refusals:
-        """Count the refusals among the answers of a finished run."""
-        signature = result.signature
-        task, sliced_by = load_task(signature.task), {name for metric in result.metrics for name in metric.group}
-        n_refused = n_answers = 0
-        of_groups: dict[tuple[str, str], tuple[int, int]] = {}
-        for records in StoredParts(folder, result):
-            n_of_items = np.diff(records.first_exchanges)
-            refused = records.columns["status"].coded.is_one_of("refused").astype(np.int64)
-            # An only answer refuses if its item does; reading all again would take as long as the measures.
-            is_text = records.exchanges["kind"].coded.is_one_of("generate").any()
-            several = np.flatnonzero((n_of_items > 1) & is_text)
-            for row, record in zip(several.tolist(), records.rows(several), strict=True):
-                alone = (
-                    task.reading((exchange,), signature.normalisation, signature.prompt)
-                    for exchange in record.exchanges
-                )
-                refused[row] = sum(read.status == "refused" for read in alone)
-            n_refused += int(refused.sum())
-            n_answers += int(n_of_items.sum())
-            owners, names, values = records.columns["groups"].entries
-            for row, name, value in zip(owners.tolist(), names.texts, values.texts, strict=True):
-                if name in sliced_by:
-                    before = of_groups.get((str(name), str(value)), (0, 0))
-                    of_groups[str(name), str(value)] = (before[0] + int(refused[row]), before[1] + int(n_of_items[row]))
-        return cls(n_refused, n_answers, of_groups)
+def refusals_in(folder: Path, result: Result) -> tuple[int, int, _OfGroups]:
+    """Count the answers of a finished run that refuse, which may be some of the answers to an item that has a score.
 
-    def worst_groups(self) -> str:
-        """Return the groups with the largest shares of refusals, each with its numbers."""
-        worst = sorted(self.of_groups.items(), key=lambda one: (-one[1][0] / one[1][1], one[0]))[:_MOST_GROUPS]
-        return ", ".join(f"{name} {value} {n} of {of_all}" for (name, value), (n, of_all) in worst if n)
+    Returns:
+        How many refuse, of how many; and both for each value of each group by which the result is sliced.
+    """
+    signature, task = result.signature, load_task(result.signature.task)
+    n_refused = n_answers = 0
+    of_groups: _OfGroups = {}
+    for records in StoredParts(folder, result):
+        n_of_items = np.diff(records.first_exchanges)
+        refused = records.columns["status"].coded.is_one_of("refused").astype(np.int64)
+        # An only answer refuses if its item does; reading all again would take as long as the measures.
+        is_text = records.exchanges["kind"].coded.is_one_of("generate").any()
+        several = np.flatnonzero((n_of_items > 1) & is_text)
+        for row, record in zip(several.tolist(), records.rows(several), strict=True):
+            alone = (
+                task.reading((exchange,), signature.normalisation, signature.prompt) for exchange in record.exchanges
+            )
+            refused[row] = sum(read.status == "refused" for read in alone)
+        n_refused += int(refused.sum())
+        n_answers += int(n_of_items.sum())
+        for row, group in _slices(records, result):
+            before = of_groups.get(group, (0, 0))
+            of_groups[group] = before[0] + int(refused[row]), before[1] + int(n_of_items[row])
+    return n_refused, n_answers, of_groups
+
+
+def _slices(records: RecordColumns, result: Result) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield the row, and the name and value, of each group of records by which one of the metrics is sliced."""
+    sliced_by = {name for metric in result.metrics for name in metric.group}
+    owners, names, values = records.columns["groups"].entries
+    for row, name, value in zip(owners.tolist(), names.texts, values.texts, strict=True):
+        if name in sliced_by:
+            yield row, (str(name), str(value))
 
 
 def statuses_of_groups(folder: Path, result: Result) -> dict[tuple[str, str], Counter[str]]:
@@ -187,14 +181,11 @@ def statuses_of_groups(folder: Path, result: Result) -> dict[tuple[str, str], Co
 
     The groups are those by which one of the metrics is sliced.
     """
-    sliced_by = {name for metric in result.metrics for name in metric.group}
     counted: dict[tuple[str, str], Counter[str]] = {}
     for records in StoredParts(folder, result):
         statuses = records.columns["status"].texts
-        owners, names, values = records.columns["groups"].entries
-        for row, name, value in zip(owners.tolist(), names.texts, values.texts, strict=True):
-            if name in sliced_by:
-                counted.setdefault((str(name), str(value)), Counter())[str(statuses[row])] += 1
+        for row, group in _slices(records, result):
+            counted.setdefault(group, Counter())[str(statuses[row])] += 1
     return counted
 
 
@@ -202,8 +193,7 @@ def refusal_lines(finished: Iterable[tuple[Path, Result]]) -> list[str]:
     """Return a line for each benchmark of which answers refuse, over all of its finished runs."""
     totals: dict[str, list[int]] = {}
     for folder, result in finished:
-        refusals = Refusals.of(folder, result)
-        new = (result.counts.refused, result.counts.items, refusals.n_refused, refusals.n_answers)
+        new = (result.counts.refused, result.counts.items, *refusals_in(folder, result)[:2])
         before = totals.get(result.signature.benchmark, [0] * len(new))
         totals[result.signature.benchmark] = [a + b for a, b in zip(before, new, strict=True)]
     return [
@@ -239,19 +229,17 @@ def notes(folder: Path, result: Result, advice: str, *, verbose: bool = False) -
         return []
     lines = []
     if counts.scored:  # If nothing was scored, :func:`check_read` reports it.
-        for status, n, what in (
-            ("unparsed", counts.unparsed, "have an answer that could not be read"),
-            ("refused", counts.refused, "were refusals"),
-        ):
-            first = _first(folder, result, status) if are_many(n, counts.items) else None
-            if first is not None:
-                tail = f"; {advice}" if status == "unparsed" and advice else ""
-                refusals = Refusals.of(folder, result) if status == "refused" else None
-                if refusals is not None:
-                    what += f" ({refusals.n_refused:,} of {refusals.n_answers:,} answers)"
-                lines.append(f"{_share(n, counts.items)} {what}: for example, {_shown_of(first)}{tail}")
-                if refusals is not None and verbose and refusals.of_groups:
-                    lines.append(f"refused most: {refusals.worst_groups()}")
+        if are_many(counts.unparsed, counts.items) and (first := _first(folder, result, "unparsed")) is not None:
+            unread = f"{_share(counts.unparsed, counts.items)} have an answer that could not be read"
+            lines.append(f"{unread}: for example, {_shown_of(first)}{f'; {advice}' if advice else ''}")
+        if are_many(counts.refused, counts.items) and (first := _first(folder, result, "refused")) is not None:
+            n_refused, n_answers, of_groups = refusals_in(folder, result)
+            refused = f"{_share(counts.refused, counts.items)} were refusals ({n_refused:,} of {n_answers:,} answers)"
+            lines.append(f"{refused}: for example, {_shown_of(first)}")
+            if verbose and of_groups:
+                worst = sorted(of_groups.items(), key=lambda one: (-one[1][0] / one[1][1], one[0]))[:_MOST_GROUPS]
+                told = (f"{name} {value} {n} of {of_all}" for (name, value), (n, of_all) in worst if n)
+                lines.append(f"refused most: {', '.join(told)}")
     if are_many(counts.truncated, counts.items):
         lines.append(_cut(result, folder))
     return lines
@@ -302,18 +290,16 @@ def _shown_of(record: Record) -> str:
     return shown(record.item_id, record.exchanges, record.target, record.reason)
 
 
-def _is_early(exchange: Exchange, limit: int | None) -> bool:
-    """Return True if an answer was cut before it had as many tokens as the prompt allows."""
-    length = exchange.n_completion_tokens
-    return exchange.finish_reason == "length" and limit is not None and length is not None and length < limit
-
-
 def _cut(result: Result, folder: Path) -> str:
     """Return a line on answers that were cut, by a full context or by the limit of the prompt."""
     prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
     limit = None if prompt is None else prompt.max_tokens
+    # Cut before they had as many tokens as the prompt allows.
     early = sum(
-        any(_is_early(exchange, limit) for exchange in record.exchanges)
+        any(
+            exchange.finish_reason == "length" and (n := exchange.n_completion_tokens) is not None and n < (limit or 0)
+            for exchange in record.exchanges
+        )
         for records in StoredParts(folder, result)
         for record in records.rows(np.flatnonzero(records.columns["truncated"].flags))
     )

@@ -6,7 +6,7 @@ read. The key of an answer includes the model's identity, so another model's ans
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,6 @@ from evaluators.runs.plan.plan import (
     Plan,
     PlannedPart,
     distinct_requests,
-    like_runs,
     run_folder,
     runs_of_prompt,
 )
@@ -38,19 +37,15 @@ class AnswerStores(NamedTuple):
     """File of the cache that runs share; None if there is none."""
 
 
-class EarlierAnswers(NamedTuple):
-    """Answers in the stores of other runs."""
-
-    responses: dict[bytes, Response]
-    runtimes: tuple[Runtime, ...]
-    left_out: tuple[str, ...]
-    """One line for each store that could not be read."""
-
-
-def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterable[bytes]) -> EarlierAnswers:
+def earlier_answers(
+    root: Path, signature: Signature, model: Model, keys: Iterable[bytes]
+) -> tuple[dict[bytes, Response], list[Runtime], list[str]]:
     """Read answers from the stores of other runs with the same model, dataset and prompt.
 
     The keys are those of the requests without an answer.
+
+    Returns:
+        The answers by their keys, the runtimes that computed them, and a line for each store that could not be read.
     """
     wanted = dict.fromkeys(keys)
     responses: dict[bytes, Response] = {}
@@ -67,31 +62,34 @@ def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterab
         wanted = {key: None for key in wanted if key not in found}
         if not wanted:
             break
-    return EarlierAnswers(responses, tuple(runtimes), tuple(left_out))
+    return responses, runtimes, left_out
 
 
-class Unanswered(NamedTuple):
-    """The distinct requests of some parts of a plan: those without an answer, and how many have one."""
+def unanswered(
+    plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: AnswerStores
+) -> tuple[dict[bytes, Request], Sequence[GenerateRequest], int, list[str]]:
+    """Find the distinct requests of some parts that a run would send, without changing a file.
 
-    requests: dict[bytes, Request]
-    """Requests without an answer, by their store key."""
-    to_follow_up: Sequence[GenerateRequest]
-    """Requests that will be followed by one more each, which depends on answers that are not there yet."""
-    n_answered: int
-    left_out: tuple[str, ...]
-    """One line for each store of another run that could not be read."""
-
-
-def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: AnswerStores) -> Unanswered:
-    """Find the requests of some parts that a run would send, without changing a file.
+    Returns:
+        The requests without an answer by their store keys; those that will be followed by one more each, which depends
+        on answers that are not there yet; how many have an answer; and a line for each store of another run that could
+        not be read.
 
     Raises:
         RunError: the store of the run, or the cache, cannot be read.
     """
+    own_stores = [run_folder(stores.root, plan.signature, backend.model) / STORE, stores.cache]
     asked = [AskedPart.of(part, backend) for part in parts]
     to_follow_up: dict[bytes, GenerateRequest] = {}
     if plan.prompt.follow_up is not None:
-        answers = _stored_answers(plan, distinct_requests(asked), backend, stores)
+        first = distinct_requests(asked)
+        answers: dict[bytes, Response] = {}
+        for path in own_stores:
+            if path is not None and is_begun(path):
+                missing = [key for key in first if key not in answers]
+                answers |= stored_responses(path, missing, backend.model)[0]
+        missing = [key for key in first if key not in answers]
+        answers |= earlier_answers(stores.root, plan.signature, backend.model, missing)[0]
         to_follow_up = {
             key: request
             for part in asked
@@ -104,7 +102,7 @@ def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, store
     requests = distinct_requests(asked)
     n_distinct = len(requests)
     left_out = []
-    for path in (run_folder(stores.root, plan.signature, backend.model) / STORE, stores.cache):
+    for path in own_stores:
         if path is not None:
             requests = _without(requests, answered_keys(path, requests))
     for path in _other_stores(stores.root, plan.signature, backend.model) if requests else ():
@@ -112,20 +110,7 @@ def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, store
             requests = _without(requests, answered_keys(path, requests, busy_seconds=_BUSY_SECONDS))
         except RunError as error:
             left_out.append(_left_out(error))
-    return Unanswered(requests, list(to_follow_up.values()), n_distinct - len(requests), tuple(left_out))
-
-
-def _stored_answers(
-    plan: Plan, keys: Iterable[bytes], backend: Backend, stores: AnswerStores
-) -> Mapping[bytes, Response]:
-    """Return the answers in all stores that a run would take over."""
-    responses: dict[bytes, Response] = {}
-    for path in (run_folder(stores.root, plan.signature, backend.model) / STORE, stores.cache):
-        if path is not None and is_begun(path):
-            found, _ = stored_responses(path, [key for key in keys if key not in responses], backend.model)
-            responses |= found
-    missing = [key for key in keys if key not in responses]
-    return responses | earlier_answers(stores.root, plan.signature, backend.model, missing).responses
+    return requests, list(to_follow_up.values()), n_distinct - len(requests), left_out
 
 
 def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) -> Pace | None:
@@ -140,7 +125,8 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
     identity = None if model is None else model.identity_sha256
     total = Pace(0, 0.0)
     in_cache = [stores.cache] if stores.cache is not None and model is not None else []
-    of_runs = [folder / STORE for folder in like_runs(stores.root, plan.signature, name)]
+    of_config = runs_of_prompt(stores.root, plan.signature, name, plan.signature.config)
+    of_runs = [folder / STORE for folder in of_config]
     for path in (*of_runs, *in_cache):
         if path in in_cache and total.n_answers:
             break  # The cache holds the same answers, which would count twice.
@@ -156,7 +142,8 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
 def _other_stores(root: Path, signature: Signature, model: Model) -> list[Path]:
     """Return the stores of other runs that may hold answers to the same requests, those of the same config first."""
     # A config may also have been asked as part of its suite, in a run with another name.
-    folders = dict.fromkeys([*like_runs(root, signature, model.id), *runs_of_prompt(root, signature, model.id)])
+    of_config = runs_of_prompt(root, signature, model.id, signature.config)
+    folders = dict.fromkeys([*of_config, *runs_of_prompt(root, signature, model.id)])
     folders.pop(run_folder(root, signature, model), None)
     return [folder / STORE for folder in folders if is_begun(folder / STORE)]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.backend import ChoiceRequest, Request
@@ -26,26 +25,21 @@ def question_id(part: PlannedPart, item_id: str, number: int) -> str:
     return f"{name}#{number}"
 
 
-class Borders(NamedTuple):
-    """A function that moves the borders between contexts and options for a tokenizer, and the tokenizer's hash."""
-
-    move: MoveBorders
-    tokenizer_sha256: str
-
-
-def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
+def exported_task(plan: Plan, move: MoveBorders | None = None, tokenizer_sha256: str | None = None) -> ExportedTask:
     """Return the questions of a plan.
 
     Args:
         plan: The items, and how they are asked.
-        borders: Function that moves borders; None to leave every text as the task asks it.
+        move: Function that moves the borders between contexts and options for a tokenizer; None to leave every text as
+            the task asks it.
+        tokenizer_sha256: Hash of that tokenizer.
 
     Raises:
         ConfigError: the prompt cannot be asked, or the tokenizer leaves no border in any question.
         DataError: two items have the same id.
     """
     check_askable(plan.prompt)
-    asked = list(_questions(plan, None if borders is None else borders.move))
+    asked = list(_questions(plan, move))
     signature = plan.signature
     for key, n in Counter(question.id for question in asked).items():
         if n > 1:
@@ -67,7 +61,7 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
             limit=plan.selection.limit,
             n_requests=len(asked),
             requests_sha256=requests_sha256([(question.id, question.request) for question in asked]),
-            tokenizer_sha256=None if borders is None else borders.tokenizer_sha256,
+            tokenizer_sha256=tokenizer_sha256,
         ),
         questions=questions,
         n_left_out=len(asked) - len(questions),
@@ -96,8 +90,8 @@ def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisat
         DataError: the dataset, task or prompt is not the exported one.
     """
     asked = exported.signature
-    for name, current_value in (("dataset", manifest.name), ("dataset_version", manifest.version)):
-        _compare(name, getattr(asked, name), current_value, manifest)
+    here = {"dataset": manifest.name, "dataset_version": manifest.version}
+    _compare({name: getattr(asked, name) for name in here}, here, manifest)
     if asked.config not in {*manifest.configs, *(suite.name for suite in manifest.suites)}:
         raise DataError(
             f"config '{asked.config}' was asked, which dataset '{manifest.name}' lacks; name another folder"
@@ -114,20 +108,18 @@ def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisat
         support=task.support_splits,
     )
     plan = Plan(selection, task, prompt, normalisation)
-    current = asdict(plan.signature)
-    for name, value in asdict(asked).items():
-        # Only the import chooses the normalisation.
-        if name != "normalisation":
-            _compare(name, value, current[name], manifest)
+    # Only the import chooses the normalisation.
+    _compare(asdict(replace(asked, normalisation=None)), asdict(replace(plan.signature, normalisation=None)), manifest)
     return plan
 
 
-def _compare(name: str, asked: object, current: object, manifest: Manifest) -> None:
-    if asked != current:
-        raise DataError(
-            f"the log answers items with {name} {asked}, and here it is {current} (dataset '{manifest.name}' "
-            f"{manifest.version}); name the dataset that was exported, or export and ask again"
-        )
+def _compare(asked: Mapping[str, object], here: Mapping[str, object], manifest: Manifest) -> None:
+    for name, value in asked.items():
+        if value != here[name]:
+            raise DataError(
+                f"the log answers items with {name} {value}, and here it is {here[name]} (dataset '{manifest.name}' "
+                f"{manifest.version}); name the dataset that was exported, or export and ask again"
+            )
 
 
 def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[ExportedQuestion]:

@@ -8,7 +8,6 @@ reads all weights for few tokens.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 _OPERATIONS = 2
 """Floating-point operations per parameter and token."""
@@ -21,35 +20,28 @@ _WEIGHTS_SHARE = 0.8
 """Largest share of the memory that weights may take; the rest holds keys and values."""
 
 
-class Gpu(NamedTuple):
-    """A kind of GPU."""
-
-    name: str
-    flops: float
-    """Throughput of its matrix units in bfloat16, in floating-point operations per second."""
-    memory: float
-    """In bytes."""
-
-
-H100 = Gpu("H100", 790e12, 80e9)
+FLOPS = 790e12
+"""Throughput of the matrix units of an H100 in bfloat16, in floating-point operations per second."""
+_MEMORY = 80e9
+"""Bytes of its memory."""
 GPU_HOUR_USD = 3.0
 """Assumed price of an hour of one GPU. Prices differ threefold between providers, so that pages call it assumed."""
 
 
-def gpu_hours(n_parameters: int, n_prompt_tokens: int, n_completion_tokens: int, gpu: Gpu = H100) -> float:
-    """Return the hours of one GPU, summed over the GPUs that a model needs, without loading the weights.
+def gpu_hours(n_parameters: int, n_prompt_tokens: int, n_completion_tokens: int) -> float:
+    """Return the hours of one H100, summed over the GPUs that a model needs, without loading the weights.
 
     >>> round(gpu_hours(7_000_000_000, 81_360_000, 0), 2)
     1.0
     """
     n_tokens = n_prompt_tokens + _GENERATED * n_completion_tokens
-    return _OPERATIONS * n_parameters * n_tokens / (_UTILISATION * gpu.flops) / 3600
+    return _OPERATIONS * n_parameters * n_tokens / (_UTILISATION * FLOPS) / 3600
 
 
-def n_gpus(n_parameters: int, gpu: Gpu = H100) -> int:
-    """Return the number of GPUs that hold the weights, a power of two, as engines split layers.
+def n_gpus(n_parameters: int) -> int:
+    """Return the number of H100 that hold the weights, a power of two, as engines split layers.
 
     >>> n_gpus(7_000_000_000), n_gpus(70_000_000_000)
     (1, 4)
     """
-    return 1 << max(0, math.ceil(math.log2(_BYTES * n_parameters / (_WEIGHTS_SHARE * gpu.memory))))
+    return 1 << max(0, math.ceil(math.log2(_BYTES * n_parameters / (_WEIGHTS_SHARE * _MEMORY))))

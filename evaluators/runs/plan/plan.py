@@ -63,14 +63,11 @@ class PlannedPart:
     @cached_property
     def requests(self) -> Sequence[Sequence[Request]]:
         """The requests of each item."""
+        requests = [self.task.requests(item, self._asked(split, item)) for split, item in self.items]
         if not self.with_adapters:
-            return self._requests
+            return requests
         name = adapter_name(self.config, self.prompt.id)
-        return [[replace(request, adapter=name) for request in of_item] for of_item in self._requests]
-
-    @cached_property
-    def _requests(self) -> Sequence[Sequence[Request]]:
-        return [self.task.requests(item, self._asked(split, item)) for split, item in self.items]
+        return [[replace(request, adapter=name) for request in of_item] for of_item in requests]
 
     @property
     def facts(self) -> Iterator[ItemFacts]:
@@ -86,14 +83,10 @@ class PlannedPart:
         """Return how an item is asked about; an example that the prompt shows is left out of its own prompt."""
         position = self._positions.get((split, item.item_id))
         if position is None:
-            return self._asked_of_others
+            return Asked(self.prompt, self.examples, self.count_tokens)
         # An example shown before its own question would give the answer away.
         others = (*self.examples[:position], *self.examples[position + 1 :])
         return Asked(self.prompt, others, self.count_tokens, position)
-
-    @cached_property
-    def _asked_of_others(self) -> Asked:
-        return Asked(self.prompt, self.examples, self.count_tokens)
 
     @cached_property
     def _positions(self) -> dict[tuple[str, str], int]:
@@ -342,21 +335,24 @@ class Plan:
             ConfigError: the backend lacks a capability, the prompt makes no sense in a chat, or the items lack facts
                 that a baseline needs.
         """
+        # Useless predictors, which alone read facts, can answer the items of published answers too.
+        if not backend.reads_facts:
+            check_askable(self.prompt)
         if backend.is_remote and not probe:
-            check_unprobed(self.task, self.prompt, backend)
+            if backend.surely_sends_messages() and not self.prompt.chat:
+                prompts = self.task.prompts.values()
+                others = [other.id for other in prompts if other.as_message and other.requires != "import"]
+                where = "; or --api completions without --chat, where the endpoint has it"
+                raise _no_message(self.prompt, _NO_MESSAGE, others, where)
             return
         check_capability(self.task, self.prompt, backend)
-        if backend.needed_facts:
-            self._check_facts(backend.model.id, backend.needed_facts)
-
-    def _check_facts(self, model: str, needed: frozenset[str]) -> None:
-        for part in self.parts:
+        for part in self.parts if backend.needed_facts else ():
             for (_, item), requests in zip(part.items, part.requests, strict=True):
-                missing = {name for request in requests for name in needed - request.facts.keys()}
+                missing = {name for request in requests for name in backend.needed_facts - request.facts.keys()}
                 if missing:
                     raise ConfigError(
-                        f"{model} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' of config "
-                        f"'{part.config}' lacks; take another baseline, or another config with --config"
+                        f"{backend.model.id} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' "
+                        f"of config '{part.config}' lacks; take another baseline, or another config with --config"
                     )
 
 
@@ -411,7 +407,7 @@ def run_folder(root: Path, signature: Signature, model: Model) -> Path:
     The same command thus finds its folder again, and another model or prompt gets another one.
     """
     key = hashlib.sha256(f"{signature.sha256()}:{model.identity_sha256}".encode()).hexdigest()[:_N_KEY]
-    return model_folder(root, signature, model.id) / f"{_beginning(signature)}{key}"
+    return model_folder(root, signature, model.id) / f"{signature.config}-{signature.prompt}-{key}"
 
 
 def model_folder(root: Path, signature: Signature, model_id: str) -> Path:
@@ -420,22 +416,16 @@ def model_folder(root: Path, signature: Signature, model_id: str) -> Path:
     return root / f"{signature.dataset}@{signature.dataset_version}" / model_id.replace("/", "__")
 
 
-def like_runs(root: Path, signature: Signature, model_id: str) -> list[Path]:
-    """Return the existing folders of runs with the config and prompt of a signature, whatever their items, sorted."""
-    beginning = _beginning(signature)
-    folders = (path for path in model_folder(root, signature, model_id).glob("*/") if path.name.startswith(beginning))
-    # A prompt's name may begin with another's, so only the key may follow.
-    return sorted(path for path in folders if _KEY.fullmatch(path.name[len(beginning) :]))
+def runs_of_prompt(root: Path, signature: Signature, model_id: str, config: str | None = None) -> list[Path]:
+    """Return the existing folders of runs with the prompt of a signature, whatever their items, sorted.
 
-
-def runs_of_prompt(root: Path, signature: Signature, model_id: str) -> list[Path]:
-    """Return the existing folders of runs with the prompt of a signature on any config or suite, sorted.
-
-    A config is asked the same questions on its own and as part of a suite.
+    ``config`` is that of the runs; None for any config or suite: a config is asked the same questions on its own and as
+    part of a suite.
     """
-    end = re.compile(rf"-{re.escape(signature.prompt)}-{_KEY.pattern}")
-    folders = (path for path in model_folder(root, signature, model_id).glob("*/") if end.search(path.name))
-    return sorted(path for path in folders if _KEY.fullmatch(path.name[-_N_KEY:]))
+    # A prompt's name may begin with another's, so only the key may follow.
+    of_config = ".*" if config is None else re.escape(config)
+    name = re.compile(f"{of_config}-{re.escape(signature.prompt)}-{_KEY.pattern}")
+    return sorted(path for path in model_folder(root, signature, model_id).glob("*/") if name.fullmatch(path.name))
 
 
 def prompts_of_runs(root: Path, manifest: Manifest, config: str, model_id: str | None = None) -> frozenset[str]:
@@ -444,10 +434,6 @@ def prompts_of_runs(root: Path, manifest: Manifest, config: str, model_id: str |
     model = "*" if model_id is None else glob.escape(model_id.replace("/", "__"))
     folders = (root / f"{manifest.name}@{manifest.version}").glob(f"{model}/*/")
     return frozenset(match["prompt"] for folder in folders if (match := name.fullmatch(folder.name)))
-
-
-def _beginning(signature: Signature) -> str:
-    return f"{signature.config}-{signature.prompt}-"
 
 
 def can_ask(prompt: Prompt, backend: Backend) -> bool:
@@ -478,27 +464,6 @@ def check_askable(prompt: Prompt) -> None:
         )
 
 
-def _check_asked(prompt: Prompt, backend: Backend) -> None:
-    """Check that a prompt can be asked; the items of published answers only useless predictors can answer."""
-    # Only they read facts. To ask an endpoint for its capabilities could already send it something.
-    if not backend.reads_facts:
-        check_askable(prompt)
-
-
-def check_unprobed(task: Task, prompt: Prompt, backend: Backend) -> None:
-    """Check what can be checked about a prompt without sending anything to a remote backend.
-
-    Raises:
-        ConfigError: the prompt cannot be asked, or is a text to continue although the backend only sends messages.
-    """
-    _check_asked(prompt, backend)
-    if backend.surely_sends_messages() and not prompt.chat:
-        others = [other.id for other in task.prompts.values() if other.as_message and other.requires != "import"]
-        raise _no_message(
-            prompt, _NO_MESSAGE, others, "; or --api completions without --chat, where the endpoint has it"
-        )
-
-
 def _no_message(prompt: Prompt, why: str, others: Sequence[str], other_remedies: str) -> ConfigError:
     return ConfigError(
         f"prompt '{prompt.id}' {why}, and this endpoint is sent messages of a chat; take --prompt "
@@ -513,7 +478,6 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         ConfigError: the backend lacks a capability, or the prompt makes no sense in a chat.
     """
     model = backend.model
-    _check_asked(prompt, backend)
     if missing := sorted(prompt.needs - backend.capabilities):
         others = [other.id for other in task.prompts.values() if other.needs <= backend.capabilities]
         why = "".join(f"; {name}: {reason}" for name, reason in backend.runtime.obstacles.items())

@@ -53,17 +53,8 @@ class SelectedPart:
             ConfigError: the limit leaves no whole pair or set.
             DataError: the data files are damaged.
         """
-        return self._read() if self.kept is None else self.kept
-
-    @property
-    def max_items(self) -> int:
-        """Upper bound on the number of selected items, from the manifest."""
-        sizes = {entry.split: entry.n_items for entry in self.entries if entry.split in self.splits}
-        n_limited = sum(n for split, n in sizes.items() if split not in self.support)
-        taken = n_limited if self.limit is None else min(self.limit, n_limited)
-        return taken + sum(n for split, n in sizes.items() if split in self.support)
-
-    def _read(self) -> tuple[SplitItem, ...]:
+        if self.kept is not None:
+            return self.kept
         wanted = [entry for entry in self.entries if entry.split in self.splits]
         items = [(entry.split, item) for entry in wanted for item in read_split(self.folder, entry)]
         # A limit over all splits would leave too few items in the small ones: of 1,000 items with 32 in split bias and
@@ -79,6 +70,21 @@ class SelectedPart:
                 f"--limit {self.limit} leaves no whole {unit} of config '{self.config}'; raise it to {smallest} or more"
             )
         return tuple((split, item) for split, item in items if split in self.support or item.unit in units)
+
+    @property
+    def max_items(self) -> int:
+        """Upper bound on the number of selected items, from the manifest."""
+        sizes = {entry.split: entry.n_items for entry in self.entries if entry.split in self.splits}
+        n_limited = sum(n for split, n in sizes.items() if split not in self.support)
+        taken = n_limited if self.limit is None else min(self.limit, n_limited)
+        return taken + sum(n for split, n in sizes.items() if split in self.support)
+
+    def sampled(self, n_items: float) -> SelectedPart:
+        """Return the part with about so many items, evenly spaced over all its splits, without reading the others."""
+        wanted = [entry for entry in self.entries if entry.split in self.splits]
+        step = max(1, int(sum(entry.n_items for entry in wanted) / n_items))
+        kept = tuple((entry.split, item) for entry in wanted for item in read_some(self.folder, entry, step))
+        return replace(self, kept=kept)
 
     def items_of(self, split: str) -> Sequence[Item]:
         """Return all items of a split, selected or not.
@@ -160,6 +166,7 @@ def select(
     limit: int | None = None,
     support: frozenset[str] = frozenset(),
     without: frozenset[str] = frozenset(),
+    n_sampled: int | None = None,
 ) -> Selection:
     """Select the items of a config or suite.
 
@@ -173,15 +180,35 @@ def select(
             whole, in the order of the hashes of their ids, so that every machine selects the same ones.
         support: Splits that the limit takes nothing from.
         without: Splits to leave out, such as those that no measure reads.
+        n_sampled: For estimates alone: about how many items to read, evenly spaced, and no others. The number of items
+            is then an upper bound, and there is no hash of them. None to read all.
 
     Raises:
         ConfigError: there is no such config, part or split, or the limit leaves no whole pair or set.
         DataError: the data files are damaged.
     """
     item_shape = shape_listed(manifest, name)
-    of_configs = _parts(
-        folder, manifest, name, splits=splits, parts=parts, limit=limit, support=support, without=without
-    )
+    of_suite = manifest.parts(name)
+    if parts and not of_suite:
+        raise ConfigError(f"--part is for a suite, and '{name}' is a single config; leave it out")
+    for part_name in parts:
+        if part_name not in of_suite:
+            raise ConfigError(f"part '{part_name}' is not in suite '{name}'; have: {', '.join(of_suite)}")
+    of_configs = []
+    for config in [config for config in of_suite if not parts or config in parts] or [name]:
+        entries = tuple(entry for entry in manifest.splits if entry.config == config)
+        wanted = {entry.split for entry in entries if not splits or entry.split in splits} - without
+        of_configs.append(
+            SelectedPart(
+                config=config,
+                folder=folder,
+                entries=entries,
+                splits=frozenset(wanted),
+                limit=limit,
+                support=support,
+                is_of_suite=bool(of_suite),
+            )
+        )
     have = dict.fromkeys(entry.split for part in of_configs for entry in part.entries)
     for split in splits:
         if split not in have:
@@ -189,14 +216,18 @@ def select(
     for part in of_configs:
         if not part.splits:
             raise ConfigError(f"part '{part.config}' of '{name}' has none of the splits; leave it out with --part")
-    stays = len(of_configs) == 1 or sum(part.max_items for part in of_configs) <= _MAX_ITEMS_IN_MEMORY
+    n_most = sum(part.max_items for part in of_configs)
     selected, digest, n_items = [], hashlib.sha256(), 0
     with steps() as step:
         for number, part in enumerate(of_configs):
             step("reading the items", number, len(of_configs))
+            if n_sampled is not None:
+                selected.append(part.sampled(n_sampled / len(of_configs)))
+                continue
             items = part.items
             n_items += len(items)
             row_files.add_content(digest, (item for _, item in items))
+            stays = len(of_configs) == 1 or n_most <= _MAX_ITEMS_IN_MEMORY
             selected.append(replace(part, kept=items) if stays else part)
     return Selection(
         manifest=manifest,
@@ -204,9 +235,9 @@ def select(
         item_shape=item_shape,
         splits=tuple(split for split in have if split not in without and (not splits or split in splits)),
         parts=tuple(selected),
-        is_suite=bool(manifest.parts(name)),
-        n_items=n_items,
-        items_sha256=digest.hexdigest(),
+        is_suite=bool(of_suite),
+        n_items=n_items if n_sampled is None else n_most,
+        items_sha256=digest.hexdigest() if n_sampled is None else "",
     )
 
 
@@ -214,84 +245,6 @@ def sampled(selection: Selection, n_items: int) -> Selection:
     """Return a selection with about so many of its items, evenly spaced, and at least one of each part."""
     step = max(1, sum(len(part.items) for part in selection.parts) // n_items)
     return replace(selection, parts=tuple(replace(part, kept=part.items[::step]) for part in selection.parts))
-
-
-def estimated_selection(
-    folder: Path,
-    manifest: Manifest,
-    name: str,
-    *,
-    splits: Sequence[str] = (),
-    limit: int | None = None,
-    support: frozenset[str] = frozenset(),
-    without: frozenset[str] = frozenset(),
-    n_items: int,
-) -> Selection:
-    """Select about so many items of a config or suite, evenly spaced, without reading the others.
-
-    The number of items is an upper bound, and there is no hash of the items: the selection serves for estimates alone.
-    The arguments are those of :func:`select`.
-    """
-    parts = []
-    for part in _parts(folder, manifest, name, splits=splits, limit=limit, support=support, without=without):
-        wanted = [entry for entry in part.entries if entry.split in part.splits]
-        step = max(1, sum(entry.n_items for entry in wanted) * len(_configs(manifest, name, ())) // n_items)
-        kept = tuple((entry.split, item) for entry in wanted for item in read_some(folder, entry, step))
-        parts.append(replace(part, kept=kept))
-    return Selection(
-        manifest=manifest,
-        config=name,
-        item_shape=shape_listed(manifest, name),
-        splits=tuple(dict.fromkeys(split for part in parts for split in part.splits)),
-        parts=tuple(parts),
-        is_suite=bool(manifest.parts(name)),
-        n_items=sum(part.max_items for part in parts),
-        items_sha256="",
-    )
-
-
-def _parts(
-    folder: Path,
-    manifest: Manifest,
-    name: str,
-    *,
-    splits: Sequence[str],
-    parts: Sequence[str] = (),
-    limit: int | None,
-    support: frozenset[str],
-    without: frozenset[str],
-) -> list[SelectedPart]:
-    """Return the selected configs of a config or suite, without their items."""
-    of_configs = []
-    for config in _configs(manifest, name, parts):
-        entries = tuple(entry for entry in manifest.splits if entry.config == config)
-        of_configs.append(
-            SelectedPart(
-                config=config,
-                folder=folder,
-                entries=entries,
-                splits=frozenset(
-                    entry.split
-                    for entry in entries
-                    if entry.split not in without and (not splits or entry.split in splits)
-                ),
-                limit=limit,
-                support=support,
-                is_of_suite=bool(manifest.parts(name)),
-            )
-        )
-    return of_configs
-
-
-def _configs(manifest: Manifest, name: str, parts: Sequence[str]) -> Sequence[str]:
-    """Return the configs to select from: a single one, or those of a suite in its order."""
-    have = manifest.parts(name)
-    if parts and not have:
-        raise ConfigError(f"--part is for a suite, and '{name}' is a single config; leave it out")
-    for part in parts:
-        if part not in have:
-            raise ConfigError(f"part '{part}' is not in suite '{name}'; have: {', '.join(have)}")
-    return [config for config in have if not parts or config in parts] or [name]
 
 
 def _units_within(items: Sequence[SplitItem], limit: int) -> frozenset[str]:

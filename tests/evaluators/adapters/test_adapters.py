@@ -139,7 +139,7 @@ def test_answers_of_the_base_and_of_other_adapters_are_not_found(
     root = runs[NO_EXAMPLES].folder.parents[2]
     stores = AnswerStores(root=root, cache=root.parent / "cache")
     same, base = opened(model, lora=adapters), opened(model)
-    assert not unanswered(plan.for_backend(same), list(plan.for_backend(same).parts), same, stores).requests
+    assert not unanswered(plan.for_backend(same), list(plan.for_backend(same).parts), same, stores)[0]
     # Under the name of the model with adapters, in the same folders.
     named = opened(model, name=same.model.id)
     other = tmp_path / "other"
@@ -148,7 +148,7 @@ def test_answers_of_the_base_and_of_other_adapters_are_not_found(
         for_backend = plan.for_backend(backend)
         # The base answers both configs at once, since they ask the same.
         n_distinct = sum(len(part.requests) for part in for_backend.parts) // (2 if backend.adapters is None else 1)
-        assert len(unanswered(for_backend, list(for_backend.parts), backend, stores).requests) == n_distinct
+        assert len(unanswered(for_backend, list(for_backend.parts), backend, stores)[0]) == n_distinct
 
 
 def test_the_identity_names_the_adapters_and_that_of_the_base_is_as_before(model: Path, adapters: Path) -> None:

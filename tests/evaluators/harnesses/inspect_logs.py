@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
-
-import pyarrow
 
 HARNESS = "inspect-ai"
 NAME = "biasboard_made_type2_mcq2-generate-v1"
@@ -20,7 +16,6 @@ Sample: TypeAlias = dict[str, Any]
 Log: TypeAlias = dict[str, Any]
 MODEL = "openai-api/local/made"
 STARTED = "2026-01-02T03-04-05-00-00"
-_MOST = 0xFFFFFFFF
 
 
 class Answered(NamedTuple):
@@ -108,59 +103,6 @@ def write_json(log: Log, folder: Path) -> Path:
     path = folder / f"{STARTED}_{log['eval']['task']}_made.json"
     path.write_text(json.dumps(log), encoding="utf-8")
     return path
-
-
-def write_eval(log: Log, folder: Path, method: int = 93, **entries: bytes) -> Path:
-    """A log as an archive, with further entries."""
-    header = {name: value for name, value in log.items() if name != "samples"}
-    content = {
-        f"samples/{sample['id']}_epoch_{sample['epoch']}.json": json.dumps(sample).encode() for sample in log["samples"]
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{STARTED}_{log['eval']['task']}_made.eval"
-    packed = [Entry(name, data, method) for name, data in {**content, **entries}.items()]
-    path.write_bytes(zipped([*packed, Entry("header.json", json.dumps(header).encode(), method)]))
-    return path
-
-
-class Entry(NamedTuple):
-    """An entry of an archive."""
-
-    name: str
-    content: bytes
-    method: int = 93
-    """0: stored, 8: deflated, 93: Zstandard."""
-    declared: int | None = None
-    """The size that the archive claims; None for the true one."""
-
-
-def zipped(entries: list[Entry]) -> bytes:
-    """An archive, written field by field, since the standard library neither writes Zstandard nor lies about sizes."""
-    body, directory = b"", b""
-    for entry in entries:
-        name, data = entry.name.encode(), _packed(entry)
-        size = len(entry.content) if entry.declared is None else entry.declared
-        shared = struct.pack("<HHHHH", 63, 0x800, entry.method, 0, 33)
-        # A size of 4 GiB or more stands in a field of its own.
-        extra = struct.pack("<HHQ", 1, 8, size) if size >= _MOST else b""
-        shared += struct.pack("<IIIHH", zlib.crc32(entry.content), len(data), min(size, _MOST), len(name), len(extra))
-        rest = struct.pack("<HHHII", 0, 0, 0, 0, len(body))
-        directory += b"PK\x01\x02" + struct.pack("<H", 63) + shared + rest + name + extra
-        body += b"PK\x03\x04" + shared + name + extra + data
-    n = len(entries)
-    return body + directory + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, n, n, len(directory), len(body), 0)
-
-
-def _packed(entry: Entry) -> bytes:
-    if entry.method == 93:
-        half = len(entry.content) // 2
-        # Two frames, as the harness writes them for large entries.
-        parts = (entry.content[:half], entry.content[half:])
-        return b"".join(pyarrow.compress(part, codec="zstd", asbytes=True) for part in parts if part)
-    if entry.method == 8:
-        deflate = zlib.compressobj(wbits=-15)
-        return deflate.compress(entry.content) + deflate.flush()
-    return entry.content
 
 
 def right(row: Sample, epoch: int) -> Answered:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
 from evaluators.backend import GenerateRequest
+from evaluators.harness import load_harness
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked, load_task
@@ -33,7 +35,6 @@ from tests.evaluators.harnesses.inspect_logs import (
     made_log,
     right,
     rows_of,
-    write_eval,
     write_json,
 )
 from tests.evaluators.invoking import evaluators
@@ -91,14 +92,28 @@ def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
     refused(done, message, tmp_path / "out")
 
 
+def test_what_is_no_log_in_json_is_refused(tmp_path: Path) -> None:
+    harness = load_harness("inspect-ai")
+    (tmp_path / "2026.eval").write_bytes(b"PK")
+    (tmp_path / "empty").mkdir()
+    for path, message in (
+        (tmp_path / "none", "no such file or folder"),
+        (tmp_path / "empty", "no log that ends in .json here"),
+        (Path(__file__), "is no log, which ends in .json"),
+        (tmp_path, r"2026\.eval: only logs in JSON are read; .* inspect log convert \S+2026.eval --to json"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            harness.read(path)
+    (tmp_path / "2026-01-02T03.json").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(DataError, match="nested too deeply"):
+        harness.read(tmp_path / "2026-01-02T03.json")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["json", "stored", "deflated", "zstandard"])
 def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
-    dataset: Path, exported: Path, tmp_path: Path, form: str
+    dataset: Path, exported: Path, tmp_path: Path
 ) -> None:
-    log = made_log(exported, right)
-    method = {"stored": 0, "deflated": 8, "zstandard": 93}.get(form)
-    path = write_json(log, tmp_path / "log") if method is None else write_eval(log, tmp_path / "log", method)
+    path = write_json(made_log(exported, right), tmp_path / "log")
     printed = imported(HARNESS, dataset, path.parent, tmp_path / "runs")
     assert "asked as messages of a chat, in a template that the log does not tell" in printed
     assert list(problems(tmp_path / "runs")) == []
@@ -203,7 +218,7 @@ def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> Non
     assert [len(row["metadata"]["questions"]) for row in rows_of(tmp_path / "out")] == [11, 11, 11]
     log = made_log(tmp_path / "out", lambda row, epoch: Answered(f"sample {epoch} of {row['id']}"))
     log["samples"].reverse()
-    printed = imported(HARNESS, pronouns, write_eval(log, tmp_path / "log"), tmp_path / "runs")
+    printed = imported(HARNESS, pronouns, write_json(log, tmp_path / "log"), tmp_path / "runs")
     records = only_run(tmp_path / "runs").records
     assert [exchange.sample for exchange in records[0].exchanges] == list(range(11))
     assert [[exchange.text for exchange in record.exchanges] for record in records] == [
@@ -242,8 +257,7 @@ def runs_by_signature(folder: Path) -> dict[str, Run]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is None, reason="inspect_ai is not installed (extra: bench)")
-@pytest.mark.parametrize("form", ["eval", "json"])
-def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Path, tmp_path: Path, form: str) -> None:
+def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Path, tmp_path: Path) -> None:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
@@ -253,7 +267,7 @@ def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Pa
         for folder, chosen in asked:
             export(HARNESS, folder, tmp_path / folder.name, *chosen)
             files = [f"{path}@biasboard" for path in (tmp_path / folder.name).glob("*.py")]
-            model = ["--model", f"openai-api/local/{MODEL}", "--display", "none", "--log-format", form]
+            model = ["--model", f"openai-api/local/{MODEL}", "--display", "none", "--log-format", "json"]
             command = ("-m", "inspect_ai", "eval", *files, *model, "--log-dir", tmp_path / "log")
             run(*command, cwd=tmp_path, status=0, fresh=True, LOCAL_API_KEY="sk-secret", LOCAL_BASE_URL=endpoint.url)
             ours = ["--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--api", "chat"]

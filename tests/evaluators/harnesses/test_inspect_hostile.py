@@ -20,7 +20,6 @@ from tests.evaluators.harnesses.inspect_logs import (
     Log,
     made_log,
     right,
-    write_eval,
     write_json,
 )
 from tests.evaluators.made_data import made_items, write_dataset
@@ -161,8 +160,9 @@ def test_other_datasets_and_other_answers_are_refused(dataset: Path, exported: P
 @pytest.mark.slow
 def test_logs_of_one_task_or_of_two_models_are_not_mixed(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = made_log(exported, right)
-    write_json(log, tmp_path / "log")
-    write_eval(log, tmp_path / "log")
+    (tmp_path / "log").mkdir()
+    for copied in ("1", "2"):
+        write_json(log, tmp_path / "log").rename(tmp_path / "log" / f"{STARTED}_{copied}.json")
     done = import_log(HARNESS, dataset, tmp_path / "log", tmp_path / "runs")
     refused(done, f"several logs of task {NAME}: {STARTED}", tmp_path / "runs")
     export(HARNESS, dataset, tmp_path / "other", "--config", "type1", *PROMPT)

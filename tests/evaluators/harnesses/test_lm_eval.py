@@ -17,7 +17,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
 from evaluators.models.harness_borders import move_borders
 from evaluators.models.tokenizer import load_tokenizer
-from evaluators.runs.plan.exported_questions import Borders, exported_task
+from evaluators.runs.plan.exported_questions import exported_task
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked, load_task
@@ -313,7 +313,7 @@ def test_merged_borders_are_found_and_moved(here: Exchanged, tmp_path: Path) -> 
     task.write_text(task.read_text(encoding="utf-8").replace(told, "null"), encoding="utf-8")
     done = plain.of_log()
     assert "the tokenizer merges the end of the context with an option" in done.stderr
-    assert "export again, which moves such borders" in done.stderr
+    assert "or export again for the tokenizer" in done.stderr
 
     moved = plain._replace(exported=tmp_path / "moved", place=tmp_path / "2")
     printed = export(here.dataset, merging, moved.exported, "--config", "type2")
@@ -341,10 +341,10 @@ def test_questions_in_which_nothing_but_an_option_is_a_token_are_left_out(datase
         short = replace(first, prompt="The", options=tuple(f" {option.strip()}" for option in first.options))
         return move_borders(tokenizer, lambda request: request, [short, *rest])
 
-    written = exported_task(plan, Borders(move, "0" * 64))
+    written = exported_task(plan, move, "0" * 64)
     assert (written.n_left_out, len(written.questions)) == (1, 11)
     with pytest.raises(ConfigError, match="merges the context and the options of every question"):
-        exported_task(plan, Borders(lambda asked: [None] * len(asked), "0" * 64))
+        exported_task(plan, lambda asked: [None] * len(asked), "0" * 64)
 
 
 @pytest.mark.slow
