@@ -146,7 +146,7 @@ class Ordering(NamedTuple):
 
 
 class BumpChart(NamedTuple):
-    """A column for each way to order the models, and a line for each model from place to place."""
+    """A column for each way to order the models, the nearest to 1 first, and a line for each model."""
 
     name: str
     caption: str
@@ -154,8 +154,6 @@ class BumpChart(NamedTuple):
     """What the columns are, as in "ordered by evenness with other weights"."""
     orderings: tuple[Ordering, ...]
     """Columns from the left; the first is the one that the others are compared with."""
-    ideal: float = 1.0
-    """Best value in all columns."""
 
 
 Figure: TypeAlias = BumpChart | HeatMap | Matrix | Strips | Curves | Lorenz | Clouds

@@ -23,13 +23,11 @@ LEAST_ROWS = 3
 
 
 class BumpColumn(NamedTuple):
-    """A column of a bump chart: values by which its rows are ordered."""
+    """A column of a bump chart: values whose distance from 1, the best one, orders its rows."""
 
     title: str
     values: Sequence[float | str]
     """Value of each row, or the reason why it has none."""
-    ideal: float = 1.0
-    """Best value; rows are ordered by their distance from it."""
 
 
 def bump_chart(names: Sequence[str], orders: Sequence[BumpColumn], *, subject: str) -> Chart | None:
@@ -57,8 +55,7 @@ def bump_chart(names: Sequence[str], orders: Sequence[BumpColumn], *, subject: s
             rows[label] = [value for value in values if not isinstance(value, str)]
     if len(rows) < LEAST_ROWS:
         return None
-    by_column = zip(orders, zip(*rows.values(), strict=True), strict=True)
-    distances = [[abs(value - order.ideal) for value in column] for order, column in by_column]
+    distances = [[abs(value - 1) for value in column] for column in zip(*rows.values(), strict=True)]
     correlations = (rank_correlation(distances[0], column) for column in distances[1:])
     written = ("τ undefined" if tau is None else f"τ {tau:.2f}" for tau in correlations)
     taus = ["", *(text.replace("-", "\N{MINUS SIGN}") for text in written)]

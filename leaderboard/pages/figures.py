@@ -381,7 +381,7 @@ def _bump_chart(figure: BumpChart, models: Sequence[Subject]) -> Chart | None:
     return bump_chart(
         [model.label for model in asked],
         [
-            BumpColumn(ordering.label, [_ordered_by(ordering, model) for model in asked], figure.ideal)
+            BumpColumn(ordering.label, [_ordered_by(ordering, model) for model in asked])
             for ordering in figure.orderings
         ],
         subject=figure.subject,

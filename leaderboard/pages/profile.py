@@ -48,8 +48,8 @@ class FrontRow(NamedTuple):
 
     model_id: str
     page: str
-    ranks: tuple[tuple[Row | None, str], ...]
-    """Row in the table that ranks each group, and why there is no rank; neither if it was asked otherwise or not."""
+    ranks: tuple[tuple[Row | None, str, str | None], ...]
+    """Row in the table that ranks each group, why it has no rank, and the model's page if it was asked otherwise."""
     cells: tuple[tuple[Cell, ...], ...]
     """Cells of each group, in the order of its columns."""
     vouching: tuple[Provenance, ...]
@@ -80,8 +80,7 @@ class FrontTable:
     @property
     def has_other_texts(self) -> bool:
         """True if a model has results on a benchmark with other texts or prompts only."""
-        groups = (group for row in self.rows for group in zip(row.ranks, row.cells, strict=True))
-        return any(ranked == (None, "") and cells[0].page is not None for ranked, cells in groups)
+        return any(page is not None for row in self.rows for *_, page in row.ranks)
 
     @property
     def is_mixed(self) -> bool:
@@ -199,7 +198,7 @@ def _rows(board: Board, parts: Sequence[Profile], explored: frozenset[str]) -> t
         shown = FrontRow(
             model_id=model_id,
             page=page,
-            ranks=tuple(_ranked(part, identity) for part, identity in zip(parts, identities, strict=True)),
+            ranks=tuple(_ranked(*each) for each in zip(parts, identities, elsewhere, strict=True)),
             cells=tuple(
                 tuple(
                     _cell(column, identity, of_column, other, explored)
@@ -212,7 +211,7 @@ def _rows(board: Board, parts: Sequence[Profile], explored: frozenset[str]) -> t
         )
         placed = [
             (row is None or row.rank is None, of_part.get(str(identity), 0))
-            for (row, _), identity, of_part in zip(shown.ranks, identities, places, strict=True)
+            for (row, *_), identity, of_part in zip(shown.ranks, identities, places, strict=True)
         ]
         n_ranked = sum(not is_unranked for is_unranked, _ in placed)
         n_values = sum(cell.metric is not None for group in shown.cells for cell in group)
@@ -220,14 +219,14 @@ def _rows(board: Board, parts: Sequence[Profile], explored: frozenset[str]) -> t
     return tuple(row for _, row in sorted(rows, key=lambda one: one[0]))
 
 
-def _ranked(part: Profile, identity: str | None) -> tuple[Row | None, str]:
-    """Return the row of a model in the table that ranks, and why it has no rank; neither if it was not asked so."""
+def _ranked(part: Profile, identity: str | None, elsewhere: str | None) -> tuple[Row | None, str, str | None]:
+    """Return the row of a model in the table that ranks, why it has no rank, and its page if it was asked otherwise."""
     if identity is None:
-        return None, ""
+        return None, "", elsewhere
     row = part.rows.get(identity)
     if row is None:
-        return None, "it lacks results that the ranking needs"
-    return row, "" if row.rank else row.unranked or ""
+        return None, "it lacks results that the ranking needs", None
+    return row, "" if row.rank else row.unranked or "", None
 
 
 def _cell(
@@ -327,7 +326,7 @@ def front_file(front: FrontTable) -> DownloadTable:
 def _exported(row: FrontRow) -> Iterator[Scalar]:
     """Yield the values of a row in the order of the columns of :func:`front_file`."""
     yield row.model_id
-    for (ranked, why), cells in zip(row.ranks, row.cells, strict=True):
+    for (ranked, why, _), cells in zip(row.ranks, row.cells, strict=True):
         yield from (*(ranked.rank if ranked and ranked.rank else (None, None, None)), why or None)
         for cell in cells:
             interval = None if cell.metric is None else cell.metric.interval

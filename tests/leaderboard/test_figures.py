@@ -288,16 +288,16 @@ def drawn_bumps(*columns: BumpColumn) -> Chart:
 
 
 def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_column() -> None:
-    gap = BumpColumn("Gap, with a long title", [0.3, -0.1, 0.2, -0.4], ideal=0.0)
-    chart = drawn_bumps(BumpColumn("Index", [0.9, 0.8, 0.7, 0.6]), gap)
+    other = BumpColumn("Other, with a long title", [1.3, 0.9, 0.8, 0.6])
+    chart = drawn_bumps(BumpColumn("Index", [0.9, 0.8, 0.7, 0.6]), other)
     assert lines(chart.svg)[-4:] == [
-        ["alpha", "0.900", "-0.100", "beta"],
-        ["beta", "0.800", "0.200", "gamma"],
-        ["gamma", "0.700", "0.300", "alpha"],
-        ["delta", "0.600", "-0.400", "delta"],
+        ["alpha", "0.900", "0.900", "beta"],
+        ["beta", "0.800", "0.800", "gamma"],
+        ["gamma", "0.700", "1.300", "alpha"],
+        ["delta", "0.600", "0.600", "delta"],
     ]
     # alpha has fallen below two of three: four pairs agree, two do not.
-    assert "Gap, with a long title: τ 0.33, first is beta, last delta" in chart.alt
+    assert "Other, with a long title: τ 0.33, first is beta, last delta" in chart.alt
     assert "τ 0.33" in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg)
     assert "over these 4 models" in chart.note
     assert "Left out" not in chart.note

@@ -225,6 +225,7 @@ def test_pages_and_files_show_the_index(made: MadeBoard) -> None:
     assert "gdr_gifi_repo" in made.rows(recognition.files.stem)[0]
     assert len(made.rows(main.comparisons.stem)) == 3
     ((index, row),) = view.index_rows("lab/even")
+    assert "Keeps all alike (GDR)" in index.part_labels(row).values()
     anchor = row_anchor(index.anchor, row.model)
     index_page = files[f"models/lab__even/{anchor}.md"]
     assert "mean of GDR, SN, NTS, CF, SA, OF and PE with our own detectors" in index_page

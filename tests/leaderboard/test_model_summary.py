@@ -141,6 +141,11 @@ def test_all_forms_hold_the_same_numbers(whole: ModelSummary, tmp_path: Path) ->
     for measure, (_, row) in zip(measures, data.iterrows(), strict=True):
         assert measure.value is not None
         assert row["value"] == measure.value
+        if measure.useless is not None:
+            assert (row["useless_predictor"], row["useless_value"]) == (measure.useless.name, measure.useless.value)
+        if (difference := measure.difference) is not None:
+            assert (row["against_value"], row["lead"]) == (difference.value, difference.lead)
+            assert (row["lead_low"], row["lead_high"]) == (difference.low, difference.high)
         (line,) = [line for line in lines if line.strip().startswith(measure.label)]
         (cells,) = [line for line in table.splitlines() if line.startswith(f"| {measure.label} |")]
         shown = line.split(measure.label, 1)[1].split()[0]

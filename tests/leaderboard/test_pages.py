@@ -77,8 +77,9 @@ def links_of(path: str, text: str) -> list[tuple[str, str]]:
 def test_every_link_and_picture_leads_somewhere(strangers: MadeBoard) -> None:
     n_links = {".md": 0, ".json": 0}
     texts, files = strangers.texts, {*strangers.parquet, *strangers.downloads}
-    listed = json.loads(texts["files/compare/models.json"])["models"]
-    keys = {name for one in listed for name in (one["key"], one["id"])}
+    compared = json.loads(texts["files/compare/models.json"])
+    keys = {name for one in compared["models"] for name in (one["key"], one["id"])}
+    assert all(len({result["model"] for result in table["results"]}) > 1 for table in compared["tables"])
     for path, target in chain.from_iterable(links_of(*each) for each in texts.items()):
         address, _, fragment = target.partition("#")
         place = (Path("/") / path).parent.joinpath(address).resolve() if address else Path("/") / path

@@ -84,7 +84,7 @@ def test_the_benchmark_with_most_models_comes_first_and_those_without_any_say_wh
 
 def test_models_ranked_on_most_benchmarks_come_first_then_those_with_the_better_rank(table: FrontTable) -> None:
     ranks = [
-        [(99, 99) if ranked is None or ranked.rank is None else ranked.rank[:2] for ranked, _ in row.ranks]
+        [(99, 99) if ranked is None or ranked.rank is None else ranked.rank[:2] for ranked, *_ in row.ranks]
         for row in table.rows
     ]
     keys = [(of_row.count((99, 99)), *of_row) for of_row in ranks]
@@ -147,7 +147,7 @@ def test_tints_follow_from_ranks_and_from_the_comparisons_of_their_tables(made: 
     tints = {name: row.cells[0][0].tint for name, row in rows.items()}
     assert tints == {"acme/even": "best", "acme/even-too": "best", "acme/biased": "worse", UNABLE: "useless"}
     for row in rows.values():
-        ranked, _ = row.ranks[0]
+        ranked, *_ = row.ranks[0]
         if ranked is not None and ranked.rank is not None:
             assert tints[row.model_id] == ("best" if ranked.rank.best == 1 else "worse")
     (profile,) = (part for part in front_parts(made.board) if part.benchmark == "synthbias")
@@ -181,7 +181,7 @@ def test_evenness_of_a_model_that_guesses_is_no_merit_and_of_one_alone_nothing_i
     values = [cell.metric.value for cell in row.cells[0][1:3] if cell.metric is not None]
     assert values == [pytest.approx(0.0, abs=0.01), pytest.approx(1.0, abs=0.01)]
     assert {cell.tint for cell in row.cells[0]} == {"useless"}
-    ranked, why = row.ranks[0]
+    ranked, why, _ = row.ranks[0]
     assert ranked is not None
     assert ranked.rank is None
     assert why
@@ -198,7 +198,7 @@ def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: 
     table = table_of(MadeBoard(tmp_path).board)
     other, one = (rows_of(table)[f"acme/{name}"] for name in ("other", "one"))
     assert [cell.metric for cell in other.cells[0]] == [None] * len(table.groups[0].columns)
-    assert other.ranks[0] == one.ranks[1] == (None, "")
+    assert (other.ranks[0], one.ranks[1]) == ((None, "", other.page), (None, "", None))
     assert {cell.page for cell in other.cells[0]} == {other.page}
     assert {cell.page for cell in one.cells[1]} == {None}
     assert table.has_other_texts

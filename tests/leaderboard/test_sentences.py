@@ -19,7 +19,7 @@ from evaluators.metric import TableSource
 from evaluators.tasks.labels.classification_metrics import METRICS
 from evaluators.tasks.labels.label_answers import label_answers
 from evaluators.tasks.labels.label_tables import SuiteTable
-from leaderboard.benchmark_pages import BenchmarkPages, load_pages
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import Finding
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
@@ -61,23 +61,6 @@ class Site:
 
     def lines(self, path: str) -> list[Line]:
         return list(csv.DictReader(io.StringIO(self.texts[path])))
-
-    def values(self, model_id: str, metric: str) -> list[list[Line]]:
-        """The values of a metric in each result of a model that has it, by slice."""
-        results = [
-            [line for line in self.lines(placement.files.csv) if line["metric"] == metric]
-            for model in self.view.models
-            if model.id == model_id
-            for placement in model.placements
-        ]
-        return [of_result for of_result in results if of_result]
-
-    def of_benchmark(self, pages: BenchmarkPages, model_id: str | None = None) -> list[Line]:
-        """The rows of a model, or of all, in the tables of a benchmark."""
-        lines = [
-            line for view in self.view.tables if view.benchmark == pages.name for line in self.lines(view.files.csv)
-        ]
-        return [line for line in lines if model_id in (None, line["model"])]
 
     def ranked(self, view: TableView) -> list[Line]:
         return [line for line in self.lines(view.files.csv) if line["rank_best"]]

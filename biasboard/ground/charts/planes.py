@@ -129,13 +129,10 @@ class Plane:
             down = bottom + (12 + LINE_HEIGHT if words else 14)
             self.drawing.text(self.left + self.width / 2, down, title, anchor="middle", bold=True)
 
-    def axis_beside(
-        self, ticks: Mapping[float, str], title: str = "", *, grid: bool = True, words: bool = True
-    ) -> None:
+    def axis_beside(self, ticks: Mapping[float, str], title: str = "", *, words: bool = True) -> None:
         """Write values and the title of the vertical axis beside the plane, and draw lines at the values."""
         for value in ticks:
-            ends = (self.left - 4, self.left + self.width if grid else self.left)
-            self._hairline(y=self.down(value), ends=ends)
+            self._hairline(y=self.down(value), ends=(self.left - 4, self.left + self.width))
         for value, text in ticks.items() if words else ():
             self.drawing.text(self.left - 7, self.down(value), text, anchor="end", colour=MUTED)
         if title:
@@ -159,7 +156,7 @@ class Plane:
             self.drawing.line([(x, ends[0]), (x, ends[1])], GRID)
 
 
-def ticks(low: float, high: float, most: int, *, signed: bool = False) -> dict[float, str]:
+def ticks(low: float, high: float, most: int) -> dict[float, str]:
     """Return round values on an axis, at most some more than ``most``, with their texts.
 
     >>> ticks(0.0, 1.0, 5)
@@ -172,7 +169,7 @@ def ticks(low: float, high: float, most: int, *, signed: bool = False) -> dict[f
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     numbers = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
-    return {round(number * step, decimals): number_text(number * step, decimals, signed=signed) for number in numbers}
+    return {round(number * step, decimals): number_text(number * step, decimals) for number in numbers}
 
 
 def number_text(value: float, decimals: int, *, signed: bool = False) -> str:
