@@ -109,21 +109,38 @@ def test_a_wait_without_measure_ends_the_run() -> None:
         Asked().of(connected(server), made(30))
 
 
-@pytest.mark.parametrize("said", ["other/model", "/srv/models/model.gguf", MODEL])
-def test_an_answer_in_another_name_is_recorded(said: str) -> None:
+@pytest.mark.parametrize(
+    ("said", "warned"),
+    [
+        ("other/model", True),
+        ("made/model-mini", True),
+        (MODEL, False),
+        ("made/model-2024-08-06", False),
+        ("model:latest", False),
+        ("MADE/Model", False),
+        ("/srv/models/model.gguf", False),
+    ],
+)
+def test_an_answer_in_another_name_is_recorded_and_warned_of_once(
+    said: str, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     with of_items(lambda _: plain(chat(model=said))) as server:
         backend = connected(server)
         before = backend.model
         Asked().of(backend, made(9))
+        Asked().of(backend, made(2))
         settings = backend.runtime.settings
+        place = server.url.split("/")[2]
     assert backend.model == before, "the name of the answer entered the identity"
-    # A server may report a path of its machine.
-    names = None if said == MODEL else said.rpartition("/srv/models/")[2]
-    if names is None:
-        assert "models_that_answered" not in settings
-    else:
-        assert names in settings["models_that_answered"]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "answers as" in line]
+    assert len(lines) == warned
+    if warned:
+        assert lines[0].startswith(f"warning: {place} answers as '{said}' and was asked for '{MODEL}'")
+    if said != MODEL:
+        assert said.rpartition("/srv/models/")[2] in settings["models_that_answered"]
         assert "/srv" not in settings["models_that_answered"]
+    else:
+        assert "models_that_answered" not in settings
 
 
 START: dict[str, tuple[Callable[[str], Raw], str]] = {

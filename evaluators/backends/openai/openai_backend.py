@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from typing_extensions import override
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import masked
+from biasboard.ground.progress import note
 from evaluators.backend import (
     Backend,
     Capability,
@@ -58,6 +60,10 @@ _CONCURRENCY = 64
 _TIMEOUT = 120.0
 
 
+# Providers report the dated snapshot behind a name; servers report a file name or a tag.
+_NAME_ENDS = re.compile(r"(\.gguf|[-:@]latest|[-:@_]v?\d{4}-\d{2}(-\d{2})?|[-:@_]\d{8}|-\d{4})$")
+
+
 @dataclass
 class OpenAIBackend(Backend):
     """A model that is reached through an OpenAI-compatible endpoint."""
@@ -74,6 +80,7 @@ class OpenAIBackend(Backend):
     state_path: Path | None = None
     """File in which unfinished batches are recorded; None to record none."""
     is_remote: bool = True
+    _has_warned: bool = False
 
     def __post_init__(self) -> None:
         self._ledger = Ledger(self.price, self.options.max_cost)
@@ -233,6 +240,7 @@ class OpenAIBackend(Backend):
             yield sent
         if not missing:
             return
+        self._check_names()
         run: BatchRun | ConcurrentRun
         if self.options.batch:
             identity = self.model.identity_sha256
@@ -241,7 +249,20 @@ class OpenAIBackend(Backend):
             run = ConcurrentRun(self.connection, methods, self._ledger, self.patience)
         # Closed with the caller's iterator, so that calls under way are cancelled then, not at garbage collection.
         with closing(run.ask(requests, missing)) as events:
-            yield from events
+            for event in events:
+                yield event
+                self._check_names()
+
+    def _check_names(self) -> None:
+        """Warn once if the endpoint answers in the name of another model; results record the name."""
+        others = sorted(name for name in self._ledger.models if not is_same_model(self.wanted.model, name))
+        if others and not self._has_warned:
+            self._has_warned = True
+            address = self.connection.address
+            note(
+                f"warning: {address.host_and_port} answers as '{address.clean(others[0])}' and was asked for "
+                f"'{self.wanted.model}'; results record it; check --model, and what the endpoint routes to"
+            )
 
     @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
@@ -301,6 +322,28 @@ def _calls(methods: Methods, requests: Sequence[Request]) -> list[Call]:
         with suppress(NoAnswerError):
             calls += methods.calls(request)
     return calls
+
+
+def is_same_model(asked: str, answered: str) -> bool:
+    """Return True if the name that an endpoint reports may mean the requested model.
+
+    >>> is_same_model("gpt-4o", "openai/gpt-4o-2024-08-06")
+    True
+    >>> is_same_model("org/llama3", "/srv/models/llama3.gguf")
+    True
+    >>> is_same_model("gpt-4o", "gpt-4o-mini")
+    False
+    """
+    # A server may leave out the organisation, or put a provider's name before it.
+    names = [_parts(asked), _parts(answered)]
+    n_common = min(map(len, names))
+    return names[0][-n_common:] == names[1][-n_common:]
+
+
+def _parts(name: str) -> list[str]:
+    """Return the parts of a name between slashes; only the last for an absolute path."""
+    *before, last = name.strip().lower().rstrip("/").split("/")
+    return [*([] if name.startswith("/") else before), _NAME_ENDS.sub("", last)]
 
 
 def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
