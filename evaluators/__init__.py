@@ -6,7 +6,7 @@ The way of an item::
     ──────────────> item ────────────────────────> requests ──> stores/store.py ──────────────────────> model
                      │                                             ^  answered ones are not asked again   │
           Task.facts │                                             └─────────────── responses <───────────┘
-                     v            Task.read (runs/measure/recording.py) │ each batch is stored before the next
+                     v            Task.read (runs/measure/recording.py) │ stored while the next is computed
     records.parquet: facts, exchanges, reading  <───────────────────────┘
                      │
                      │ Task.table (tasks/)     MetricDefinition (metric.py)             aggregate
