@@ -339,8 +339,8 @@ class Backend:
             missing: Indices of the requests that need an answer.
 
         Yields:
-            Events that answer each missing index once, in any order. The caller hands each event's responses to the store
-            before it takes the next event, and closes the iterator early to stop.
+            Events that answer each missing index once, in any order. The caller gives each event's responses to the
+            store before it takes the next event, and closes the iterator early to stop.
 
         Raises:
             RunError: no further request can be answered.
