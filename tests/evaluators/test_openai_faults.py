@@ -173,6 +173,12 @@ def test_a_key_in_the_path_of_the_address_is_not_shown() -> None:
     assert "0a1b2c3d" not in repr(address)
 
 
+@pytest.mark.parametrize("host", ["gpu", "gpu:8000", "gpu.internal", "[::1]:8000"])
+def test_what_may_be_published_does_not_name_the_machine(host: str) -> None:
+    address = parse_address(f"http://{host}/v1", "", ())
+    assert address.clean(f"{host} refused http://{host}/v1") == "the endpoint refused the endpoint"
+
+
 def test_no_key_and_nothing_secret_gets_out(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
