@@ -334,6 +334,15 @@ def test_waits_that_an_endpoint_asks_for_do_not_follow_each_other_for_ever() -> 
         pacer.failed(busy, time.monotonic() - 3.5)
 
 
+def test_an_outage_that_is_too_long_ends_the_run_with_the_last_words() -> None:
+    loading = NoAnswerError("HTTP 503: loading the model", "passing", status=503)
+    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=0.05))
+    pacer.failed(loading, time.monotonic())
+    time.sleep(0.1)
+    with pytest.raises(RunError, match=r"HTTP 503: loading the model\. .* run the same command again when it is back"):
+        pacer.failed(loading, time.monotonic())
+
+
 @pytest.mark.slow
 def test_memory_is_flat_however_much_is_queued(tokenizer: Tokenizer) -> None:
     n = 100_000
