@@ -378,10 +378,7 @@ class Backend:
         return False
 
     def completion_options(self) -> Sequence[str]:
-        """Return options with which the same model would continue texts and score options, where it now takes messages.
-
-        The endpoint may be asked to find out.
-        """
+        """Return options with which a model that now takes messages would continue texts and score options."""
         return ()
 
 

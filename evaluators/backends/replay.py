@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import override
 
 from biasboard.ground import strict_json
@@ -54,6 +54,8 @@ _UNKNOWN = Response(
 
 
 _Count: TypeAlias = Annotated[int, Field(ge=0)]
+# Other programs write null for what they do not know.
+_NULL_IS_EMPTY = BeforeValidator(lambda given: () if given is None else given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,8 @@ class _StoredAnswer(Response):
     prompt: str | None = None
     options: tuple[str, ...] | None = None
     status: ExchangeStatus = "answered"
-    option_token_counts: tuple[_Count | None, ...] = ()
+    option_end_logprobs: Annotated[tuple[float | None, ...], _NULL_IS_EMPTY] = ()
+    option_token_counts: Annotated[tuple[_Count | None, ...], _NULL_IS_EMPTY] = ()
     n_moved_tokens: _Count | None = None
     n_prompt_tokens: _Count | None = None
     n_completion_tokens: _Count | None = None
@@ -190,7 +193,9 @@ def _read_line(line: _StoredAnswer, where: str) -> tuple[str, Response]:
         if logprob is not None and not logprob <= 0:
             raise DataError(f"{where}: {logprob} is above 0, so no log-probability; give natural logarithms")
     for name in ("options", "option_end_logprobs", "option_token_counts", "option_is_bound"):
-        if (values := getattr(line, name)) and n != len(values) and (n or name == "option_is_bound"):
+        values = getattr(line, name)
+        is_given = values is not None if name == "options" else bool(values)
+        if is_given and n != len(values) and (n or name == "option_is_bound"):
             raise DataError(f"{where}: {len(values)} {name}, {n} option_logprobs; give one per option")
     if line.prompt is not None and line.options is not None:
         key = ChoiceRequest(prompt=line.prompt, options=line.options, outcomes=()).sha256

@@ -172,6 +172,27 @@ def test_a_new_store_can_be_opened_by_several_processes_at_once(tmp_path: Path) 
     assert {len(summarise(tmp_path / f"{number}.sqlite").models) for number in range(20)} == {4}
 
 
+@pytest.mark.slow
+def test_two_runs_of_one_model_at_once_both_finish(dataset: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache.sqlite"
+
+    class Meanwhile(LoggingBackend):
+        """Another run of the same model starts and ends while this one is in its middle."""
+
+        def answer(self, requests: list[Request]) -> list[Response]:  # type: ignore[override]
+            if self.n_batches == 3:
+                other = scored(dataset, tmp_path / "other", cache, LoggingBackend(tmp_path / "other.log"))
+                # What this one had stored until then was not asked again.
+                assert other.result.usage.n_attempts <= N_REQUESTS - 2 * 16
+            return list(super().answer(requests))
+
+    one = scored(dataset, tmp_path / "one", cache, Meanwhile(tmp_path / "one.log"))
+    other = scored(dataset, tmp_path / "other", cache, LoggingBackend(tmp_path / "again.log"))
+    assert one.records == other.records
+    assert asked(tmp_path / "again.log") == []
+    assert summarise(cache).n_answers == N_REQUESTS
+
+
 def test_what_is_no_cache_is_refused_before_a_model_is_opened(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "text.sqlite").write_text("no database at all, but long enough to look like one" * 9)
     with closing(sqlite3.connect(tmp_path / "old.sqlite")) as connection, connection:

@@ -188,15 +188,20 @@ def test_a_killed_run_finds_its_batch_again(batch_id_is_known: bool, tokenizer: 
     assert not state.exists()
 
 
-def test_a_batch_is_not_forgotten_before_its_answers_are_stored(tokenizer: Tokenizer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch_id_is_known", [True, False])
+def test_a_batch_is_not_forgotten_before_its_answers_are_stored(
+    batch_id_is_known: bool, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     state = tmp_path / "batch.json"
     with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
         steps = opened(endpoint, state).ask(REQUESTS, EVERY)
         next(step for step in steps if isinstance(step, Answers))
         steps.close()  # As if killed while the answers are stored.
         assert state.is_file()
+        if not batch_id_is_known:  # As if killed after the endpoint had created the batch, and before it said so.
+            state.write_text(state.read_text(encoding="utf-8").replace('"batch-0"', "null"), encoding="utf-8")
         found, _ = ask(opened(endpoint, state), REQUESTS)
-        assert len(endpoint.uploads) == 1
+        assert (len(endpoint.uploads), len(endpoint.batches)) == (1, 1)
     assert len(found) == 20
 
 

@@ -173,6 +173,12 @@ def test_a_key_in_the_path_of_the_address_is_not_shown() -> None:
     assert "0a1b2c3d" not in repr(address)
 
 
+@pytest.mark.parametrize("host", ["gpu", "gpu:8000", "gpu.internal", "[::1]:8000"])
+def test_what_may_be_published_does_not_name_the_machine(host: str) -> None:
+    address = parse_address(f"http://{host}/v1", "", ())
+    assert address.clean(f"{host} refused http://{host}/v1") == "the endpoint refused the endpoint"
+
+
 def test_no_key_and_nothing_secret_gets_out(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -326,6 +332,15 @@ def test_waits_that_an_endpoint_asks_for_do_not_follow_each_other_for_ever() -> 
     pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=1.0, longest_retry_after=2.0))
     with pytest.raises(RunError, match="answered nothing for 4 s"):
         pacer.failed(busy, time.monotonic() - 3.5)
+
+
+def test_an_outage_that_is_too_long_ends_the_run_with_the_last_words() -> None:
+    loading = NoAnswerError("HTTP 503: loading the model", "passing", status=503)
+    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=0.05))
+    pacer.failed(loading, time.monotonic())
+    time.sleep(0.1)
+    with pytest.raises(RunError, match=r"HTTP 503: loading the model\. .* run the same command again when it is back"):
+        pacer.failed(loading, time.monotonic())
 
 
 @pytest.mark.slow

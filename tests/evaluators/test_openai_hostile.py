@@ -14,6 +14,7 @@ from typer.testing import Result
 
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.openai.address import Address
 from evaluators.backends.openai.client import _certificates
 from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.protocol import logprob, token_id, usage
@@ -153,7 +154,7 @@ START: dict[str, tuple[Callable[[str], Raw], str]] = {
         "aaa")) if path.endswith("models") else plain({"error": {"message": "The model does not exist", "code": 404}},
         404)), "the endpoint has: made/modell, made/other, "),
     "closes at once": (lambda path: Raw(b""), "check --base-url"),
-    "no /v1": (lambda path: plain({"detail": "Not Found"}, 404), "the --base-url of most endpoints ends in /v1"),
+    "no /v1": (lambda path: plain({"detail": "Not Found"}, 404), "--base-url, which ends in /v1 for most"),
 }  # fmt: skip
 
 
@@ -170,6 +171,14 @@ def test_what_is_wrong_from_the_start_is_one_line_in_seconds(name: str) -> None:
         assert time.monotonic() - began < 10
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("is_openai", [False, True])
+def test_a_tokenizer_is_named_where_there_may_be_completions(is_openai: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with RawServer(lambda path, sent: plain(models() if path.endswith("models") else chat())) as server:
+        backend = open_backend(MODEL, BackendOptions(base_url=server.url))
+        monkeypatch.setattr(Address, "is_openai", is_openai)
+        assert ("--tokenizer" in backend.runtime.obstacles.get("echo", "")) is not is_openai
 
 
 def asked_of(folder: Path, answer: dict[str, Any]) -> tuple[Result, list[Exchange]]:

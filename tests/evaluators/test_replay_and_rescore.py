@@ -90,6 +90,7 @@ ONE = '{"prompt": "x", "options": [" A"], "option_logprobs": '
         ('{"prompt": "x", "options": [" A"]}', r"answers\.jsonl:2: option_logprobs: Field required"),
         ('{"option_logprobs": [-1]}', r"answers\.jsonl:2: says neither"),
         ('{"prompt": "x", "options": [" A", " B"], "option_logprobs": [-1]}', r"answers\.jsonl:2: 2 options, 1"),
+        ('{"prompt": "x", "options": [], "option_logprobs": [-1]}', r"answers\.jsonl:2: 0 options, 1"),
         ('{"prompt": "first", "options": [" A"], "option_logprobs": [-2]}', r"answers\.jsonl:2: .*earlier line"),
         (f"{ONE}[0.5]}}", r"answers\.jsonl:2: .*above 0"),
         (f'{ONE}[-1], "option_token_counts": [1, 2]}}', r"answers\.jsonl:2: 2 option_token_counts, 1 option_logprobs"),
@@ -104,6 +105,13 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, message: str) ->
     path.write_bytes(line if isinstance(line, bytes) else f"{first}{line}\n".encode())
     with pytest.raises(DataError, match=message):
         open_backend(str(path), BackendOptions())
+
+
+def test_null_is_what_a_line_does_not_know(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(f'{ONE}[-1], "option_end_logprobs": null, "option_token_counts": null}}\n', encoding="utf-8")
+    (answer,) = open_backend(str(path), BackendOptions()).answers.values()
+    assert (answer.option_end_logprobs, answer.option_token_counts) == ((None,), (None,))
 
 
 def test_what_is_no_model_to_replay_is_an_error(dataset: Path, tmp_path: Path) -> None:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
+from evaluators.backend import Answers, GenerateRequest, Request
+from evaluators.backends.vllm.engine import Work
+from evaluators.backends.vllm.pool import Event, InProcess
+from evaluators.backends.vllm.vllm_backend import VllmBackend
 from evaluators.models.option_trie import TokenQuestion, end_logprobs, option_logprobs, questions, split_wide
 from evaluators.models.tokenizer import TokenRows
 from tests.commands import run
@@ -44,6 +51,35 @@ def test_wide_nodes_are_split() -> None:
     parts = split_wide([wide, TokenQuestion((1, 2), (3,))], 128)
     assert [len(part.tokens) for part in parts] == [128, 128, 44, 1]
     assert sorted(token for part in parts[:3] for token in part.tokens) == list(range(300))
+
+
+LOADING_SECONDS = 0.3
+
+
+class SlowPool(InProcess):
+    def __init__(self) -> None:
+        time.sleep(LOADING_SECONDS)
+
+    def run(self, works: Iterable[tuple[Any, Work]]) -> Iterator[Event]:
+        for key, _ in works:
+            yield key, None
+            yield key, ({}, [])
+
+
+class SlowToLoad(VllmBackend):
+    def pool(self) -> InProcess:
+        return SlowPool()
+
+    def _prepare(self, asked: Sequence[Request]) -> tuple[list[Any], Work]:
+        return ["too long"] * len(asked), Work([], [])
+
+
+def test_loading_the_model_is_no_time_of_an_answer() -> None:
+    unknown: Any = None
+    backend = SlowToLoad(settings=unknown, environments=(), tokenizer=unknown, specs=unknown, model=unknown)
+    events = list(backend.ask([GenerateRequest(prompt="The nurse", max_tokens=4)], frozenset({0})))
+    (answers,) = (event for event in events if isinstance(event, Answers))
+    assert answers.seconds < LOADING_SECONDS
 
 
 @pytest.mark.slow

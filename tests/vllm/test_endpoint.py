@@ -62,7 +62,7 @@ def test_completions_and_chat_are_found_out(served: Served, made_llama: Path) ->
     assert found[None, False] == "first_token"
     assert found["chat", False] == found["chat", True] == "first_token"
     named = opened(served, api="chat", tokenizer=str(made_llama))
-    assert named.completion_options() == ("--api completions",)
+    assert named.completion_options() == ("--api completions, where the endpoint has completions",)
 
 
 def test_a_server_that_stops_midway_is_told_of_and_waited_for(

@@ -102,9 +102,10 @@ class Address:
         # A server may send lone surrogates, which UTF-8 files cannot hold.
         text = text.encode("utf-8", "replace").decode()
         if not self.is_openai:
-            for address in (self.url, self.host_and_port, urlsplit(self.url).hostname or ""):
-                # A host without a dot may be a plain word, such as "server".
-                text = text.replace(address, "the endpoint") if {".", ":"} & set(address) else text
+            host = urlsplit(self.url).hostname or ""
+            # Beside a port, a host without a dot may be a plain word, such as "server".
+            for address in (self.url, self.host_and_port, *([host] if {".", ":"} & set(host) else [])):
+                text = text.replace(address, "the endpoint")
         text = masked(text, self.keys)
         # In its own case alone, since a word such as EMPTY may stand where no key is needed.
         for secret in sorted(self.secrets, key=len, reverse=True):

@@ -58,8 +58,6 @@ _OPTIONS = (
 _OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n", "max_tokens", "max_completion_tokens"})
 _CONCURRENCY = 64
 _TIMEOUT = 120.0
-
-
 # Providers report the dated snapshot behind a name; servers report a file name or a tag.
 _NAME_ENDS = re.compile(r"(\.gguf|[-:@]latest|[-:@_]v?\d{4}-\d{2}(-\d{2})?|[-:@_]\d{8}|-\d{4})$")
 

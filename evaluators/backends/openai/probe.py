@@ -103,7 +103,8 @@ class Probe:
                 methods = await self._texts("completions")
             if methods is None:
                 raise ConfigError(self._failure())
-            if api != "chat" and self.wanted.tokenizer is None:
+            # OpenAI's own models have nothing but chat.
+            if api != "chat" and self.wanted.tokenizer is None and not self.connection.address.is_openai:
                 why = "completions score whole options only with --tokenizer, the model's own"
                 methods = replace(methods, reasons={**methods.reasons, "echo": why})
             return methods
@@ -279,8 +280,6 @@ class Probe:
             return f"{self._where}: {telling[closed[-1]]}; {self._closed[closed[-1]]}"
         if address.is_azure and "api-version" not in address.query:
             return f"{self._where} ({reasons}): Azure may want a version; add ?api-version=VERSION to --base-url"
-        if listing is None and not self._where.endswith("/v1"):
-            return f"{self._where} does not answer ({reasons}); the --base-url of most endpoints ends in /v1"
         if listing and model not in listing:
             like = difflib.get_close_matches(model, listing, n=_MOST_LISTED, cutoff=0.0)
             more = len(listing) - len(like)
@@ -288,7 +287,8 @@ class Probe:
                 f"{self._where} does not answer for model '{model}': {next(iter(telling.values()))}; the "
                 f"endpoint has: {', '.join(like)}{f' and {more} more' if more else ''}; name one of them with --model"
             )
+        usual = " which ends in /v1 for most endpoints," if listing is None and not self._where.endswith("/v1") else ""
         return (
-            f"{self._where} does not answer for model '{model}' ({reasons}); check --model and --base-url, and "
+            f"{self._where} does not answer for model '{model}' ({reasons}); check --model and --base-url,{usual} and "
             "that the server runs"
         )

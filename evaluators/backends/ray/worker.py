@@ -75,8 +75,8 @@ class Worker:
 
         Args:
             opener: Function that opens the backend.
-            environment: The driver's :func:`environment`. It holds API keys, and is passed in a call because Ray's
-                dashboard shows the environment with which a process starts.
+            environment: The driver's :func:`environment`. It holds the key of the Hub, and is passed in a call because
+                Ray's dashboard shows the environment with which a process starts.
         """
         yield platform.node()
         os.environ.update(environment)

@@ -126,8 +126,10 @@ class VllmBackend(Backend):
         chunks = [chunk for whole in self.plan(requests) if (chunk := [index for index in whole if index in missing])]
         if not chunks:
             return
+        # Loading the model, which takes minutes, is no time of an answer.
+        pool = self.pool()
         start = time.perf_counter()
-        for (indices, encoded), done in self.pool().run(self._prepared(requests, chunks)):
+        for (indices, encoded), done in pool.run(self._prepared(requests, chunks)):
             if done is None:
                 yield Sent(len(indices))
                 continue

@@ -82,6 +82,7 @@ def test_the_columns_of_classes_are_found(tmp_path: Path, text: str, options: tu
     ("text", "message"),
     [
         ("", "is empty; give a header that names the columns"),
+        ('{"a": 1}', "looks like JSON; give a CSV"),
         (HEADER, "has a header and no row; give at least one row"),
         (
             HEADER + ROWS + "3,nan,0.5,a\n",
@@ -198,7 +199,7 @@ def test_a_fault_of_a_parquet_file_is_told_with_its_row(
         (("--config", "x"), "--config picks records of a run"),
         (("--split", "x"), "--split picks records of a run"),
         (("--ignore", "x"), "--ignore x: "),
-        (("--classes", "cat,cat"), "has 1 column of a class (cat); give one per class, two at least"),
+        (("--classes", "cat,dog,cat"), "--classes cat,dog,cat: names 2 classes in 3 places; name each once"),
         (("--classes", "cat,cow"), "has no column for class 'cow'; have: "),
     ],
 )
@@ -210,3 +211,6 @@ def test_a_language_may_be_called_id(tmp_path: Path) -> None:
     path = tmp_path / "languages.csv"
     path.write_text("id,de,label\n0.6,0.4,id\n0.3,0.7,de\n", encoding="utf-8")
     assert [name for name, _ in classes(path)] == ["id", "de"]
+    arrays = path.with_suffix(".npz")
+    np.savez(arrays, probabilities=[[0.6, 0.3, 0.1], [0.3, 0.6, 0.1]], classes=["de", "fr", "id"], labels=["de", "fr"])
+    assert [name for name, _ in classes(arrays)] == ["de", "fr", "id"]

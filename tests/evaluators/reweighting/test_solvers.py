@@ -419,3 +419,22 @@ def test_the_number_of_proposals_is_that_of_the_schedule() -> None:
     # three classes follows.
     problem = problem_of(made, "sen", RuleSet(5, has_functions=False), schedule)
     assert anneal(problem)[1] == 2 * (3 * 7 + 3 * 4)
+
+
+@every_objective
+def test_no_single_change_of_a_rule_improves_the_end_of_annealing(objective: ObjectiveName) -> None:
+    made, rule_set = biased(9, 70, 3), RuleSet(6)
+    schedule = Annealing(cooling=0.6, stop_ratio=0.05, moves_per_level=30, n_restarts=1)
+    (rules,) = candidates("anneal", problem_of(made, objective, rule_set, schedule)).values()
+    weights = rule_set.weights.tolist()
+    numbers = [
+        function if function >= 0 else 19 + weights.index(weight)
+        for function, weight in zip(rules.functions.tolist(), rules.weights.tolist(), strict=True)
+    ]
+    rows, targets = made.probabilities.tolist(), made.targets.tolist()
+
+    def of_rules(given: list[int]) -> float:
+        return oracle.objective(objective, targets, [oracle.predict(row, given, weights) for row in rows], 3)
+
+    for one, number in itertools.product(range(3), rule_set.numbers.tolist()):
+        assert of_rules([*numbers[:one], number, *numbers[one + 1 :]]) >= of_rules(numbers) - 1e-9

@@ -66,6 +66,18 @@ class InputChoice:
     config: str | None = option("Config of a run; needed if the run has several.")
     splits: tuple[str, ...] = option("Split of a run; by default all. Repeatable.", flag="--split", default=())
 
+    def __post_init__(self) -> None:
+        """Check that the list of classes names each class once.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if (names := self.classes) is not None and len({*names}) < max(len(names), LEAST_CLASSES):
+            raise ConfigError(
+                f"--classes {self.class_list}: names {len({*names})} classes in {len(names)} places; name each once, "
+                "two at least"
+            )
+
     @cached_property
     def classes(self) -> tuple[str, ...] | None:
         """The names of the classes in order; None for the input's own."""
@@ -182,6 +194,8 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
     check_readable(path)
     with path.open("rb") as file:
         kind = file.read(4)
+    if kind.lstrip().startswith((b"{", b"[{")):
+        raise DataError(f"{path}: looks like JSON; give a CSV, Parquet or NPZ file, or a run")
     frame = _arrays(choice) if kind == _ZIP else read_frame(path)
     if [*frame.index.names] != [None]:
         frame = frame.reset_index(allow_duplicates=True)
@@ -205,7 +219,9 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
             f"{path}: has no column '{choice.label_column}'; have: {listed(names)}; name the column with the right "
             "class with --label-column"
         )
-    column_of = _class_columns(frame, choice, wanted, {*labels})
+    # The columns of arrays are classes by their place, whatever their names and values.
+    of_arrays = tuple(name for name in names if name != choice.label_column) if kind == _ZIP else None
+    column_of = _class_columns(frame, choice, wanted or of_arrays, {*labels})
     return LabelledRows(
         source=str(path),
         title=path.name,
