@@ -88,8 +88,10 @@ def test_results_with_other_answers_are_disputed_until_a_maintainer_decides(plac
     accepted(results, "a", "2026-01-02")
     assert reasons(results, places) == {"a": DISPUTED.format("b"), "b": DISPUTED.format("a")}
     (results / "register.json").unlink()
-    accepted(results, "b", "2026-01-03", decision="preferred", reason="run again by a maintainer")
-    assert reasons(results, places) == {"a": "has other answers than b, which a maintainer prefers", "b": None}
+    why = "run again by a maintainer"
+    accepted(results, "b", "2026-01-03", decision="preferred", reason=why, decided="2026-01-20")
+    told = f"has other answers than b, which a maintainer prefers since 2026-01-20: {why}"
+    assert reasons(results, places) == {"a": told, "b": None}
 
 
 def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, results: Path) -> None:
