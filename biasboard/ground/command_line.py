@@ -268,6 +268,10 @@ def one_line_errors(interrupted: str = _NOTHING_WRITTEN) -> Iterator[None]:
     try:
         for argument in sys.argv[1:]:
             if _CONTROL.search(argument):
+                if not _CONTROL.search(os.fsencode(argument).decode("utf-8", "surrogateescape")):
+                    raise ConfigError(
+                        f"argument {argument!a}: is UTF-8, and the locale of this terminal is not; set LC_ALL=C.UTF-8"
+                    )
                 # Such an argument could be neither printed nor stored; results store the command line.
                 raise ConfigError(
                     f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name"

@@ -147,8 +147,10 @@ def _described(
     known = book.find(signature, memory)
     if known is None or entry.match.extent == "unknown":
         raise DataError(entry.match.reason or "the board has no answer key of it")
-    if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
-        raise DataError(f"withdrawn on {entry.acceptance.accepted}: {entry.acceptance.reason}")
+    decision = entry.acceptance
+    if decision is not None and decision.decision == "withdrawn":
+        when = f" on {decision.decided}" if decision.decided else ""
+        raise DataError(f"withdrawn{when}: {decision.reason}")
     manifest = manifests.get(known.key.dataset_sha256)
     # Why no text may go out to a place that shows it without our warnings.
     withheld = why_withheld(entry, manifest)

@@ -38,7 +38,7 @@ def accepted_results(given: str | None) -> Iterator[Path]:
     # The cache of the Hub consists of links, which a board does not follow.
     with tempfile.TemporaryDirectory(prefix="biasboard-results-") as name:
         for source in cache.rglob("*"):
-            if source.name in (REGISTER, *FILES_OF_RESULTS):
+            if source.name in (REGISTER, *FILES_OF_RESULTS) and source.is_file():
                 target = Path(name, source.relative_to(cache))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 try:

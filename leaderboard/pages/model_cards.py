@@ -73,7 +73,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         "## Bias",
         f"Measured with biasboard {importlib.metadata.version('biasboard')}.",
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
-        *(_BELOW.format(", ".join(below)) for _ in below[:1]),
+        *([_BELOW.format(", ".join(below))] if below else []),
         markdown(summary).rstrip("\n"),
         "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
         "of evenness." + (f" The one nearest to the ideal is shown, by its name: {'; '.join(gives)}." if gives else ""),

@@ -297,7 +297,7 @@ class TableView:
         is_metric = metric in load_benchmark(self.benchmark).compared_over_sets
         return f"{word.capitalize()} {self.pages.label(metric) if is_metric else metric}"
 
-    def index_rows(self, row: Row) -> list[tuple[Metric, dict[str, tuple[Metric, Entry | None]]]]:
+    def index_values(self, row: Row) -> list[tuple[Metric, dict[str, tuple[Metric, Entry | None]]]]:
         """Return each index of a row with a value, with the metrics that it averages and the result that each is from.
 
         The metrics are named as in :meth:`part_labels`.
@@ -315,7 +315,7 @@ class TableView:
         ]
 
     def part_labels(self, row: Row) -> dict[str, str]:
-        """Return the headings of the metrics that the indices of a row average, by the names in :meth:`index_rows`."""
+        """Return the headings of the metrics that indices of a row average, by the names in :meth:`index_values`."""
         headings = {column.key: column.heading for column in self.columns}
         labels: dict[str, str] = {}
         for index in row.indices:

@@ -194,14 +194,17 @@ def singled(entries: Sequence[Entry], copied: Mapping[_Key, str]) -> tuple[list[
 
 def _disputed(entries: Sequence[Entry]) -> list[Entry]:
     """Return results of one model that contradict each other, each with the folder of another one."""
-    decided = [(entry, entry.acceptance.decision) for entry in entries if entry.acceptance is not None]
-    preferred = [entry for entry, decision in decided if decision == "preferred"]
-    accepted = [entry for entry, decision in decided if decision != "withdrawn"]
+    decided = [(entry, entry.acceptance) for entry in entries if entry.acceptance is not None]
+    preferred = [(entry, one) for entry, one in decided if one.decision == "preferred"]
+    accepted = [(entry, one) for entry, one in decided if one.decision != "withdrawn"]
     # No result loses its rank to one that no maintainer has seen.
-    for chosen, why in ((preferred, "which a maintainer prefers"), (accepted, "which was accepted before")):
+    for chosen in (preferred, accepted):
         if len(chosen) == 1:
-            reason = f"has other answers than {chosen[0].place}, {why}"
-            return [entry if entry is chosen[0] else replace(entry, double=reason) for entry in entries]
+            ((first, one),) = chosen
+            since = f" since {one.decided}" if one.decided else ""
+            why = f"a maintainer prefers{since}: {one.reason}" if chosen is preferred else "was accepted before"
+            reason = f"has other answers than {first.place}, which {why}"
+            return [entry if entry is first else replace(entry, double=reason) for entry in entries]
     disputed = []
     for entry in entries:
         other = next(candidate for candidate in entries if candidate is not entry)

@@ -83,7 +83,7 @@ def add(repository: Repository, title: str, **files: bytes) -> None:
     there = repository.commits[repository.head].files
     if STALE in named:
         manifest = json.loads(there["dataset.json"])
-        named["dataset.json"] = json.dumps(manifest | {"files": [{"path": STALE}]}).encode()
+        named["dataset.json"] = json.dumps(manifest | {"files": [{"path": STALE}, {"path": []}]}).encode()
     repository.add(title, there | named)
 
 

@@ -47,7 +47,7 @@ THREE = (
 
 def test_each_part_takes_the_set_that_is_best_for_it() -> None:
     (table,) = tables(THREE)
-    assert table.n_examples == 8
+    assert (table.n_examples, table.n_sets, table.n_parts) == (8, 3, 3)
     found = means(table)
     assert found["mean of the sets"] == pytest.approx(((0.2 + 0.4 + 0.8) / 3, (0.7 + 0.3 + 0.4) / 3))
     # By F1: the second set, the first one, and of two equal ones the first.
@@ -85,7 +85,9 @@ def test_five_sets_have_the_rows_of_the_paper() -> None:
     assert found["best f1"] == pytest.approx((0.95, 0.55))  # 0.9 and 1.0, whose spreads are 0.1 and 1.0
 
 
-def test_each_number_of_examples_has_a_table() -> None:
+def test_the_number_of_sets_is_told_beside_that_of_the_indices() -> None:
+    (table,) = tables(THREE)
+    assert (table.n_defined, table.of_sets) == (3, "3 sets")  # This benchmark has no indices.
     scored = {
         PartSource("classification", context=ShownContext(k, number)): ScoredResult(
             of_suite(), {}, {}, {name: np.array(values) for name, values in one.items()}
@@ -94,7 +96,7 @@ def test_each_number_of_examples_has_a_table() -> None:
         for number, one in enumerate(THREE)
     }
     found = set_tables(ModelResults("superni", "superni", "1.0.0", "release", "", scored), IDEALS)
-    assert [table.n_examples for table in found] == [2, 8]
+    assert [(table.n_examples, table.of_sets) for table in found] == [(2, "3 sets"), (8, "3 of 5 sets")]
 
 
 def test_a_part_without_any_value_counts_nowhere() -> None:

@@ -81,6 +81,10 @@ def test_a_value_that_no_command_can_use_ends_in_one_message(name: str, tmp_path
 @pytest.mark.slow
 def test_a_locale_of_ascii_is_told_and_hinders_no_command(tmp_path: Path) -> None:
     ascii_locale: dict[str, Any] = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = run("-m", "biasboard", "validate", "caf\u00e9", cwd=tmp_path, status=1, **ascii_locale)
+    shown = "argument 'caf\\udcc3\\udca9'"
+    said = f"error: {shown}: is UTF-8, and the locale of this terminal is not; set LC_ALL=C.UTF-8\n"
+    assert done.stderr == said
     holding("id,\u00e9,b,label\n1,0.6,0.4,\u00e9\n2,0.3,0.7,b\n")(tmp_path / "shares.csv")
     done = run("-m", "biasboard", "reweight", "evaluate", "shares.csv", cwd=tmp_path, status=0, **ascii_locale)
     assert "2 rows, 2 classes" in done.stdout

@@ -68,7 +68,7 @@ def test_the_page_of_an_index_shows_those_with_a_value_and_counts_the_others(loa
     assert views
     for view in views:
         for row in view.table.rows:
-            shown = {metric.name: parts for metric, parts in view.index_rows(row)}
+            shown = {metric.name: parts for metric, parts in view.index_values(row)}
             by_prompt = {entry.result.signature.prompt: entry for entry in own if entry.result.model == row.model}
             for index in load_benchmark("superni").indices:
                 values = []

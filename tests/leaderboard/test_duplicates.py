@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from evaluators.backend import model_identity
+from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.profiles import profile_of
@@ -88,8 +89,23 @@ def test_results_with_other_answers_are_disputed_until_a_maintainer_decides(plac
     accepted(results, "a", "2026-01-02")
     assert reasons(results, places) == {"a": DISPUTED.format("b"), "b": DISPUTED.format("a")}
     (results / "register.json").unlink()
-    accepted(results, "b", "2026-01-03", decision="preferred", reason="run again by a maintainer")
-    assert reasons(results, places) == {"a": "has other answers than b, which a maintainer prefers", "b": None}
+    why = "run again by a maintainer"
+    accepted(results, "b", "2026-01-03", decision="preferred", reason=why, decided="2026-01-20")
+    told = f"has other answers than b, which a maintainer prefers since 2026-01-20: {why}"
+    assert reasons(results, places) == {"a": told, "b": None}
+
+
+def test_the_page_of_a_result_says_what_a_maintainer_decided_and_found(places: Places, tmp_path: Path) -> None:
+    forge(places, tmp_path / "results" / "a", model="acme/same")
+    decision = {"decision": "preferred", "reason": "run again by a maintainer", "decided": "2026-01-20"}
+    rerun = {"date": "2026-01-19", "n_items": 20, "n_agreeing": 19, "tolerance": 0.001}
+    accepted(tmp_path / "results", "a", "2026-01-02", rerun=rerun, **decision)
+    pages = generate(make_view(board(tmp_path / "results", places), (), ()), {})
+    said = (
+        "recomputed; accepted on 2026-01-02; preferred on 2026-01-20: run again by a maintainer; "
+        "asked again on 2026-01-19: 19 of 20 answers agree</dd>"
+    )
+    assert [path.split("/")[0] for path, text in pages.items() if said in text] == ["models"]
 
 
 def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, results: Path) -> None:

@@ -382,9 +382,12 @@ def test_a_submission_gives_dates_and_a_withdrawal_stops_the_export(board: Board
     assert log["source_metadata"]["additional_details"]["origin"] == "accepted"
     assert log["source_metadata"]["additional_details"]["model_card"] == "https://example.org/card"
     board.call("accept", place, "--decision", "withdrawn", "--reason", "wrong template")
+    today = datetime.date.today().isoformat()
+    register = board.results / "register.json"
+    register.write_text(register.read_text().replace(f'"accepted": "{today}"', '"accepted": "2026-01-01"'))
     done = export("every-eval-ever", path.parent, "--out", "out2", folder=board.root)
     assert done.returncode == 1
-    assert "wrong template" in done.stderr
+    assert f"withdrawn on {today}: wrong template" in done.stderr
     assert not (board.root / "out2").exists()
 
 

@@ -104,10 +104,11 @@ def test_a_dataset_of_the_hub_is_downloaded_and_then_found_offline(hub: FakeHub,
         "lab/results", {"a/result.json": b"{}", "notes.txt": b"x", "register.json": register(REGISTERED)}
     )
     repository.tags["v1"] = repository.head
-    repository.add("more", {**repository.commits[repository.head].files, "b/result.json": b"{}"})
+    more = {"b/result.json": b"{}", "c/result.json/result.json": b"{}"}
+    repository.add("more", {**repository.commits[repository.head].files, **more})
     home = tmp_path / "home"
     newest = listed(hub, home, "hf://datasets/lab/results")
-    assert [line.split()[0] for line in newest] == ["a/result.json", "b/result.json", "register.json"]
+    assert [line.split()[0] for line in newest] == ["a/result.json", *more, "register.json"]
     assert not any(line.endswith("True") for line in newest)
     tagged = listed(hub, home, "hf://datasets/lab/results@v1")
     assert [line.split()[0] for line in tagged] == ["a/result.json", "register.json"]

@@ -16,6 +16,9 @@ from biasboard.ground.columns import FloatArray
 from evaluators.benchmark import PartSource
 from evaluators.runs.measure.index_values import ModelResults
 from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.jackknife import deviations_of, interval_of
+from evaluators.statistics.record_tables import mean
+from schemas.documents.result import Interval
 
 _LEAST_SETS = 2
 _MEAN, _DEVIATION = "mean of the sets", "standard deviation over the sets"
@@ -25,6 +28,7 @@ class SetMean(NamedTuple):
     """The mean of a metric over parts, each with the set chosen for it."""
 
     value: float | None
+    interval: Interval | None
     n: int
     """Number of parts with a value."""
 
@@ -40,7 +44,16 @@ class SetTable(NamedTuple):
     """The comparison of all sets with the same number of examples."""
 
     n_examples: int
+    n_sets: int
+    n_defined: int
+    """Number of sets that the indices of the benchmark have; more than are compared if the model was asked with few."""
+    n_parts: int
     rows: tuple[SetRow, ...]
+
+    @property
+    def of_sets(self) -> str:
+        """The number of sets in words, as in ``3 of 5 sets``."""
+        return f"{self.n_sets} sets" if self.n_sets == self.n_defined else f"{self.n_sets} of {self.n_defined} sets"
 
 
 def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetTable]:
@@ -48,6 +61,7 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
 
     ``ideals`` has the ideal value of each metric to compare.
     """
+    defined = _by_number(dict.fromkeys(source for index in of_model.definitions for source in index.sources))
     tables = []
     for n_examples, of_number in sorted(_by_number(of_model.scored).items()):
         results = [of_model.scored[source] for source in sorted(of_number, key=lambda scored: str(scored.context))]
@@ -56,7 +70,9 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
         if len(results) < _LEAST_SETS or len(signatures) > 1 or not are_known or not results[0].result.signature.parts:
             continue
         values = {name: np.vstack([scored.by_part[name] for scored in results]) for name in ideals}
-        tables.append(SetTable(n_examples, tuple(_rows(values, ideals))))
+        n_defined = max(len(defined.get(n_examples, [])), len(results))
+        n_parts = len(results[0].result.signature.parts)
+        tables.append(SetTable(n_examples, len(results), n_defined, n_parts, tuple(_rows(values, ideals))))
     return tables
 
 
@@ -117,6 +133,11 @@ def _over_sets(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _mean(values: FloatArray) -> SetMean:
-    """Return the mean over the parts that have a value."""
-    known = values[~np.isnan(values)]
-    return SetMean(float(known.mean()) if len(known) else None, len(known))
+    """Return the mean over the parts that have a value, with an interval over the parts."""
+    has_value = ~np.isnan(values)
+    if not has_value.any():
+        return SetMean(None, None, 0)
+    sums = np.column_stack([np.where(has_value, values, 0.0), has_value.astype(np.float64)])
+    value = float(values[has_value].mean())
+    interval, _ = interval_of(value, deviations_of(sums, mean), minimum=-np.inf, maximum=None)
+    return SetMean(value, interval, int(has_value.sum()))
