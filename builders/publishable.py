@@ -81,8 +81,8 @@ class PublishableDataset(Publication):
             )
         fields = (published.get(name) for name in ("splits", "files"))
         entries = [entry for field in fields if isinstance(field, list) for entry in field if isinstance(entry, dict)]
-        # Not a set: the manifest there may hold anything.
-        listed_there = [*_OF_EVERY_DATASET, *(entry.get("path") for entry in entries)]
+        # As texts, because the manifest there may hold anything.
+        listed_there = {*_OF_EVERY_DATASET, *(str(entry.get("path")) for entry in entries)}
         return sorted(name for name in set(present) - set(files) if name in listed_there or is_licence_file(name))
 
 

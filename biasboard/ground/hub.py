@@ -62,7 +62,7 @@ def downloaded(dataset: HubDataset, patterns: Sequence[str], *, named: str) -> P
         DataError: there is no such dataset or revision, or it is not in the cache and the Hub cannot be reached.
     """
     wanted = [_ALWAYS, *patterns]
-    obstacle = hub_obstacle(dataset.id, [_ALWAYS], revision=dataset.revision, repo_type="dataset")
+    obstacle = hub_obstacle(dataset.id, wanted, revision=dataset.revision, repo_type="dataset")
     if obstacle is not None:
         raise DataError(f"{named}: cannot be downloaded: {obstacle}")
     import huggingface_hub

@@ -144,7 +144,7 @@ def card_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     Either may have been edited after the build. What a reader of the card must be able to trust is compared: name,
     version, whether people validated it, whether it may be published, and its licence.
     """
-    card = (folder / CARD).read_text(encoding="utf-8")
+    card = (folder / CARD).read_text(encoding="utf-8", errors="replace")
     for text in (_lead(manifest), _yaml(_licence_of_front_matter(manifest))):
         if text not in card:
             yield (

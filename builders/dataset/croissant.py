@@ -89,9 +89,13 @@ def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
         yield str(error)
         return
     metadata = content if isinstance(content, dict) else {}
-    for name, fact in _facts(manifest, folder).items():
+    # Where no model wrote the dataset, the file must name none.
+    for name, fact in {"rai:machineAnnotationTools": None, **_facts(manifest, folder)}.items():
         if metadata.get(name) != fact:
-            yield f"{path}: {name}: is not that of the manifest and its files; {remedy}"
+            says = f"{metadata.get(name)!r} is not the {fact!r} of the manifest"
+            if name == "distribution":
+                says = "is not the parquet files of the folder with their sizes and sha256"
+            yield f"{path}: {name} {says}; {remedy}"
 
 
 def _facts(manifest: Manifest, folder: Path) -> dict[str, JsonValue]:

@@ -120,9 +120,9 @@ def build(
     with one_line_errors():
         path = inputs[0] if inputs else None
         check_input(BUILDER.source(source), path)
-        of_frames, of_pairs = source in ("embedded", "families") and not added, source == "families" and bool(added)
+        of_pairs = source == "families" and bool(added)
         for option, value, is_known, where in (
-            ("--seed", seed, of_frames, "the embedded and families sources"),
+            ("--seed", seed, source in ("embedded", "families"), "the embedded and families sources"),
             ("--per-cell", per_cell, source == "generated", "the generated source"),
             ("--near-duplicates", near, source == "generated", "the generated source"),
             ("--map", mapped or None, source == "csv", "the csv source"),
@@ -135,8 +135,8 @@ def build(
                 raise ConfigError(f"{option}: is for {where} alone; leave it out")
         if source != "csv" and len(inputs or ()) > 1:
             raise ConfigError("--input: only the csv source reads several; give one")
-        if of_pairs and len(added or ()) > 1:
-            raise ConfigError("--source families --with takes one dataset; leave the others out")
+        if of_pairs and (seed is not None or len(added or ()) > 1):
+            raise ConfigError("--source families --with takes one dataset, and no --seed; leave the others out")
         others = [read_annotated(other) for other in added or []]
         default = BUILDER.source(source).default_out
         if of_pairs:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -308,6 +308,26 @@ BASE = "The cook met the nurse at the market before she bought a large bag of ap
 
 def sentence(text: str, meant: tuple[str, str] = ("cook", "nurse")) -> Sentence:
     return Sentence(text=text, meant=meant)
+
+
+class Compared(str):
+    """A text that counts how often one is compared."""
+
+    n: ClassVar[int] = 0
+
+    def __ne__(self, other: object) -> bool:
+        Compared.n += 1
+        return str.__ne__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_thousands_of_equal_sentences_are_not_compared_with_each_other() -> None:
+    sentences = [sentence(BASE) for _ in range(400)]
+    for one in sentences:
+        vars(one)["masked"] = Compared(one.masked)
+    assert findings_in(Collection(sentences, []), ("repeated_wording",)) == [[] for _ in sentences]
+    assert Compared.n == len(sentences)
 
 
 @pytest.mark.parametrize(

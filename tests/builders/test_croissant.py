@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -84,5 +85,12 @@ def test_a_changed_folder_no_longer_agrees(folder: Path, tmp_path: Path) -> None
     path = tmp_path / "other" / manifest.splits[0].path
     path.write_bytes(path.read_bytes() + b"x")
     version, files = croissant_problems(tmp_path / "other", replace(manifest, version="1.9.0"))
-    assert "croissant.json: version: is not that of the manifest and its files; build the dataset again" in version
-    assert "croissant.json: distribution: is not that of" in files
+    was = repr(manifest.version)
+    assert f"croissant.json: version {was} is not the '1.9.0' of the manifest; build the dataset again" in version
+    assert "croissant.json: distribution is not the parquet files of the folder" in files
+    shutil.copytree(folder, tmp_path / "third")
+    content = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
+    changed = json.dumps(content | {"rai:machineAnnotationTools": "org/model"})
+    (tmp_path / "third" / "croissant.json").write_text(changed)
+    (model,) = croissant_problems(tmp_path / "third", manifest)
+    assert "rai:machineAnnotationTools 'org/model' is not the None of the manifest" in model

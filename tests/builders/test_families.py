@@ -249,5 +249,6 @@ def test_the_command_builds_the_sets_of_a_dataset(tmp_path: Path) -> None:
     assert "rejected made 1.0.0: " in built
     folder = tmp_path / "out" / "datasets" / "made-families"
     assert (folder / "LICENSE").read_text() == "a notice"
-    assert "one dataset" in build("--with", "made", "--with", "made", status=1)
+    for more in (("--with", "made"), ("--seed", "1")):
+        assert "--with takes one dataset, and no --seed" in build("--with", "made", *more, status=1)
     assert "--name: is for the csv source, and for families --with alone" in build("--name", "other", status=1)

@@ -174,6 +174,15 @@ def test_a_new_version_deletes_stale_files_and_keeps_the_old_version_and_commits
     assert "holds version 1.1.0, later than 1.0.0" in refusal_without_tag(hub, repository, first)
 
 
+def test_a_manifest_there_that_names_no_paths_deletes_nothing(
+    hub: FakeHub, repository: Repository, second: Path
+) -> None:
+    there = repository.commits[repository.head].files
+    broken = json.loads(there["dataset.json"]) | {"splits": [{"path": ["data"]}, 3], "files": [{"path": {}}, {}]}
+    repository.add("broken", there | {"dataset.json": json.dumps(broken).encode(), STALE: b"old"})
+    assert "  delete" not in call(hub, second, "--dry-run").stdout
+
+
 def refusal_without_tag(hub: FakeHub, repository: Repository, folder: Path) -> str:
     del repository.tags["v1.0.0"]
     return refusal(hub, folder)

@@ -119,6 +119,8 @@ def test_a_manifest_and_a_card_that_contradict_each_other_are_noticed(change: di
     card = folder / "README.md"
     card.write_text(card.read_text().replace("license: apache-2.0\n", "license: mit\n", 1))
     assert "README.md: does not say 'license: apache-2.0', as follows" in refusal(folder)
+    card.write_bytes(card.read_bytes() + b"\xff")
+    assert "README.md: does not say 'license: apache-2.0', as follows" in refusal(folder)
 
 
 @pytest.mark.slow

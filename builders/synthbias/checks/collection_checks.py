@@ -63,10 +63,13 @@ def _duplicate_text(collection: Collection) -> Iterator[tuple[int, str]]:
 def _repeated_wording(collection: Collection) -> Iterator[tuple[int, str]]:
     for same in collection.same_wording:
         sentences = [collection.sentences[index] for index in same]
-        for index, sentence in zip(same, sentences, strict=True):
-            other = next((other for other in sentences if other.masked != sentence.masked), None)
-            if other is not None:
-                yield index, f"has the words of {other.id}, with other capitals or punctuation"
+        first = sentences[0]
+        # Found once: of thousands of equal sentences, each would be compared with all.
+        other = next((one for one in sentences if one.masked != first.masked), None)
+        if other is not None:
+            for index, sentence in zip(same, sentences, strict=True):
+                where = (other if sentence.masked == first.masked else first).id
+                yield index, f"has the words of {where}, with other capitals or punctuation"
 
 
 @FileCheck

@@ -131,6 +131,19 @@ def test_what_was_downloaded_is_taken_without_the_hub(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_file_of_a_dataset_that_another_program_downloaded_is_taken_offline(tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / "datasets--made-org--made" / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("a")
+    program = (
+        "from pathlib import Path\nfrom builders.gifi.tagged_sources import source_file\n"
+        f"made = dict(hub_id='made-org/made', hub_file='a.csv', revision='{COMMIT}')\n"
+        "print(source_file(Path('made-org/made'), (), **made)[0].read_text())\n"
+    )
+    assert online(nobody(), tmp_path, "-c", program).stdout == "a\n"
+
+
+@pytest.mark.slow
 def test_a_source_of_a_dataset_and_doctor_say_the_same(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path\nfrom builders.gifi.tagged_sources import source_file\n"
