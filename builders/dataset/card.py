@@ -139,9 +139,9 @@ def render_card(card: Card, manifest: Manifest) -> str:
 
 
 def card_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield a message if a folder's README.md says other things of its dataset than the manifest.
+    """Yield a message if a folder's README.md or eval.yaml says other things of its dataset than the manifest.
 
-    Either may have been edited after the build. What a reader of the card must be able to trust is compared: name,
+    Any of them may have been edited after the build. What a reader of the card must be able to trust is compared: name,
     version, whether people validated it, whether it may be published, and its licence.
     """
     card = (folder / CARD).read_text(encoding="utf-8", errors="replace")
@@ -151,6 +151,9 @@ def card_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
                 f"{folder / CARD}: does not say {text.strip()!r}, as follows from {MANIFEST}; one of them was changed "
                 "after the build: build the dataset again"
             )
+    benchmark = folder / BENCHMARK_FILE
+    if benchmark.is_file() and benchmark.read_bytes() != render_benchmark(manifest).encode():
+        yield f"{benchmark}: is not what follows from {MANIFEST}; build the dataset again"
 
 
 def _yaml(content: Mapping[str, object]) -> str:

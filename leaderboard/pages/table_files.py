@@ -149,6 +149,9 @@ def result_tables(view_of: Sequence[TableView], values: pd.DataFrame) -> Iterato
             yield DownloadTable(result_files(entry.result), VALUE_COLUMNS, of_result)
 
 
+_UNDECIDED = "the register has no decision on these files: they are new, or were changed since they were accepted"
+
+
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> DownloadTable:
     """Return one row for each result that was found, with the reason if it is not shown or has no rank."""
     found: list[tuple[str, str | None, Entry]] = [
@@ -161,6 +164,8 @@ def audit_table(board: Board, left_out: Sequence[LeftOut]) -> DownloadTable:
     found += [("apart", entry.match.reason, entry) for entry in board.apart]
     rows: list[Values] = []
     for state, reason, entry in found:
+        if entry.origin == "accepted" and entry.acceptance is None:
+            reason = "; ".join(filter(None, (_UNDECIDED, reason)))
         result, records = entry.result, entry.result.records
         about = (result.model.id, str(result.signature), entry.n_recomputed, records.n_rows, records.sha256)
         rows.append((entry.place, entry.origin, state, reason, *about, result.environment.biasboard))

@@ -123,6 +123,11 @@ def test_a_manifest_and_a_card_that_contradict_each_other_are_noticed(change: di
     assert "README.md: does not say 'license: apache-2.0', as follows" in refusal(folder)
 
 
+def test_what_the_hub_reads_of_a_benchmark_is_what_follows_from_the_manifest(folder: Path) -> None:
+    (folder / "eval.yaml").write_text("x: 1")
+    assert "eval.yaml: is not what follows from dataset.json; build the dataset again" in refusal(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [".cache/x", ".DS_Store", "more/texts.parquet", "old/LICENSE"])
 def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, folder: Path, tmp_path: Path) -> None:

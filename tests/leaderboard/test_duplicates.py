@@ -14,6 +14,7 @@ import pytest
 
 from evaluators.backend import model_identity
 from leaderboard.pages.rendering import generate, make_view
+from leaderboard.pages.table_files import audit_table
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.profiles import profile_of
@@ -242,6 +243,8 @@ def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, results:
     path.write_text(json.dumps(json.loads(path.read_text())))
     (entry,) = entries(results, places)
     assert entry.acceptance is None
+    (line,) = audit_table(board(results, places), ()).lines
+    assert "the register has no decision on these files" in str(line["reason"])
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])
