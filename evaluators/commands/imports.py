@@ -21,7 +21,7 @@ from biasboard.ground.kinds import HARNESSES
 from biasboard.ground.options import option, with_options
 from biasboard.ground.plain_text import invisible_sign, listed
 from biasboard.ground.progress import progress, steps, working
-from evaluators.backend import Runtime, check_model_id
+from evaluators.backend import GenerateRequest, Runtime, check_model_id
 from evaluators.benchmark import benchmarks
 from evaluators.commands.export import check_prompt
 from evaluators.commands.printed_results import print_next, report, runs_document
@@ -255,7 +255,7 @@ def _matched(
     command: str,
     count: CountOptionTokens | None = None,
     *,
-    remedy: str = "ask all questions again, without a limit in the harness, or export again for the tokenizer",
+    remedy: str | None = None,
 ) -> _ToWrite:
     """Match a log with the items of its plan, of which no more may have failed than the user allows."""
     parts, n_missing = match_log(log, plan, count)
@@ -265,7 +265,7 @@ def _matched(
         raise DataError(
             f"{log.name}: {len(failed)} of {len(records)} items failed, more than --max-failure-rate "
             f"{choice.max_failure_rate:g} allows: {failed[-1].reason}; "
-            f"{remedy}; nothing was written"
+            f"{remedy or _remedy(log, n_missing, count)}; nothing was written"
         )
 
     def tell(finished: Finished) -> None:
@@ -276,6 +276,17 @@ def _matched(
 
     known = {"revision": log.identity["commit"], "precision": log.identity["precision"]}
     return _ToWrite(plan, imported_model(choice.model_id, log.identity, **known), parts, log.runtime, command, tell)
+
+
+def _remedy(log: HarnessLog, n_missing: int, count: CountOptionTokens | None) -> str:
+    """Return what to do about a log of a harness in which too many items failed."""
+    if n_missing:
+        return "ask all questions, without a limit in the harness, or export fewer with --limit"
+    if count is not None and log.exported.tokenizer_sha256 is None:
+        return "export again, which moves such borders for the tokenizer, and ask again"
+    if any(isinstance(answer.asked, GenerateRequest) for answer in log.answers):
+        return "look into the log, and ask again those questions that failed"
+    return "ask again with another model, or take another normalisation"
 
 
 def _written(read: Sequence[_ToWrite], choice: ImportChoice) -> list[Finished]:

@@ -75,10 +75,14 @@ def take_options(context: typer.Context, path: Path | None) -> Path | None:
         except typer.BadParameter as error:
             told = f"{key} = {', '.join(texts)}: {error.message.rstrip('.')}"
             raise ConfigError(f"{path}: {told}; correct it") from error
-        # A flag set to false counts as left out.
-        if read is not False:
-            options[param.name] = True if read is True else given
-    context.default_map = {**(context.default_map or {}), **options}
+        for one, meant in zip(values, read if param.multiple else [read], strict=True):
+            # The revision 12345e3 would become 12345000.0.
+            if not isinstance(one, str) and not isinstance(meant, bool | int | float):
+                raise ConfigError(f"{path}: {key} = {', '.join(texts)}: is no text; put it in quotes")
+        options[param.name] = read if isinstance(read, bool) else given
+    # A flag set to false counts as left out.
+    set_here = {name: value for name, value in options.items() if value is not False}
+    context.default_map = {**(context.default_map or {}), **set_here}
     return path
 
 

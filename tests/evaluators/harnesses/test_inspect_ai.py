@@ -198,10 +198,19 @@ def test_each_end_of_an_answer_has_its_own_status(
     assert {other.status for other in others} == {"scored"}
 
 
-def test_too_many_failures_are_refused_with_the_way_out(dataset: Path, exported: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda samples: samples.pop(), "the log has no answer to it; ask all questions, without a limit"),
+        (said("", "tool_calls"), "the model called a tool instead of answering; look into the log, and ask"),
+    ],
+)
+def test_too_many_failures_are_refused_with_the_way_out(
+    dataset: Path, exported: Path, tmp_path: Path, change: Callable[[list[Sample]], object], told: str
+) -> None:
     log = made_log(exported, right)
-    del log["samples"][-1]
-    message = "1 of 12 items failed, more than --max-failure-rate 0.05 allows: the log has no answer to it"
+    change(log["samples"])
+    message = f"1 of 12 items failed, more than --max-failure-rate 0.05 allows: {told}"
     refused(import_log(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
 
 

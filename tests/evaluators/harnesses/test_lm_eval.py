@@ -313,7 +313,7 @@ def test_merged_borders_are_found_and_moved(here: Exchanged, tmp_path: Path) -> 
     task.write_text(task.read_text(encoding="utf-8").replace(told, "null"), encoding="utf-8")
     done = plain.of_log()
     assert "the tokenizer merges the end of the context with an option" in done.stderr
-    assert "or export again for the tokenizer" in done.stderr
+    assert "export again, which moves such borders" in done.stderr
 
     moved = plain._replace(exported=tmp_path / "moved", place=tmp_path / "2")
     printed = export(here.dataset, merging, moved.exported, "--config", "type2")
