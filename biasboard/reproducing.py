@@ -168,7 +168,7 @@ def _size_lines(runs: Sequence[PaperRun], folders: Mapping[str, Path]) -> Iterat
         yield f"{dataset} is not built: give --input {dataset}=PATH, {files}"
     for run in runs:
         if run.n_requests is None and run.uncounted is not None:
-            yield f"{run.name}: not counted, {run.uncounted}"
+            yield f"{run.name}: not counted in advance: {run.uncounted}"
 
 
 def _cost_lines(paper: Reproduction, runs: Sequence[PaperRun], gpu_hour: float) -> Iterator[str]:
