@@ -270,6 +270,7 @@ def test_what_the_files_tell_is_told_without_importing_torch(tiny_llama: Path, t
     encoder = copy(tiny_llama, tmp_path / "encoder", architectures=["RobertaForMaskedLM"])
     told = {
         ("nowhere/at/all", ""): "model folder 'nowhere/at/all' does not exist",
+        (str(tiny_llama), "not/a/name"): "model id 'not/a/name' must be NAME or ORG/NAME",
         (str(tiny_llama), "chat"): "the tokenizer has no chat template; leave out --chat",
         (str(pointer), ""): "holds a Git LFS pointer in place of model.safetensors; run git lfs pull in it",
         (str(tmp_path / "adapter"), ""): f"give --model acme/base --lora {tmp_path}/adapter",
@@ -280,8 +281,9 @@ def test_what_the_files_tell_is_told_without_importing_torch(tiny_llama: Path, t
         "import json, sys\n"
         "from evaluators.backend import open_backend\nfrom evaluators.backend_options import BackendOptions\n"
         "from biasboard.ground.errors import BiasboardError\n"
-        "for model, chat in json.loads(sys.argv[1]):\n"
-        "    try:\n        open_backend('transformers', model, BackendOptions(chat=bool(chat) or None))\n"
+        "for model, given in json.loads(sys.argv[1]):\n"
+        "    options = BackendOptions(chat=True) if given == 'chat' else BackendOptions(name=given or None)\n"
+        "    try:\n        open_backend('transformers', model, options)\n"
         "    except BiasboardError as error:\n        print(error)\n"
         "assert 'torch' not in sys.modules\n"
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import printable
+from evaluators.backend import check_model_id
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, ModelFiles, find_model, settings_of
 from evaluators.models.pretrained import load_pretrained
@@ -79,6 +80,8 @@ def load_model(model: str, options: BackendOptions, *, is_masked: bool = False) 
         MissingExtraError: torch or transformers is not installed.
     """
     options.check_dtype()
+    if options.name is not None:
+        check_model_id(options.name)
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     named = options.tokenizer or model, None if options.tokenizer else files.commit
     config = settings_of(model, CONFIG, files.commit) or {}
