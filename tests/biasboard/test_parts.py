@@ -151,7 +151,7 @@ def test_a_benchmark_that_the_repository_does_not_know_has_a_page(plugged: Plugg
     page = text_of(built / "benchmarks" / "ages.html", *(built / "benchmarks" / "ages").glob("*.html"))
     assert "Ages gap ideal 0 Ages words no ideal" in page
     assert "11.000" in page
-    assert any("by group." in text_of(page) for page in (built / "models").glob("lab__one*/*.html"))
+    assert any("The same metrics by slice" in text_of(page) for page in (built / "models").glob("lab__one*/*.html"))
     listed = "".join(plugged.run("biasboard", "list", *words.split()) for words in ("prompts ages", "metrics ages"))
     for line in (
         "task ages 1.0: asks about items of shape ages",
