@@ -254,6 +254,7 @@ def test_the_audit_gives_the_whole_reason_of_each_result_without_a_rank_or_a_tab
     forge(places, tmp_path / "unknown", constant(0.71), model="acme/unknown", **asking(dataset="elsewhere"))
     forge(places, tmp_path / "slice", lambda records: records[:100], **asking(n_items=100, items_sha256="1" * 64))
     forge(places, tmp_path / "withdrawn", constant(0.74), model="acme/withdrawn")
+    accepted(tmp_path, "honest", "2026-01-01")
     accepted(tmp_path, "withdrawn", "2026-01-02", decision="withdrawn", reason="the tokenizer was wrong")
     view = make_view(board(tmp_path, places), (), ())
     told = {row["place"]: (row["state"], str(row["reason"] or "")) for row in table_rows(view, "files/audit")}
