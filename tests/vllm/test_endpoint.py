@@ -23,7 +23,7 @@ MOST_SECONDS = 10
 MESSAGES = {
     "a wrong key": "check OPENAI_API_KEY",
     "a wrong model": f"the endpoint has: {SERVED}; name one of them with --model",
-    "no /v1": "the --base-url of most endpoints ends in /v1",
+    "no /v1": "--base-url, which ends in /v1 for most",
 }
 
 
