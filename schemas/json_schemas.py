@@ -7,6 +7,7 @@ field may hold, but not the rules that join several fields.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,41 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
+from schemas.documents.adapters import Adapters
 from schemas.documents.base import Document
+from schemas.documents.board import AnswerKey, Register, Submission
+from schemas.documents.dataset import Manifest, Reject
+from schemas.documents.item_shape import item_shapes
+from schemas.documents.model_facts import ModelFacts
+from schemas.documents.model_summary import ModelSummary
+from schemas.documents.record import Record
+from schemas.documents.reported_table import ReportedTable
+from schemas.documents.reproduction import Reproduction
+from schemas.documents.result import Result
+from schemas.documents.reweighting import Reweighting
+from schemas.documents.run_files import ClusterSums, Corrections, TextScore
 from schemas.files import contract
+from schemas.outputs.documents import (
+    BuiltBoard,
+    FinishedRuns,
+    Listing,
+    PublishedFiles,
+    RunEstimates,
+    Validation,
+    Verdicts,
+)
+
+_DATASETS = (Manifest, Reject)
+_RUNS = (Record, TextScore, ClusterSums, Result, Adapters, Corrections, Reweighting)
+_BOARD = (AnswerKey, Register, Submission, ModelFacts, ReportedTable, Reproduction, ModelSummary)
+_OUTPUTS = (Listing, Validation, FinishedRuns, RunEstimates, Verdicts, BuiltBoard, PublishedFiles)
+
+
+def schema_paths() -> Mapping[type[Document], str]:
+    """Return the path of the JSON Schema of each published document and of each item shape."""
+    shapes = [shape.row_type for shape in item_shapes().values()]
+    documents: list[type[Document]] = [*_DATASETS, *_RUNS, *_BOARD, *_OUTPUTS, *shapes]
+    return {document_type: contract.schema_path(document_type) for document_type in documents}
 
 
 class _Untitled(GenerateJsonSchema):
@@ -38,14 +72,14 @@ def json_schema(document_type: type[Document]) -> dict[str, JsonValue]:
         Document.__pydantic_config__ = settings
     schema: dict[str, JsonValue] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"biasboard/{Path(contract.schema_paths()[document_type]).name}",
+        "$id": f"biasboard/{Path(contract.schema_path(document_type)).name}",
     }
     return schema | adapter.json_schema(schema_generator=_Untitled)
 
 
 def main() -> None:
     """Write all files; a shape whose code has none yet gets its first."""
-    for document_type, path in contract.schema_paths().items():
+    for document_type, path in schema_paths().items():
         file = Path(__file__).parents[1] / path
         strict_json.write(
             file.with_suffix(".schema.json") if file.suffix == ".py" else file, json_schema(document_type)

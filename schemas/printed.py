@@ -8,12 +8,12 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from schemas.documents.base import Document
-from schemas.outputs.documents import schema_file
 
 
 class Printed(NamedTuple):
@@ -38,7 +38,7 @@ def with_format(
         documents: The kinds of documents that the command returns.
         others: Further values of the option. A command that has them takes the value as its parameter ``output``.
     """
-    schemas = " or ".join(map(schema_file, documents))
+    schemas = " or ".join(PurePosixPath(document.schema_file).name for document in documents)
     choices: Any = Literal[("text", "json", *others)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -130,6 +130,8 @@ class TrainedAdapter(Document):
 class Adapters(Document):
     """Adapters of one base model, all trained with the same hyperparameters on one dataset."""
 
+    schema_file = "schemas/documents/adapters.schema.json"
+
     schema_version: Literal["1.0"]
     base: BaseModel
     data: TrainingData

@@ -44,6 +44,13 @@ class Document:
     """A value with named fields that lies in a file. Subclasses are frozen dataclasses with slots and keywords only."""
 
     __slots__ = ()
+    # Without annotations, which would make them fields.
+    schema_file = ""
+    """Path of the published JSON Schema, to which messages point; only what is a whole file or row has one."""
+    has_later_fields = False
+    """True for a JSON document to which optional fields were added later. These are left out while they have their
+    defaults, so that older files stay valid and new ones equal them; the columns of a parquet file are always
+    complete."""
     # Strict: "3" is not a number and 1 is not true. An unknown field is a typo or comes from a newer version. Without
     # the last setting pydantic would silently write NaN, which strict JSON does not allow, as null.
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")

@@ -25,6 +25,8 @@ from schemas.documents.result import Signature
 class Submission(Document):
     """The statement of a submitter about one result, in the folder of the result."""
 
+    schema_file = "schemas/documents/submission.schema.json"
+
     schema_version: Literal["1.0"]
     contact: Annotated[
         str, StringConstraints(min_length=3, max_length=200, pattern=r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$")
@@ -108,6 +110,9 @@ class Acceptance(Document):
 class Register(Document):
     """All decisions about accepted results."""
 
+    schema_file = "schemas/documents/register.schema.json"
+    has_later_fields = True
+
     schema_version: Literal["1.0"]
     results: tuple[Acceptance, ...]
 
@@ -186,6 +191,9 @@ class AnswerKey(Document):
 
     A key holds hashes and no text. It can therefore be published for a dataset whose licence forbids publishing it.
     """
+
+    schema_file = "schemas/documents/answer_key.schema.json"
+    has_later_fields = True
 
     schema_version: Literal["1.0"]
     dataset_sha256: Sha256

@@ -111,6 +111,9 @@ class RuleCount(Document):
 class Manifest(Document):
     """The contents of a dataset folder and how it was built."""
 
+    schema_file = "schemas/documents/dataset.schema.json"
+    has_later_fields = True
+
     schema_version: Literal["1.0"]
     name: Name
     benchmark: Name
@@ -183,6 +186,8 @@ class Manifest(Document):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject(Document):
     """A candidate that a builder dropped, and the rule that dropped it."""
+
+    schema_file = "schemas/documents/reject.schema.json"
 
     candidate: str
     """Text or key of the candidate; empty if the licence forbids showing it."""

@@ -40,6 +40,8 @@ class FactSource(Document):
 class ModelFacts(Document):
     """Facts about one model. None stands for unknown; the reason is in ``unknown``."""
 
+    schema_file = "schemas/documents/model_facts.schema.json"
+
     id: ModelId
     """Id of the model in results."""
     other_ids: Annotated[tuple[ModelId, ...], Distinct()] = ()

@@ -175,6 +175,8 @@ class BenchmarkSummary(Document):
 class ModelSummary(Document):
     """The headline measures of one model."""
 
+    schema_file = "schemas/documents/model_summary.schema.json"
+
     schema_version: Version
     model: ModelId
     revision: Text | None

@@ -93,6 +93,8 @@ class Reading(Document):
 class Record(Document):
     """Everything that is needed to recompute a metric without the model and without the dataset."""
 
+    schema_file = "schemas/documents/record.schema.json"
+
     item_id: Text
     config: Name
     split: Name

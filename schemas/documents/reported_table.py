@@ -41,6 +41,8 @@ class ReportedRow(Document):
 class ReportedTable(Document):
     """Published numbers, with where they stand. They are quoted: nothing here can compute them, and they never rank."""
 
+    schema_file = "schemas/documents/reported_table.schema.json"
+
     benchmark: Name
     title: Line
     paper: Line

@@ -215,6 +215,8 @@ class PaperModel(Document):
 class Reproduction(Document):
     """A paper, and how far its numbers are reproduced."""
 
+    schema_file = "schemas/documents/reproduction.schema.json"
+
     benchmarks: Annotated[tuple[Name, ...], MinLen(1), Distinct()]
     """Benchmarks whose results are compared; the pages of the first one cite the paper."""
     cites: Text

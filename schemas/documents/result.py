@@ -374,6 +374,9 @@ class Withheld(Document):
 class Result(Document):
     """The result of one model on one config, or one suite of configs, of a dataset."""
 
+    schema_file = "schemas/documents/result.schema.json"
+    has_later_fields = True
+
     schema_version: Literal["1.0"]
     model: Model
     signature: Signature

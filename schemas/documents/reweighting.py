@@ -39,6 +39,8 @@ class Reweighting(Document):
     Where all values of a row are 0, its own probabilities decide. Of equal values the first one wins.
     """
 
+    schema_file = "schemas/documents/reweighting.schema.json"
+
     format: Annotated[int, Ge(1), Le(1)]
     """Version of the format, 1."""
     classes: Annotated[tuple[str, ...], MinLen(2)]

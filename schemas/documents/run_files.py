@@ -42,6 +42,8 @@ class Scorer(Document):
 class TextScore(Document):
     """One row of ``scores.parquet``: the score that one scorer gave to one text."""
 
+    schema_file = "schemas/documents/score.schema.json"
+
     kind: ScorerKind
     scorer: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*$")]
     """Label of the scorer."""
@@ -60,6 +62,8 @@ def text_sha256(text: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSums(Document):
     """The sufficient statistics of one metric on one slice."""
+
+    schema_file = "schemas/documents/cluster_sums.schema.json"
 
     metric: Text
     version: Text
@@ -109,6 +113,8 @@ class FittedCorrection(Document):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrections(Document):
     """All stored corrections of a run."""
+
+    schema_file = "schemas/documents/corrections.schema.json"
 
     schema_version: Annotated[str, StringConstraints(pattern=r"^1\.[0-9]+$")]
     corrections: Annotated[tuple[FittedCorrection, ...], MinLen(1)]

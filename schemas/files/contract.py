@@ -11,7 +11,6 @@ import re
 import typing
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -22,59 +21,25 @@ from pydantic_core import ErrorDetails
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
-from schemas.documents.adapters import Adapters
 from schemas.documents.base import Document, adapter_of, from_values, shown, to_base64
-from schemas.documents.board import AnswerKey, Register, Submission
-from schemas.documents.dataset import Manifest, Reject
-from schemas.documents.item_shape import Item, item_shapes
-from schemas.documents.model_facts import ModelFacts
-from schemas.documents.model_summary import ModelSummary
+from schemas.documents.item_shape import Item
 from schemas.documents.record import Record
-from schemas.documents.reported_table import ReportedTable
-from schemas.documents.reproduction import Reproduction
-from schemas.documents.result import Result
-from schemas.documents.reweighting import Reweighting
-from schemas.documents.run_files import ClusterSums, Corrections, TextScore
-from schemas.outputs.documents import OUTPUTS, schema_file
+from schemas.documents.run_files import TextScore
 
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
 
-_FILES: Mapping[type[Document], str] = {
-    Manifest: "dataset",
-    Reject: "reject",
-    Record: "record",
-    TextScore: "score",
-    ClusterSums: "cluster_sums",
-    Result: "result",
-    Adapters: "adapters",
-    Corrections: "corrections",
-    AnswerKey: "answer_key",
-    Register: "register",
-    Submission: "submission",
-    Reweighting: "reweighting",
-    ModelFacts: "model_facts",
-    ReportedTable: "reported_table",
-    Reproduction: "reproduction",
-    ModelSummary: "model_summary",
-}
 MOST_BYTES = 16 << 20
 """Maximum size of a document: values of JSON take twenty times as much memory as their text."""
-_EXTENDED = (Manifest, Result, AnswerKey, Register)
-"""JSON documents to which optional fields were added later. These are left out while they have their defaults, so that
-older files stay valid and new ones equal them; the columns of a parquet file are always complete."""
 
 
-@cache
-def schema_paths() -> Mapping[type[Document], str]:
-    """Return the path of each document's JSON Schema, to which messages point; of a plug-in's item shape, its code."""
-    paths = {document_type: f"schemas/documents/{name}.schema.json" for document_type, name in _FILES.items()}
-    paths |= {document_type: f"schemas/outputs/{schema_file(document_type)}" for document_type in OUTPUTS}
-    for shape in item_shapes().values():
-        path = f"schemas/items/{shape.name}.schema.json"
-        is_published = Path(__file__).parents[2].joinpath(path).is_file()
-        paths[shape.row_type] = path if is_published else f"schemas/items/{shape.name}.py"
-    return paths
+def schema_path(document_type: type[Document]) -> str:
+    """Return the path of a document's JSON Schema, to which messages point; of a plug-in's item shape, its code."""
+    if not issubclass(document_type, Item):
+        return document_type.schema_file
+    stem = f"schemas/items/{document_type.__module__.rpartition('.')[2]}"
+    path = f"{stem}.schema.json"
+    return path if Path(__file__).parents[2].joinpath(path).is_file() else f"{stem}.py"
 
 
 Check: TypeAlias = Generator[str, None, T]
@@ -207,7 +172,7 @@ def dump(document: Document) -> dict[str, JsonValue]:
 
 
 def _settings_of_dump(document: Document) -> dict[str, Any]:
-    return {"exclude_defaults": isinstance(document, _EXTENDED), "warnings": False}
+    return {"exclude_defaults": document.has_later_fields, "warnings": False}
 
 
 _ATOMS = frozenset({str, int, bool, type(None)})
@@ -256,7 +221,7 @@ def _worded(error: ValidationError, document_type: type[Document]) -> Iterator[s
         if fault["type"] == "missing":
             missing.setdefault(fault["loc"][:-1], []).append(repr(fault["loc"][-1]))
     for parents, names in missing.items():
-        schema = schema_paths()[document_type]
+        schema = schema_path(document_type)
         yield f"{_path(parents)}: field {', '.join(sorted(names))} is missing; add it ({schema})"
     for fault in faults:
         if fault["type"] != "missing":
@@ -268,7 +233,7 @@ def _words_of(fault: ErrorDetails, document_type: type[Document]) -> str:
     if fault_type == "json_invalid":
         # We serialised the text ourselves, so it can only be nested too deeply.
         return "nested too deeply; flatten it"
-    schema = schema_paths()[document_type]
+    schema = schema_path(document_type)
     path, value, remedy = _path(steps), shown(fault["input"]), f"correct it ({schema})"
     match fault_type:
         case "unexpected_keyword_argument":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -58,6 +57,8 @@ class ListedEntry(Document):
 class Listing(Document):
     """The outcome of ``list``."""
 
+    schema_file = "schemas/outputs/listing.schema.json"
+
     entries: tuple[ListedEntry, ...]
     """Without a kind, the names of all plug-ins and nothing else about them."""
 
@@ -65,6 +66,8 @@ class Listing(Document):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation(Document):
     """The outcome of ``validate``."""
+
+    schema_file = "schemas/outputs/validation.schema.json"
 
     n_checked: Count
     """Number of datasets, runs and single files that were checked."""
@@ -97,6 +100,8 @@ class FinishedRun(Document):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRuns(Document):
     """The runs of a command. If one could not finish, those before it are here."""
+
+    schema_file = "schemas/outputs/finished_runs.schema.json"
 
     runs: tuple[FinishedRun, ...]
 
@@ -131,6 +136,8 @@ class RunEstimate(Document):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimates(Document):
     """What a dry run estimates; nothing was asked."""
+
+    schema_file = "schemas/outputs/run_estimates.schema.json"
 
     runs: tuple[RunEstimate, ...]
     notes: tuple[str, ...]
@@ -181,6 +188,8 @@ class Verdict(Document):
 class Verdicts(Document):
     """The outcome of ``verify``, and the file that ``verify --report`` writes."""
 
+    schema_file = "schemas/outputs/verdicts.schema.json"
+
     verdicts: tuple[Verdict, ...]
 
 
@@ -219,6 +228,8 @@ class OwnResults(Document):
 class BuiltBoard(Document):
     """A board that was built."""
 
+    schema_file = "schemas/outputs/built_board.schema.json"
+
     site: Text
     """Folder of the finished site."""
     is_new: bool
@@ -241,6 +252,8 @@ class BuiltBoard(Document):
 class PublishedFiles(Document):
     """The outcome of ``publish``: what a repository of the Hub holds, or in a dry run would hold."""
 
+    schema_file = "schemas/outputs/published_files.schema.json"
+
     repo: Text
     title: Text
     is_dry_run: bool
@@ -257,24 +270,3 @@ class PublishedFiles(Document):
     replaced: tuple[str, ...]
     unchanged: tuple[str, ...]
     deleted: tuple[str, ...]
-
-
-OUTPUTS: tuple[type[Document], ...] = (
-    Listing,
-    Validation,
-    FinishedRuns,
-    RunEstimates,
-    Verdicts,
-    BuiltBoard,
-    PublishedFiles,
-)
-"""The documents whose schemas are published."""
-
-
-def schema_file(document_type: type[Document]) -> str:
-    """Return the name of the file with the published schema of a document.
-
-    >>> schema_file(Document)
-    'document.schema.json'
-    """
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", document_type.__name__).lower() + ".schema.json"

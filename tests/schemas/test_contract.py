@@ -10,6 +10,7 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
+from schemas import json_schemas
 from schemas.documents.base import Document
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
@@ -196,7 +197,7 @@ def test_a_hostile_document_is_refused_in_one_line_each(change: Break, line: str
 
 def test_no_pattern_means_other_characters_elsewhere(repository: Path) -> None:
     """Engines disagree on which characters are digits, letters and spaces beyond ASCII."""
-    texts = [(repository / path).read_text("utf-8") for path in contract.schema_paths().values()]
+    texts = [(repository / path).read_text("utf-8") for path in json_schemas.schema_paths().values()]
     patterns = [pattern for text in texts for pattern in re.findall(r'"pattern": "(.*)"', text)]
     assert len(patterns) > 50
     assert [pattern for pattern in patterns if re.search(r"\\\\[dwDW]", pattern)] == []

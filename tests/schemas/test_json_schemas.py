@@ -19,10 +19,10 @@ from schemas.documents.reported_table import ReportedTable
 from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import contract
 from schemas.files.contract import D
-from schemas.json_schemas import json_schema
+from schemas.json_schemas import json_schema, schema_paths
 from tests.schemas import examples
 
-PATHS = contract.schema_paths()
+PATHS = schema_paths()
 
 
 def published(path: str) -> Any:

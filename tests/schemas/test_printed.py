@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from biasboard.ground.command_line import EXIT_ERROR, EXIT_RUN_FAILED, one_line_errors
 from biasboard.ground.errors import RunError
-from schemas.files import contract
+from schemas import json_schemas
 from schemas.outputs.documents import Validation
 from schemas.printed import Printed, with_format
 from tests.reference import commands_of, subcommands_of
@@ -22,7 +22,7 @@ FOUND = Validation(n_checked=2, problem_lines=("x\u202e",), has_more=False)
 
 
 def test_json_is_of_a_published_schema() -> None:
-    published = {path.rpartition("/")[2] for path in contract.schema_paths().values()}
+    published = {path.rpartition("/")[2] for path in json_schemas.schema_paths().values()}
     documented = set()
     for found in commands_of("biasboard", "biasboard"):
         if subcommands_of(found.command) and not found.command.invoke_without_command:
@@ -63,7 +63,7 @@ def test_a_document_is_all_that_standard_output_holds_whatever_the_status(
     value = json.loads(done.stdout)
     assert done.stdout.isascii()
     assert value == {"n_checked": 2, "problem_lines": ["x\u202e"], "has_more": False}
-    schema = json.loads((repository / contract.schema_paths()[Validation]).read_text(encoding="utf-8"))
+    schema = json.loads((repository / Validation.schema_file).read_text(encoding="utf-8"))
     jsonschema.validate(value, schema)
     assert done.stderr.startswith("for people\n")
     assert ("error: no answer came" in done.stderr) == (status == EXIT_RUN_FAILED)
