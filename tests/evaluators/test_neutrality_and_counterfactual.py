@@ -306,7 +306,7 @@ def measured(shared_data: Path, model: str) -> tuple[Mapping[str, Metric], dict[
 
 @pytest.mark.slow
 def test_cf_of_published_generations(shared_data: Path) -> None:
-    """One model here; tests/bench measures all four."""
+    """One model of the four."""
     metrics, sweep, reference = measured(shared_data, "gpt-4o")
     paper = reference["paper_definition"]
     assert metrics["cf_paper"].value == pytest.approx(paper["CF_P_cos_gt_0.3"], abs=1e-3)
