@@ -51,30 +51,18 @@ def _ending(reason: str) -> Raw:
 
 ECHOES: dict[str, Callable[[str], Raw]] = {
     "in the text": lambda key: plain(chat(f"The nurse has {key}")),
-    "in the reasoning": lambda key: _message(reasoning_content=f"They said {key}"),
-    "in thinking inside the text": lambda key: plain(chat(f"<think>{key}</think>The nurse")),
+    "in the reasoning": lambda key: _message(reasoning_content=f"They said \ud800{key}"),
     "in parts of the text": lambda key: _message(content=[{"type": "text", "text": part} for part in _halves(key)]),
-    "in a refusal": lambda key: _message(refusal=f"I will not use {key}"),
     "as finish_reason": lambda key: _ending(key),
-    "as the name of the model": lambda key: plain(chat(model=key)),
-    "as system_fingerprint": lambda key: plain(chat(system_fingerprint=key)),
-    "as the name of a tool": lambda key: _message(tool_calls=[{"function": {"name": key, "arguments": key}}]),
-    "as the name of a field": lambda key: plain({**chat(), key: key}),
-    "in an error": lambda key: plain({"error": {"message": f"not {key}", "code": key, "param": key}}, 400),
-    "far in an error": lambda key: plain({"error": {"message": "x" * 390 + key}}, 400),
-    "in an error that is a page": lambda key: plain(f"<p>{key}</p>".encode(), 400, kind="text/html"),
-    "in an error that quotes JSON": lambda key: plain(b'not "' + _escaped(key).encode() + b'" {', 400),
-    "in an error inside an answer": lambda key: plain({"error": {"message": key, "code": 400}}),
+    "as names": lambda key: plain(chat(model=key, system_fingerprint=key, **{key: key})),
+    "far in an error": lambda key: plain({"error": {"message": "x" * 390 + key, "code": key, "param": key}}, 400),
+    "in an error that is no JSON": lambda key: plain(b'<p>"' + _escaped(key).encode() + b'" {', 400),
     "in an answer that is no JSON": lambda key: plain(key.encode(), kind=f"text/{key}"),
-    "in headers": lambda key: plain({}, 400, more=f"x-request-id: {key}\r\nlocation: {key}\r\n"),
-    "as a redirect": lambda key: plain(b"", 307, more=f"location: /{key}\r\n"),
+    "as a redirect": lambda key: plain(b"", 307, more=f"location: /{key}\r\nx-request-id: {key}\r\n"),
     "in tokens": lambda key: plain(_with_tokens(key)),
-    "streamed in parts": lambda key: _streamed(*({"content": part} for part in _halves(key))),
-    "streamed letter by letter": lambda key: _streamed(*({"reasoning": sign} for sign in key), {"content": "A"}),
+    "streamed letter by letter": lambda key: _streamed(*({"content": sign} for sign in key)),
     "streamed as an error": lambda key: plain(f'event: error\ndata: {{"a": "{key}"}}\n\n'.encode(), kind=STREAM),
-    "as the JSON of an answer": lambda key: plain(chat(json.dumps({"answer": "A", "key": key}))),
-    "in reasoning beside a broken letter": lambda key: _message(reasoning_content=f"\ud800{key}"),
-}  # fmt: skip
+}
 
 
 def _halves(key: str) -> tuple[str, str]:
@@ -141,19 +129,13 @@ def test_a_key_that_is_said_reaches_nothing(name: str, tmp_path: Path) -> None:
 
 SPELT: dict[str, Callable[[str], str]] = {
     "in capitals": str.upper,
-    "in a URL": lambda key: quote(key, safe=""),
     "in base64": lambda key: base64.b64encode(key.encode()).decode(),
     "in base64 for URLs": lambda key: base64.urlsafe_b64encode(f"x{key}x".encode()).decode(),
     "in hexadecimal": lambda key: key.encode().hex(),
     "escaped as in JSON": _escaped,
     "with escaped slashes": lambda key: key.replace("/", "\\/"),
     "as entities": lambda key: "".join(f"&#x{ord(sign):x};" for sign in key),
-    "on two lines": lambda key: "\n".join(_halves(key)),
     "with signs that nobody sees": "\u200b".join,
-    "with tags": "\U000e0041".join,
-    "with marks on letters": "\u0301".join,
-    "with escape signs": "\x1b".join,
-    "with bytes that are no text": "\ufffd".join,
     "escaped as in Python": lambda key: "".join(f"\\x{ord(sign):x}" for sign in key),
     "escaped as in JavaScript": lambda key: "".join(f"\\u{{{ord(sign):x}}}" for sign in key),
     "in a URL within a URL": lambda key: quote(quote(key, safe=""), safe=""),
@@ -169,11 +151,9 @@ def test_a_key_in_another_spelling_is_hidden_too(name: str) -> None:
 
 OTHERS: dict[str, tuple[str, str, str]] = {
     "the password of the address": (f"http://alice:{PASSWORD}@{{}}", "", PASSWORD),
-    "the only user of the address": (f"http://{OF_QUERY}@{{}}", "", OF_QUERY),
     "the header of user and password": (f"http://alice:{PASSWORD}@{{}}", "", "YWxpY2U6d29uZGVybGFuZA"),
     "a key in the query": (f"http://{{}}?key={OF_QUERY}", "", OF_QUERY),
     "a header": ("http://{}", "X-Team=$TEAM_TOKEN", OF_HEADER),
-    "a bearer in a header": ("http://{}", f"X-Auth=Bearer {OF_HEADER}", OF_HEADER),
 }
 
 
