@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from evaluators.backend import (
     Backend,
@@ -107,27 +106,6 @@ class Scripted(Backend):
                 n_completion_tokens=0,
             )
         ]
-
-
-@dataclass
-class _Meeting:
-    """Another backend, asked in small blocks, by no fewer than so many workers."""
-
-    inner: Any
-    folder: Path
-    n_workers: int
-    block_limits: BlockLimits = LIMITS
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        meet(self.folder, self.n_workers)
-        return ask_in_blocks(self.inner.ask, self.block_limits, requests, missing)
-
-
-Meeting: Any = _Meeting
-"""All but what it says itself is done by the inner one, so that it cannot inherit what most backends do."""
 
 
 def meet(folder: Path, n_workers: int) -> None:
