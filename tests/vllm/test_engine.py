@@ -184,10 +184,6 @@ def test_a_model_that_the_engine_cannot_compute_is_one_clear_line(tmp_path: Path
         ({"gpu_memory": 1.5}, r"--gpu-memory 1\.5 is no share"),
         ({"tensor_parallel": 2}, "--tensor-parallel needs a GPU"),
         ({"data_parallel": 4096}, "--data-parallel 4096 needs as many cores"),
-        ({"batch_tokens": 3}, "has no use for --batch-tokens"),
-        ({"revision": "main"}, "has no revision"),
-        ({"lora": "/no/such/folder"}, "LoRA adapter folder '/no/such/folder' does not exist"),
-        ({"tokenizer": "./nothing"}, "tokenizer folder './nothing' does not exist"),
     ],
 )
 def test_options_that_cannot_be_met_are_refused(made_llama: Path, options: dict[str, Any], said: str) -> None:
