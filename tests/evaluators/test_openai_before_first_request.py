@@ -22,7 +22,7 @@ from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.protocol import Call
 from schemas.folders.run_folder import read_run
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.fake_endpoint import CHAT_FRAME, MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import Asked, ask
@@ -45,14 +45,6 @@ CHOICE: list[Request] = [
 ]
 TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}<|assistant|>"
 ITEMS = made_items(20)
-CHOICES: list[Request] = [
-    ChoiceRequest(
-        prompt=f"{item.sentence} '{item.pronoun.title()}' refers to the",
-        options=tuple(f" {name}" for name in item.occupations),
-        outcomes=item.occupations,
-    )
-    for item in ITEMS
-]
 TEXTS: list[Request] = [GenerateRequest(prompt=item.sentence, max_tokens=5) for item in ITEMS]
 
 
@@ -216,35 +208,22 @@ def test_a_dry_run_refuses_what_no_chat_can_be_asked_and_asks_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("api", "requests"), [("completions", CHOICES), ("chat", TEXTS)])
-def test_tokens_are_estimated_before_anything_is_sent(
-    api: str, requests: list[Request], folder: Path, tokenizer: Tokenizer, prices: Path
+@pytest.mark.parametrize("template", [None, TEMPLATE])
+def test_the_tokens_of_a_chat_are_known_before_anything_is_sent(
+    template: str | None, tmp_path: Path, tokenizer: Tokenizer, prices: Path
 ) -> None:
+    folder = save_tokenizer(tmp_path / "chatty", template=template)
     with FakeEndpoint(tokenizer) as endpoint:
-        backend = opened(endpoint, api=api, tokenizer=str(folder), prices=prices)
-        tokens = backend.count_tokens(requests)
-        assert endpoint.n_received == 0
-        assert tokens is not None
-        assert backend.cost_usd(tokens) == pytest.approx((tokens.n_prompt * 100 + tokens.n_completion * 400) / 1e6)
-        assert backend.capabilities
-        of_probing = endpoint.n_prompt_tokens
-        found, _ = ask(backend, requests)
-        assert {response.status for response in found.values()} == {"answered"}
-        counted = endpoint.n_prompt_tokens - of_probing
-        assert tokens.n_prompt == pytest.approx(counted, rel=0.05)
-        assert sum(response.n_prompt_tokens or 0 for response in found.values()) == counted
-
-
-@pytest.mark.slow
-def test_a_chat_template_counts(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    folder = save_tokenizer(tmp_path / "chatty", template=TEMPLATE)
-    with FakeEndpoint(tokenizer) as endpoint:
-        with_template = opened(endpoint, api="chat", tokenizer=str(folder)).count_tokens(TEXTS)
-        assert with_template is not None
-        texts = [f"<|user|>{item.sentence}\n<|assistant|>" for item in ITEMS]
-        assert with_template.n_prompt == sum(len(tokenizer.encode(x, add_special_tokens=False).ids) for x in texts)
+        backend = opened(endpoint, api="chat", tokenizer=str(folder), prices=prices)
+        tokens = backend.count_tokens(TEXTS)
         assert opened(endpoint).count_tokens(TEXTS) is None
         assert endpoint.n_received == 0
+    frame = "<|user|>{}\n<|assistant|>" if template else "{}"
+    texts = [frame.format(item.sentence) for item in ITEMS]
+    n_prompt = sum(len(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts)
+    assert tokens is not None
+    assert tokens.n_prompt == n_prompt + (0 if template else CHAT_FRAME * len(TEXTS))
+    assert backend.cost_usd(tokens) == pytest.approx((tokens.n_prompt * 100 + tokens.n_completion * 400) / 1e6)
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import json
 import re
 import socket
 import sqlite3
-import sys
 import threading
 import time
 from collections import Counter
@@ -39,7 +38,6 @@ from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
 from tests.evaluators.test_pipeline import wait_for_answers
-from tests.terminal import on_terminal
 
 KEY = "sk-made-0123456789abcdef"
 ADDRESS = parse_address("http://127.0.0.1:9/v1", None)
@@ -300,13 +298,6 @@ def test_a_pause_in_which_the_limit_falls_ends_with_one_call_at_a_time() -> None
     assert max(under_way) == 1
 
 
-def test_waits_that_an_endpoint_asks_for_do_not_follow_each_other_for_ever() -> None:
-    busy = NoAnswerError("busy", "limited", status=429, retry_after=1.5)
-    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=1.0, longest_retry_after=2.0))
-    with pytest.raises(RunError, match="answered nothing for 4 s"):
-        pacer.failed(busy, time.monotonic() - 3.5)
-
-
 def test_an_outage_that_is_too_long_ends_the_run_with_the_last_words() -> None:
     loading = NoAnswerError("HTTP 503: loading the model", "passing", status=503)
     pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=0.05))
@@ -314,6 +305,11 @@ def test_an_outage_that_is_too_long_ends_the_run_with_the_last_words() -> None:
     time.sleep(0.1)
     with pytest.raises(RunError, match=r"HTTP 503: loading the model\. .* run the same command again when it is back"):
         pacer.failed(loading, time.monotonic())
+    # Nor may waits that it asks for follow each other for ever.
+    busy = NoAnswerError("busy", "limited", status=429, retry_after=1.5)
+    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=1.0, longest_retry_after=2.0))
+    with pytest.raises(RunError, match="answered nothing for 4 s"):
+        pacer.failed(busy, time.monotonic() - 3.5)
 
 
 def test_nothing_runs_ahead_of_what_is_taken(endpoint: FakeEndpoint) -> None:
@@ -394,18 +390,6 @@ def test_a_server_that_is_not_there_is_one_error_in_seconds(kind: str) -> None:
             _ = open_backend(MODEL, BackendOptions(base_url=url, timeout=0.4)).model
     reason = "connection refused" if kind == "refused" else "no connection within 0.4 s"
     assert f"cannot be reached: {reason}; start the server, or check --base-url" in str(caught.value)
-
-
-def test_a_line_does_not_garble_the_bar() -> None:
-    program = (
-        "import time\nfrom biasboard.ground.progress import note, progress\n"
-        "with progress('asking', 30) as advance:\n"
-        "    for number in range(30):\n        advance(1)\n        time.sleep(0.01)\n"
-        "        if number % 10 == 5:\n            note(f'a line of its own, number {number}')\n"
-    )
-    lines = [line.strip() for line in on_terminal([sys.executable, "-c", program]).replace("\r", "\n").splitlines()]
-    assert [line for line in lines if "of its own" in line] == [f"a line of its own, number {n}" for n in (5, 15, 25)]
-    assert any("30/30" in line for line in lines)
 
 
 @pytest.mark.slow

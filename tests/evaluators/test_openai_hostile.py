@@ -18,7 +18,19 @@ from evaluators.runs.measure.recording import _warn_of_tokens, sound, storable
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.evaluators.openai_runs import Asked, Raw, RawServer, chat, connected, kept, made, models, of_items, plain
+from tests.evaluators.openai_runs import (
+    Asked,
+    Raw,
+    RawServer,
+    chat,
+    connected,
+    kept,
+    made,
+    models,
+    of_items,
+    plain,
+    served,
+)
 
 
 def test_what_follows_an_answer_is_no_answer_to_the_next_request() -> None:
@@ -55,10 +67,9 @@ def test_what_the_environment_says_wrong_is_named(name: str, monkeypatch: pytest
 
 
 def test_a_server_that_drips_from_the_start_is_given_up_before_the_first_item() -> None:
-    with RawServer(lambda path, sent: Raw(plain(chat()).content, pause=0.2)) as server:
-        backend = open_backend(MODEL, BackendOptions(base_url=server.url, timeout=0.1))
+    with served(lambda sent: Raw(plain(chat()).content, pause=0.2)) as server:
         with pytest.raises(ConfigError, match=r"no answer within 0\.1 s"):
-            _ = backend.model
+            _ = connected(server, timeout=0.1).model
         assert server.n_received == 2, "the same was tried again"
 
 

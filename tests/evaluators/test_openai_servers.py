@@ -253,14 +253,6 @@ def test_what_a_request_teaches_is_kept_if_a_fault_follows() -> None:
     assert [name for name, has_stop in sent_by if has_stop] == ["Say 0"]
 
 
-def test_an_estimate_leaves_no_trace_in_the_settings() -> None:
-    request = GenerateRequest(prompt="Say 1", max_tokens=3, json_schema='{"type": "object"}')
-    with served(lambda sent: plain(chat())) as server:
-        backend = connected(server)
-        assert backend.most_tokens([request]).n_completion == 3
-        assert "json_schema" not in backend.runtime.settings
-
-
 class Lesson(NamedTuple):
     """A refusal of a parameter, and what is sent after it."""
 
@@ -314,9 +306,6 @@ LESSONS: dict[str, Lesson] = {
     "at least 16 tokens": Lesson(f"{OPENAI}/api-reference/responses/create", lambda sent: bool(sent.get("max_tokens",
         99) < 20), "Invalid 'max_tokens': integer below minimum value. Expected a value >= 20, but got 16 instead.",
         sent={"max_tokens": 20}),
-    "a range of tokens": Lesson(QWEN, more_than(1000),
-        "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 1000]", sent={"max_tokens": 1000},
-        options=THINKS),
     "a context that is short": Lesson(
         f"{GITHUB}/vllm-project/vllm/issues/42474",
         more_than(3000),
@@ -596,14 +585,6 @@ def test_letters_behind_something_else_are_unread() -> None:
 def test_probabilities_of_more_than_all_are_no_answer() -> None:
     response = scored(shares(("A", 0.9), ("B", 0.8)))
     assert (response.status, response.error) == ("failed", "the probabilities of the first token add up to more than 1")
-
-
-def test_the_reason_of_the_route_that_exists_is_told() -> None:
-    words = fault("the model wants something else, by all means", code="wants")
-    with served(lambda sent: plain(words, 400)) as server, pytest.raises(ConfigError) as caught:
-        _ = connected(server, api=None).model
-    assert "wants something else" in str(caught.value)
-    assert "no such route" not in str(caught.value)
 
 
 def test_azure_takes_its_own_header_and_others_are_sent_and_kept_secret(monkeypatch: pytest.MonkeyPatch) -> None:

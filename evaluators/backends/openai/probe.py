@@ -115,17 +115,16 @@ class Probe:
         Raises:
             ConfigError: nothing listens at the address.
         """
-        seconds = min(self.connection.timeout, _LISTING_SECONDS)
         try:
-            listed = await client.get("/models", seconds=seconds)
+            listed = await client.get("/models", seconds=_LISTING_SECONDS)
         except NoAnswerError as error:
             if not error.sent:
                 raise ConfigError(
                     f"{self._where} cannot be reached: {error.reason}; start the server, or check --base-url"
                 ) from None
             if error.timed_out:
-                host = self.connection.address.host_and_port
-                note(f"no answer from {host} to a first question within {seconds:g} s; asking again")
+                host, seconds = self.connection.address.host_and_port, f"{_LISTING_SECONDS:g} s"
+                note(f"no answer from {host} to a first question within {seconds}; asking again")
             return
         entries = mappings_in(listed, "data")
         self._listing = {name: entry for entry in entries if isinstance(name := entry.get("id"), str)}
