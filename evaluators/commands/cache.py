@@ -1,4 +1,4 @@
-"""The commands ``python -m evaluators cache info|export``."""
+"""The command ``python -m evaluators cache info``."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from rich.filesize import decimal
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import working
 from evaluators.commands.shared_options import CACHE_VARIABLE
-from evaluators.stores.read_only import StoredModel, export, find_store, names, summarise
+from evaluators.stores.read_only import StoredModel, find_store, summarise
 
 _IDENTITY = 12
 
-app = typer.Typer(
-    help="Inspect a store of answers, or export answers from it.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 _Store = Annotated[
     Path, typer.Argument(envvar=CACHE_VARIABLE, help="File of a cache, folder of a run, or its responses.sqlite.")
 ]
-_MODEL = typer.Option(help="Id of the model, or the beginning of its identity as 'info' shows it.")
+
+
+# With a callback, the name of a single command has to be given.
+@app.callback()
+def cache_command() -> None:
+    """Inspect a store of answers."""
 
 
 @app.command("info")
@@ -34,29 +35,11 @@ def info_command(path: _Store) -> None:
     """Show which models a store holds answers of, how many, and how much disk space they take."""
     store = find_store(path)
     with working(f"reading {path}"):
-        summary = summarise(store)
-    for stored in summary.models:
+        models, n_bytes = summarise(store)
+    for stored in models:
         print(_lines(stored))
-    print(f"{summary.n_answers} answers of {names(summary.models)}; the file takes {decimal(summary.n_bytes)}")
-
-
-@app.command("export")
-@one_line_errors()
-def export_command(
-    path: _Store,
-    out: Annotated[
-        Path,
-        typer.Option(help="File of JSON lines to write, .jsonl, which --backend replay and pandas.read_json read."),
-    ],
-    model: Annotated[str | None, _MODEL] = None,
-    without_prompts: Annotated[
-        bool, typer.Option("--without-prompts", help="Write a hash of each request instead of its texts.")
-    ] = False,
-) -> None:
-    """Write the stored answers of a model to a file that other programs can read, one answer per line."""
-    with working(f"writing {out}"):
-        n_answers = export(find_store(path), out, model=model, with_prompts=not without_prompts)
-    print(f"{n_answers} answers in {out}")
+    names = ", ".join(dict.fromkeys(stored.model.id for stored in models)) or "no model"
+    print(f"{sum(stored.n_answers for stored in models)} answers of {names}; the file takes {decimal(n_bytes)}")
 
 
 def _lines(stored: StoredModel) -> str:
