@@ -8,18 +8,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Response, Runtime
+from evaluators.backend import Request, Response, Runtime
 from evaluators.stores.store import (
-    REQUEST_COLUMNS,
     STORE,
     adapter_of,
     check_format,
     store_errors,
-    stored_request,
     stored_rows,
 )
 from schemas.documents.result import Model
@@ -136,10 +135,17 @@ def read_answers(path: Path) -> dict[str, Response]:
         RunError: the file is not a store.
     """
     with open_store(path) as connection:
-        rows = connection.execute(f"SELECT {REQUEST_COLUMNS}, response FROM responses")
-        decode = adapter_of(Response).validate_json
-        answers = ((stored_request(request, head), response) for request, head, response in rows)
-        return {request.sha256: decode(response) for request, response in answers if request.adapter is None}
+        rows = connection.execute(
+            "SELECT request, response, COALESCE(text, '') FROM responses LEFT JOIN heads ON heads.id = head_id"
+        )
+        answers: dict[str, Response] = {}
+        for request, response, head in rows:
+            # A beginning that prompts share is stored once, and the rest of each with its request.
+            rest: Request = adapter_of(Request).validate_json(request)
+            if rest.adapter is None:
+                whole = replace(rest, prompt=head + rest.prompt)
+                answers[whole.sha256] = adapter_of(Response).validate_json(response)
+        return answers
 
 
 class StoredModel(NamedTuple):

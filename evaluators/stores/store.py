@@ -339,21 +339,6 @@ def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[byt
     return rows
 
 
-REQUEST_COLUMNS = "request, (SELECT text FROM heads WHERE heads.id = head_id)"
-"""Columns of a table of responses that :func:`stored_request` reads a request from."""
-
-
-def stored_request(request: bytes, head: str | None) -> Request:
-    """Rebuild a request.
-
-    Args:
-        request: JSON of the request, with the rest of its prompt.
-        head: Beginning of its prompt; None if the prompt is stored whole.
-    """
-    stored: Request = adapter_of(Request).validate_json(request)
-    return stored if head is None else replace(stored, prompt=head + stored.prompt)
-
-
 def request_bytes(request: Request, head: str) -> bytes:
     """Return the JSON of a request whose prompt lacks its beginning."""
     return adapter_of(Request).dump_json(replace(request, prompt=request.prompt[len(head) :]) if head else request)

@@ -34,7 +34,7 @@ from tests.evaluators.openai_runs import (
 
 
 def test_what_follows_an_answer_is_no_answer_to_the_next_request() -> None:
-    smuggled = kept(chat("smuggled"))[:-9]
+    smuggled = kept(chat("smuggled"))
     with of_items(lambda prompt: Raw(kept(chat(f"It is {prompt}")) + smuggled, stays=True)) as server:
         asked = Asked().of(connected(server, concurrency=1, timeout=5.0), made(4))
     assert [asked.responses[place].text for place in range(4)] == [f"It is Say {place}" for place in range(4)]
@@ -81,6 +81,8 @@ def test_token_counts_that_are_none_are_unknown(given: str) -> None:
 
 def test_numbers_without_measure_are_no_numbers() -> None:
     assert usage({"usage": {"prompt_tokens": 9, "total_tokens": 3}}) == (9, None, 0)
+    # Tokens of thinking that are counted in the total alone.
+    assert usage({"usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 20}}) == (9, 11, 0)
     assert token_id(f"token_id:{'9' * 5000}") is None
     assert token_id("token_id:²") is None
     assert token_id("token_id:12") == 12

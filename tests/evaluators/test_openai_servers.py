@@ -199,22 +199,29 @@ def test_an_odd_answer_concerns_one_request_alone_and_says_why(name: str, ends: 
     assert row.tries in (0, tries)
 
 
-def test_a_filter_that_takes_offence_at_everything_ends_the_run() -> None:
-    words = {"error": {"message": "your account violates our usage guidelines"}}
-    seen: list[Body] = []
+@pytest.mark.parametrize(
+    ("status", "fields", "remedy"),
+    [
+        (403, {"message": "your account violates our usage guidelines"}, "forbids every prompt"),
+        (401, {"message": "no auth"}, "check OPENAI_API_KEY"),
+        (429, {"message": "quota", "code": "insufficient_quota"}, "credit is used up"),
+    ],
+)
+def test_an_error_of_everything_ends_the_run(status: int, fields: dict[str, str], remedy: str) -> None:
+    n_sound = 9
 
     def answer(sent: Body) -> Raw:
-        seen.append(sent)
-        return plain(chat()) if len(seen) <= 4 else plain(words, 403)
+        nonlocal n_sound
+        n_sound -= 1
+        return plain(chat()) if n_sound >= 0 else plain({"error": fields}, status)
 
     asked = Asked()
     with served(answer) as server:
         backend = connected(server, concurrency=1)
         _ = backend.model
-        n_before, seen[:] = len(seen), seen[:2]
-        with pytest.raises(RunError, match="forbids every prompt"):
+        n_sound = 2
+        with pytest.raises(RunError, match=remedy):
             asked.of(backend, made(N))
-    assert n_before
     assert asked.statuses() == {"answered": 2}
 
 
@@ -435,10 +442,10 @@ THOUGHTS: dict[str, tuple[str, Mapping[str, Any]]] = {
 
 @pytest.mark.parametrize("name", THOUGHTS)
 def test_what_a_model_thinks_is_kept_apart_and_has_tokens_of_its_own(name: str) -> None:
-    budgets: list[int] = []
+    asked: list[tuple[int, bool]] = []
 
     def answer(sent: Body) -> Raw:
-        budgets.append(sent["max_tokens"])
+        asked.append((sent["max_tokens"], "stop" in sent))
         return plain(choice(message=THOUGHTS[name][1]))
 
     request = GenerateRequest(prompt="Say 3", max_tokens=5, stop=("?",))
@@ -449,9 +456,9 @@ def test_what_a_model_thinks_is_kept_apart_and_has_tokens_of_its_own(name: str) 
     assert exchange_of(request, response, show_prompt=True, chat=False).text == "B"
     # It is not stopped while it thinks.
     if name == "parts that are texts":
-        assert (budgets[-1], conditions) == (5, None)
+        assert (asked[-1], conditions) == ((5, True), None)
     else:
-        assert (budgets[-1], conditions) == (5 + 8192, {"thinking_tokens": "8192"})
+        assert (asked[-1], conditions) == ((5 + 8192, False), {"thinking_tokens": "8192"})
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground.errors import DataError
-from evaluators.backend import GenerateRequest, Response
+from evaluators.backend import GenerateRequest
 from evaluators.backends.openai.generation import Generation
-from evaluators.stores.store import adapter_of
 from schemas.documents.base import as_row
 from schemas.documents.record import Record
 from schemas.files.arrow_files import arrow_schema
@@ -84,13 +83,6 @@ def test_an_endpoint_is_asked_for_them_only_if_it_gives_some() -> None:
         generation = Generation(model="m", api=api, tokenizer=None, gives_logprobs=True)
         assert generation.calls(request)[0].body["logprobs"] == wanted
         assert "logprobs" not in replace(generation, gives_logprobs=False).calls(request)[0].body
-
-
-def test_stores_keep_them_and_older_answers_have_none() -> None:
-    stored = adapter_of(Response).dump_json(Response(status="answered", text="A", text_logprob=-1.5))
-    assert adapter_of(Response).validate_json(stored).text_logprob == -1.5
-    older = b'{"status":"answered","text":"A","finish_reason":"stop"}'
-    assert adapter_of(Response).validate_json(older).text_logprob is None
 
 
 def test_files_of_records_from_before_are_read(tmp_path: Path) -> None:

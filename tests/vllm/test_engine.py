@@ -14,6 +14,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
+from evaluators.models.request_blocks import plan_blocks
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.vllm.conftest import HEAD_SIZE, load_plain, plain_logprob
@@ -63,9 +64,10 @@ def test_what_was_used_is_recorded(engine: VllmBackend) -> None:
 def test_a_resumed_run_gets_the_same_answers(engine: VllmBackend) -> None:
     asked: list[Request] = [*choices(60), *sampled(6)]
     small = replace(engine, chunk_texts=40)
-    assert len(small.plan(asked)) >= 4
+    chunks = plan_blocks(asked, small.block_limits)
+    assert len(chunks) >= 4
     whole = all_answers_of(small, asked)
-    left = frozenset(place for chunk in small.plan(asked)[2:] for place in chunk)
+    left = frozenset(place for chunk in chunks[2:] for place in chunk)
     resumed = answers_of(small, asked, left)
     assert [place for place, answer in enumerate(resumed) if answer is not None] == sorted(left)
     assert all(resumed[place] == whole[place] for place in left)
@@ -78,7 +80,7 @@ def test_chunks_are_announced_and_stopping_early_leaves_a_usable_engine(engine: 
     first, second = next(events), next(events)
     assert isinstance(first, Sent)
     assert isinstance(second, Answers)
-    assert first.n_attempts == len(second.responses) == len(small.plan(asked)[0])
+    assert first.n_attempts == len(second.responses) == len(plan_blocks(asked, small.block_limits)[0])
     events.close()
     assert len(all_answers_of(small, asked)) == 40
 
