@@ -25,8 +25,6 @@ from tests.evaluators.openai_runs import Asked, ask, made
 class FakeBatchEndpoint(FakeEndpoint):
     """A server with a batch API: files and batches, worked through when they are looked at."""
 
-    looks: int = 1
-    """How often a batch is looked at before it has ended."""
     forbids_looking: bool = False
     ends_as: str = "completed"
     edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda lines: lines
@@ -64,7 +62,7 @@ class FakeBatchEndpoint(FakeEndpoint):
 
     def _looked_at(self, batch: dict[str, Any]) -> dict[str, Any]:
         batch["looks"] += 1
-        if batch["looks"] > self.looks and batch["status"] != self.ends_as:
+        if batch["looks"] > 1 and batch["status"] != self.ends_as:
             batch["status"] = self.ends_as
             number = batch["input_file_id"].removeprefix("file-")
             if self.ends_as == "failed":

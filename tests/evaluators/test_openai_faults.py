@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import json
 import re
 import socket
-import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,12 +28,8 @@ from evaluators.backends.openai.client import Connection
 from evaluators.backends.openai.meanings import NoAnswerError, error_of
 from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.pacing import Pacer, Patience
-from schemas.folders.run_folder import read_result
-from tests.commands import run, started
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
-from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
-from tests.evaluators.test_pipeline import wait_for_answers
 
 KEY = "sk-made-0123456789abcdef"
 ADDRESS = parse_address("http://127.0.0.1:9/v1", None)
@@ -350,35 +342,3 @@ def test_a_server_that_is_not_there_is_one_error_in_seconds(kind: str) -> None:
             _ = open_backend(MODEL, BackendOptions(base_url=url, timeout=0.4)).model
     reason = "connection refused" if kind == "refused" else "no connection within 0.4 s"
     assert f"cannot be reached: {reason}; start the server, or check --base-url" in str(caught.value)
-
-
-@pytest.mark.slow
-def test_killed_and_resumed_nothing_that_was_answered_is_asked_again(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    dataset, out = write_dataset(tmp_path / "pairs", {"type2": made_items(20)}), tmp_path / "runs"
-    answered: Counter[str] = Counter()
-
-    def lettered(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
-        answered[json.dumps(received.body)] += "The clock on the wall" not in str(received.body)
-        # A refusal is an answer too.
-        refusal = "I will not say that." if received.number % 7 == 0 else None
-        answer["choices"][0]["message"] = {"role": "assistant", "content": "A", "refusal": refusal}
-        return answer
-
-    with FakeEndpoint(tokenizer, serves=SERVES, alter=lettered, delay=0.002) as endpoint:
-        endpoint.before = lambda received: Fault(500, {}, error("failed")) if received.number % 12 == 5 else None
-        model = ("--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--concurrency", 4)
-        command = ("-m", "biasboard", "run", "--dataset", dataset, *model, "--prompt", "mcq2-generate-v1", "--out", out)
-        with started(*command) as first:
-            wait_for_answers(out, first, at_least=12)
-            first.kill()
-        n_answered = answered.total()
-        (store,) = out.rglob("responses.sqlite")
-        with closing(sqlite3.connect(store)) as connection:
-            (n_stored,) = connection.execute("SELECT COUNT(*) FROM responses").fetchone()
-        assert not list(out.rglob("result.json")), "it was over before it could be killed"
-        run(*command, status=0)
-    # Only what was on its way when the process was killed is asked again.
-    assert answered.total() - len(+answered) == n_answered - n_stored <= 4
-    (path,) = out.rglob("result.json")
-    assert read_result(path.parent).counts.refused > 0
-    assert read_result(path.parent).counts.failed == 0

@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Sent
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
 from evaluators.models.request_blocks import plan_blocks
@@ -73,18 +73,6 @@ def test_a_resumed_run_gets_the_same_answers(engine: VllmBackend) -> None:
     assert all(resumed[place] == whole[place] for place in left)
 
 
-def test_chunks_are_announced_and_stopping_early_leaves_a_usable_engine(engine: VllmBackend) -> None:
-    asked = choices(40)
-    small = replace(engine, chunk_texts=20)
-    events = small.ask(asked, frozenset(range(40)))
-    first, second = next(events), next(events)
-    assert isinstance(first, Sent)
-    assert isinstance(second, Answers)
-    assert first.n_attempts == len(second.responses) == len(plan_blocks(asked, small.block_limits)[0])
-    events.close()
-    assert len(all_answers_of(small, asked)) == 40
-
-
 def test_more_tokens_than_one_engine_request_takes(engine: VllmBackend, network: Any, tokenizer: Any) -> None:
     context = tokenizer(PROMPT)["input_ids"]
     words = {tokenizer.decode([token]) for token in range(3, len(tokenizer))}
@@ -114,18 +102,6 @@ def test_what_does_not_fit_fails_alone(engine: VllmBackend) -> None:
     counts = answers[3].n_prompt_tokens, answers[3].n_completion_tokens
     assert None not in counts
     assert sum(count or 0 for count in counts) <= 256
-
-
-def test_a_context_as_long_as_the_model_is_scored(engine: VllmBackend, tokenizer: Any) -> None:
-    room = engine.specs.context_tokens
-    prompt = tokenizer.decode(([*tokenizer(PROMPT)["input_ids"][1:]] * 40)[: room - 2])
-    n_tokens = len(tokenizer(prompt)["input_ids"])
-    assert n_tokens == room - 1
-    request = ChoiceRequest(prompt=prompt, options=(" he", " she"), outcomes=("he", "she"))
-    (response,) = all_answers_of(engine, [request])
-    assert response.status == "answered"
-    assert None not in response.option_logprobs
-    assert response.option_end_logprobs == (None, None)
 
 
 def test_greedy_text_equals_plain_decoding(engine: VllmBackend, network: Any, tokenizer: Any) -> None:
