@@ -276,18 +276,6 @@ def test_lines_that_no_server_should_send_change_no_other_answer(name: str, toke
         assert len(str(found[0].error)) < 500
 
 
-def test_a_file_is_read_line_by_line(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    def odd(content: bytes) -> bytes:
-        """Lines as Windows has them, and among them one too deep, one that is no text and one that is cut off."""
-        return b"[" * 200_000 + b"\n\xff\xfe\n" + content.replace(b"\n", b"\r\n") + b'{"custom_id": "x'
-
-    with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
-        usual = endpoint._output
-        monkeypatch.setattr(endpoint, "_output", lambda file: odd(usual(file)))
-        found, _ = ask(opened(endpoint), made(5))
-    assert [found[place].text for place in range(5)] == [f"You said: Say {place}" for place in range(5)]
-
-
 FILE, BATCH, LOOK = "POST /files", "POST /batches", "GET /batches/batch-0"
 WRONG: dict[str, tuple[str, Any, str]] = {
     "a path as id": (BATCH, {"id": "../../models"}, "as the id of a batch"),

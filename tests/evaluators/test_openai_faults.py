@@ -38,9 +38,7 @@ TALKATIVE = Patience(
 )
 PASSING: dict[str, Callable[[Received], Fault]] = {
     "429": lambda _: Fault(429, {}, error("slow down")),
-    "500": lambda _: Fault(500, {}, b"<html>oops</html>"),
     "cut in the middle": lambda _: Fault(cut=True, body=b'{"choices": ['),
-    "not JSON": lambda _: Fault(body=b'{"choices": [{"index": 0, "mess'),
 }
 
 

@@ -10,7 +10,6 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Response
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.address import Address
 from evaluators.backends.openai.client import _certificates, read_json
 from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.protocol import logprob, token_id, usage
@@ -124,14 +123,6 @@ def test_what_is_wrong_from_the_start_is_one_line_in_seconds(name: str) -> None:
             _ = open_backend(MODEL, BackendOptions(base_url=url)).model
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("is_openai", [False, True])
-def test_a_tokenizer_is_named_where_there_may_be_completions(is_openai: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with RawServer(lambda path, sent: plain(models() if path.endswith("models") else chat())) as server:
-        backend = open_backend(MODEL, BackendOptions(base_url=server.url))
-        monkeypatch.setattr(Address, "is_openai", is_openai)
-        assert ("--tokenizer" in backend.runtime.obstacles.get("echo", "")) is not is_openai
 
 
 @pytest.mark.parametrize(("text", "n_used"), [("A", 1_000_000), ("A" * 5_000, 1)])

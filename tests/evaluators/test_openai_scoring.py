@@ -137,21 +137,6 @@ def test_an_endpoint_without_log_probabilities_can_only_generate(tokenizer: Toke
     assert (found[0].text, found[0].finish_reason) == ("You said: Say it", "stop")
 
 
-def test_null_log_probabilities_are_not_zeros(folder: Path, tokenizer: Tokenizer) -> None:
-    def without(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
-        for choice in answer["choices"]:
-            if "tokens" in (choice.get("logprobs") or ()):
-                choice["logprobs"]["token_logprobs"] = [None] * len(choice["logprobs"]["tokens"])
-        return answer
-
-    with FakeEndpoint(tokenizer, serves=ECHO, alter=without) as endpoint:
-        # Echo is of no use then; what is left is the chat.
-        assert opened(endpoint, folder).runtime.settings["option_scoring"] == "first_token"
-        settings = opened(endpoint, folder, api="completions").runtime.settings
-        assert settings["option_scoring"] == "none"
-        assert "null" in settings["not_echo"]
-
-
 @pytest.mark.parametrize("serves", [TRIE, ECHO])
 def test_a_bos_added_silently_is_refused_before_the_first_request(
     serves: Serves, folder: Path, tokenizer: Tokenizer

@@ -9,7 +9,6 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -236,24 +235,6 @@ def test_what_one_request_teaches_in_vain_is_forgotten() -> None:
         asked = Asked().of(connected(server, concurrency=1), made(N))
     assert asked.statuses() == {"answered": N - 1, "failed": 1}
     assert all("temperature" in sent for sent in sent_by_others)
-
-
-def test_what_a_request_teaches_is_kept_if_a_fault_follows() -> None:
-    sent_by: list[tuple[str, bool]] = []
-
-    def answer(sent: Body) -> Raw:
-        if not prompt_of(sent).startswith("Say"):
-            return plain(chat())
-        sent_by.append((prompt_of(sent), "stop" in sent))
-        if "stop" in sent:
-            return plain({"error": {"message": "Unsupported parameter: 'stop' is not supported"}}, 400)
-        return plain({"error": {"message": "broken"}}, 500) if prompt_of(sent) == "Say 0" else plain(chat())
-
-    requests = [replace(request, stop=("#",)) for request in made(N) if isinstance(request, GenerateRequest)]
-    with served(answer) as server:
-        asked = Asked().of(connected(server, concurrency=1), requests)
-    assert asked.statuses() == {"answered": N - 1, "failed": 1}
-    assert [name for name, has_stop in sent_by if has_stop] == ["Say 0"]
 
 
 class Lesson(NamedTuple):
