@@ -247,7 +247,7 @@ def _other(line: dict[str, Any]) -> dict[str, Any]:
 HARMLESS: dict[str, Edit] = {
     "lines that nobody asked for": lambda lines: [*(_other(one) | {"custom_id": f"x-{n}"} for n,
         one in enumerate(lines)), *lines],
-    "ids of every kind": lambda lines: [*(_other(lines[0]) | {"custom_id": one} for one in (None, 7, [])), *lines],
+    "ids of every kind": lambda lines: [*(_other(lines[0]) | {"custom_id": one} for one in (None, 7, ["x"])), *lines],
     "lines that are no objects": lambda lines: [*lines, [], None, 7, "x"],  # type: ignore[list-item]
 }  # fmt: skip
 """What changes no answer."""

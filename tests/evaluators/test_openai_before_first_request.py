@@ -122,30 +122,6 @@ def test_the_bound_on_tokens_holds(
     assert before.n_prompt < 30_000
 
 
-@pytest.mark.slow
-def test_a_result_does_not_tell_the_address(dataset: Path, folder: Path, tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=WITH_TOP) as endpoint:
-        first = endpoint.answer
-
-        def answer(received: Any) -> tuple[int, dict[str, Any]]:
-            if received.route == "/completions":
-                words = f"I am {endpoint.url}, at 127.0.0.1:{endpoint.port} or 127.0.0.1"
-                return 400, {"error": {"message": words}}
-            return first(received)
-
-        endpoint.answer = answer  # type: ignore[method-assign]
-        result = run(dataset, endpoint, "--prompt", "mcq2-v1", "--tokenizer", folder)
-        assert result.exit_code == 0, result.output
-        port = endpoint.port
-    (path,) = (dataset.parent / "runs").rglob("result.json")
-    text = path.read_text()
-    assert "127.0.0.1" not in text
-    assert str(port) not in text
-    assert "I am the endpoint" in text, "the case does not test what it is for"
-    command = read_run(path.parent).result.command
-    assert re.search(r"--backend openai --model made/model --base-url \$OPENAI_BASE_URL --api chat ", command)
-
-
 def test_a_dry_run_refuses_what_no_chat_can_be_asked_and_asks_nothing(
     dataset: Path, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
@@ -294,7 +270,9 @@ def test_a_run_from_the_command_line(
         assert result.usage.cost_usd == pytest.approx(estimated["cost_usd"], rel=0.1)
         assert result.environment.settings["option_scoring"] == "option_trie"
         assert result.model.endpoint == "api"
-        assert str(tmp_path) not in path.read_text()
+        # Neither files of this machine nor an address, which may be that of an internal one.
+        assert not [told for told in (str(tmp_path), "127.0.0.1", str(endpoint.port)) if told in path.read_text()]
+        assert "--backend openai --model made/model --base-url $OPENAI_BASE_URL --api completions " in result.command
         # What a run spent already counts, when it goes on, against what it may spend.
         store = next((tmp_path / "runs").rglob("responses.sqlite"))
         with closing(sqlite3.connect(store)) as connection, connection:

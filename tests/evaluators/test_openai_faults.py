@@ -316,6 +316,8 @@ def test_a_wait_and_a_silence_are_told_as_long_as_they_are(capsys: pytest.Captur
     time.sleep(0.15)
     silent.look(4)
     assert "no answer from 127.0.0.1:9 for 0 s; 4 requests wait, each up to 3 s; Ctrl-C" in capsys.readouterr().err
+    silent.look(4)
+    assert capsys.readouterr().err == "", "it was told again at once"
     limited = Pacer(Connection(ADDRESS, 3.0, 4), TALKATIVE)
     limited.answered(899.0)
     limited.look(3)

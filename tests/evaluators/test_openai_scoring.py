@@ -127,16 +127,6 @@ def test_chat_gives_the_first_token_and_bounds_what_is_not_returned(tokenizer: T
     assert "letters" in str(found[2].error)
 
 
-def test_an_endpoint_without_log_probabilities_can_only_generate(tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=frozenset({"chat"})) as endpoint:
-        backend = opened(endpoint)
-        assert backend.capabilities == {"generation"}
-        assert backend.runtime.settings["option_scoring"] == "none"
-        assert "log-probabilities" in backend.runtime.settings["not_first_token"]
-        found, _ = ask(backend, [GenerateRequest(prompt="Say it", max_tokens=9)])
-    assert (found[0].text, found[0].finish_reason) == ("You said: Say it", "stop")
-
-
 @pytest.mark.parametrize("serves", [TRIE, ECHO])
 def test_a_bos_added_silently_is_refused_before_the_first_request(
     serves: Serves, folder: Path, tokenizer: Tokenizer

@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.files import sha256_file
-from evaluators.backend import ChoiceRequest, GenerateRequest, Response
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
@@ -56,7 +56,11 @@ def test_what_was_not_asked_has_no_answer(tmp_path: Path) -> None:
     who = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
     zero = Response(status="answered", option_logprobs=(-math.inf, -0.5))
     short, silent = replace(who, prompt="Which?"), GenerateRequest(prompt="Who?", max_tokens=1)
-    stored = [(who, zero), (short, replace(zero, option_logprobs=(-1.0,))), (silent, replace(zero, option_logprobs=()))]
+    stored: list[tuple[Request, Response]] = [
+        (who, zero),
+        (short, replace(zero, option_logprobs=(-1.0,))),
+        (silent, replace(zero, option_logprobs=())),
+    ]
     backend = open_backend(str(replayable(tmp_path, stored)), BackendOptions())
     found = backend.answer([who, short, silent, replace(who, prompt="When?")])
     assert found[0] == zero

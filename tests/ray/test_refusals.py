@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.kinds import BACKENDS
 from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import _check_listening
-from evaluators.backends.ray.ray_backend import ENGINES
 
 
 @pytest.mark.parametrize(
@@ -31,10 +29,6 @@ def test_adapters_of_contexts_are_for_one_machine(tmp_path: Path) -> None:
     (tmp_path / "adapters.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"--lora .* take --backend transformers or vllm"):
         open_backend("ray", "org/model", BackendOptions(engine="vllm", lora=str(tmp_path)))
-
-
-def test_every_engine_is_a_backend() -> None:
-    assert set(ENGINES) <= set(BACKENDS.names())
 
 
 @pytest.mark.slow
