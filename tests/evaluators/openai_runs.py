@@ -57,6 +57,36 @@ def chat(text: str = "They agree.", **more: Any) -> dict[str, Any]:
     return {"model": MODEL, "choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 3}, **more}
 
 
+def choice(**fields: Any) -> dict[str, Any]:
+    """A chat answer with other fields of its one choice."""
+    answer = chat()
+    answer["choices"] = [{**answer["choices"][0], **fields}]
+    return answer
+
+
+def ended(reason: str, text: Any = "", **message: Any) -> dict[str, Any]:
+    """A chat answer that ended for a reason."""
+    return choice(finish_reason=reason, message={"content": text, **message})
+
+
+def streamed(*parts: Mapping[str, Any], end: str = "data: [DONE]\n\n") -> Raw:
+    body = "".join(f": keep-alive\n\ndata: {json.dumps(part)}\n\n" for part in parts) + end
+    return plain(body.encode(), kind="text/event-stream; charset=utf-8")
+
+
+def deltas(*messages: Mapping[str, Any], reason: str = "stop") -> list[dict[str, Any]]:
+    parts = [delta_with(message) for message in messages]
+    return [
+        *parts,
+        delta_with({}, finish_reason=reason),
+        {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}},
+    ]
+
+
+def delta_with(message: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"model": MODEL, "choices": [{"index": 0, "delta": message, **fields}]}
+
+
 class RawServer(ThreadingTCPServer):
     """A server in threads, one for each connection; a context manager."""
 

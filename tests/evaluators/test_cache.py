@@ -14,25 +14,20 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.estimate import _store_bytes
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
-from evaluators.runs.plan.selection import select
 from evaluators.stores.read_only import answered_keys, check_cache, read_answers, summarise
 from evaluators.stores.store import LEAST_HEAD, Heads, ResponseStore, store_key
-from evaluators.task import load_task, prompt_of
-from evaluators.tasks.coreference.coreference_task import TASK
-from schemas.documents.result import Model, Normalisation
-from schemas.folders.dataset_folder import read_manifest
+from evaluators.task import load_task
+from schemas.documents.result import Model
 from schemas.folders.run_folder import Run, read_run
 from tests.evaluators.invoking import evaluators
-from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
 N_PAIRS = 12
@@ -44,23 +39,8 @@ def dataset(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "data", {"type2": made_items(N_PAIRS)})
 
 
-def scored(
-    dataset: Path,
-    out: Path,
-    cache: Path | None,
-    backend: LoggingBackend,
-    *,
-    limit: int | None = None,
-    normalisation: Normalisation = "sum",
-) -> Run:
-    selection = select(dataset, read_manifest(dataset), "type2", limit=limit)
-    prompt = prompt_of(TASK, "mcq2-v1")
-    finished = run(
-        Plan(selection, TASK, prompt, normalisation),
-        backend,
-        RunOptions(root=out, cache=cache, max_failure_rate=0.5, command="tests"),
-    )
-    return read_run(finished.folder)
+def scored(dataset: Path, out: Path, cache: Path | None, backend: LoggingBackend, **how: Any) -> Run:
+    return read_run(ask(dataset, out, backend, cache=cache, **how))
 
 
 def asked(log: Path) -> list[str]:

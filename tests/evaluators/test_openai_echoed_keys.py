@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -24,7 +23,7 @@ from evaluators.runs.measure.recording import storable
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.evaluators.openai_runs import Raw, chat, of_items, plain
+from tests.evaluators.openai_runs import Raw, chat, choice, deltas, ended, of_items, plain, streamed
 
 KEY = "sk-made/Key+0123456789-abcDEF"
 PASSWORD = "wonderland"
@@ -32,34 +31,18 @@ OTHER = "team-secret-9"
 STREAM = "text/event-stream"
 
 
-def _message(**fields: Any) -> Raw:
-    message = {"role": "assistant", "content": "The nurse", **fields}
-    return plain(chat() | {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]})
-
-
-def _streamed(*deltas: Mapping[str, Any]) -> Raw:
-    parts = [{"model": MODEL, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    parts.append({"model": MODEL, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    lines = [f"data: {json.dumps(part)}\n\n" for part in parts]
-    return plain("".join([*lines, "data: [DONE]\n\n"]).encode(), kind=STREAM)
-
-
-def _ending(reason: str) -> Raw:
-    return plain(chat() | {"choices": [{"index": 0, "finish_reason": reason, "message": {"content": "The nurse"}}]})
-
-
 ECHOES: dict[str, Callable[[str], Raw]] = {
     "in the text": lambda key: plain(chat(f"The nurse has {key}")),
-    "in the reasoning": lambda key: _message(reasoning_content=f"They said \ud800{key}"),
-    "in parts of the text": lambda key: _message(content=[{"type": "text", "text": part} for part in _halves(key)]),
-    "as finish_reason": lambda key: _ending(key),
+    "in the reasoning": lambda key: plain(ended("stop", "The nurse", reasoning_content=f"They said \ud800{key}")),
+    "in parts of the text": lambda key: plain(ended("stop", [{"type": "text", "text": part} for part in _halves(key)])),
+    "as finish_reason": lambda key: plain(ended(key, "The nurse")),
     "as names": lambda key: plain(chat(model=key, system_fingerprint=key, **{key: key})),
     "far in an error": lambda key: plain({"error": {"message": "x" * 390 + key, "code": key, "param": key}}, 400),
     "in an error that is no JSON": lambda key: plain(b'<p>"' + _escaped(key).encode() + b'" {', 400),
     "in an answer that is no JSON": lambda key: plain(key.encode(), kind=f"text/{key}"),
     "as a redirect": lambda key: plain(b"", 307, more=f"location: /{key}\r\nx-request-id: {key}\r\n"),
     "in tokens": lambda key: plain(_with_tokens(key)),
-    "streamed letter by letter": lambda key: _streamed(*({"content": sign} for sign in key)),
+    "streamed letter by letter": lambda key: streamed(*deltas(*({"content": sign} for sign in key))),
     "streamed as an error": lambda key: plain(f'event: error\ndata: {{"a": "{key}"}}\n\n'.encode(), kind=STREAM),
 }
 
@@ -74,8 +57,7 @@ def _escaped(key: str) -> str:
 
 def _with_tokens(key: str) -> dict[str, Any]:
     entry = {"token": key, "logprob": -0.5, "bytes": list(key.encode())}
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "The nurse"}}
-    return chat() | {"choices": [{**choice, "logprobs": {"content": [{**entry, "top_logprobs": [entry]}]}}]}
+    return choice(logprobs={"content": [{**entry, "top_logprobs": [entry]}]})
 
 
 @pytest.fixture(autouse=True)

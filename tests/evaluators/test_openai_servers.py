@@ -32,11 +32,16 @@ from tests.evaluators.openai_runs import (
     Raw,
     among_others,
     chat,
+    choice,
     connected,
+    delta_with,
+    deltas,
+    ended,
     made,
     plain,
     prompt_of,
     served,
+    streamed,
 )
 
 GITHUB = "https://github.com"
@@ -46,38 +51,8 @@ GEMINI = "https://ai.google.dev/gemini-api/docs"
 MISTRAL = "https://docs.mistral.ai"
 
 
-def choice(**fields: Any) -> dict[str, Any]:
-    """A chat answer with other fields of its one choice."""
-    answer = chat()
-    answer["choices"] = [{**answer["choices"][0], **fields}]
-    return answer
-
-
-def ended(reason: str, text: Any = "", **message: Any) -> dict[str, Any]:
-    """A chat answer that ended for a reason."""
-    return choice(finish_reason=reason, message={"content": text, **message})
-
-
 def fault(message: Any = "no", **fields: Any) -> dict[str, Any]:
     return {"error": {"message": message, **fields}}
-
-
-def streamed(*parts: Mapping[str, Any], end: str = "data: [DONE]\n\n") -> Raw:
-    body = "".join(f": keep-alive\n\ndata: {json.dumps(part)}\n\n" for part in parts) + end
-    return plain(body.encode(), kind="text/event-stream; charset=utf-8")
-
-
-def deltas(*messages: Mapping[str, Any], reason: str = "stop") -> list[dict[str, Any]]:
-    parts = [delta_with(message) for message in messages]
-    return [
-        *parts,
-        delta_with({}, finish_reason=reason),
-        {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}},
-    ]
-
-
-def delta_with(message: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"model": MODEL, "choices": [{"index": 0, "delta": message, **fields}]}
 
 
 class Odd(NamedTuple):

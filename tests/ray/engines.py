@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import sys
@@ -20,7 +19,6 @@ from evaluators.backend import (
     Backend,
     BlockLimits,
     Capability,
-    ChoiceRequest,
     Events,
     Request,
     Response,
@@ -40,6 +38,7 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest
+from tests.evaluators.logging_backend import LoggingBackend
 
 LIMITS = BlockLimits(n_texts=24, n_characters=1_000_000)
 LOG = "asked.log"
@@ -65,15 +64,7 @@ class Scripted(Backend):
 
     @property
     def model(self) -> Model:
-        return Model(
-            id="tests/scripted",
-            revision="1",
-            backend="scripted",
-            precision=None,
-            chat_template_sha256=None,
-            endpoint="local",
-            identity_sha256=hashlib.sha256(self.name.encode()).hexdigest(),
-        )
+        return LoggingBackend(self.folder, name=self.name).model
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         return ask_in_blocks(self._ask_block, self.block_limits, requests, missing)
@@ -86,26 +77,9 @@ class Scripted(Backend):
 
     def _answer(self, together: str, requests: Sequence[Request]) -> Sequence[Response]:
         (request,) = requests
-        assert isinstance(request, ChoiceRequest)
         if self.at in request.prompt:
             self.does(self)
-        with (self.folder / LOG).open("a") as log:
-            log.write(f"{request.sha256} {os.getpid()}\n")
-        digests = [
-            hashlib.sha256(f"{together}{request.prompt}{option}".encode()).digest() for option in request.options
-        ]
-        n = len(digests)
-        return [
-            Response(
-                status="answered",
-                option_logprobs=tuple(-int.from_bytes(digest[:2], "big") / 6553.6 for digest in digests),
-                option_end_logprobs=(None,) * n,
-                option_token_counts=(2,) * n,
-                n_moved_tokens=0,
-                n_prompt_tokens=10,
-                n_completion_tokens=0,
-            )
-        ]
+        return LoggingBackend(self.folder / LOG, name=together).answer(requests)
 
 
 def meet(folder: Path, n_workers: int) -> None:
