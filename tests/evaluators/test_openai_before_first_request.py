@@ -122,6 +122,7 @@ def test_the_bound_on_tokens_holds(
     assert before.n_prompt < 30_000
 
 
+@pytest.mark.slow
 def test_a_dry_run_refuses_what_no_chat_can_be_asked_and_asks_nothing(
     dataset: Path, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:

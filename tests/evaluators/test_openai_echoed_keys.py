@@ -101,6 +101,7 @@ def written(folder: Path, answer: Raw) -> Written:
     return Written(result.output + result.stderr, files | read)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ECHOES)
 def test_a_key_that_is_said_reaches_nothing(name: str, tmp_path: Path) -> None:
     assert written(tmp_path, ECHOES[name](KEY)).holding(KEY) == []

@@ -164,24 +164,6 @@ def test_a_wait_is_read_from_any_of_the_usual_headers(headers: dict[str, str], s
 
 
 @pytest.mark.slow
-def test_retry_after_is_waited_for_by_everybody(endpoint: FakeEndpoint) -> None:
-    limited: list[float] = []
-
-    def before(received: Received) -> Fault | None:
-        if number_in(received) < 0 or limited:
-            return None
-        limited.append(received.seconds)
-        return Fault(429, {"retry-after": "1"})
-
-    backend = opened(endpoint, concurrency=4)
-    endpoint.before = before
-    assert Asked().of(backend, made(20)).statuses() == {"answered": 20}
-    # What was under way may still come in.
-    too_early = [one for one in endpoint.received if 0 < one.seconds - limited[0] < 0.9]
-    assert len(too_early) <= 3
-
-
-@pytest.mark.slow
 def test_a_limit_that_is_used_up_is_waited_for(endpoint: FakeEndpoint) -> None:
     spent = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "300ms"}
     backend = opened(endpoint, concurrency=1)
@@ -271,6 +253,7 @@ def test_an_outage_that_is_too_long_ends_the_run_with_the_last_words() -> None:
         pacer.failed(busy, time.monotonic() - 3.5)
 
 
+@pytest.mark.slow
 def test_nothing_runs_ahead_of_what_is_taken(endpoint: FakeEndpoint) -> None:
     backend = opened(endpoint, concurrency=8)
     endpoint.n_received = 0

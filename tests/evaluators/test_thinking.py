@@ -111,6 +111,7 @@ def opened(folder: Path, **options: Any) -> TransformersBackend:
     return open_backend(str(folder), BackendOptions(name="made/thinker", chat=True, device="cpu", **options))
 
 
+@pytest.mark.slow
 def test_options_cannot_follow_a_template_that_opens_thinking(thinker: Path) -> None:
     thinking = opened(thinker)
     assert thinking.capabilities == {"generation"}
