@@ -15,7 +15,6 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Request, Response, Runtime
 from evaluators.stores.store import (
-    STORE,
     adapter_of,
     check_format,
     store_errors,
@@ -148,39 +147,6 @@ def read_answers(path: Path) -> dict[str, Response]:
         return answers
 
 
-class StoredModel(NamedTuple):
-    """Counts of the responses of one model in a store."""
-
-    model: Model
-    n_choices: int
-    n_generations: int
-    n_bytes: int
-    """Size of the requests and responses in bytes, without the file's indexes and free pages, and without beginnings of
-    prompts that are stored once."""
-    oldest: int | None
-    """Time at which the oldest response was stored, in seconds since 1970; None if there is no response."""
-    newest: int | None
-    """Time at which the newest response was stored, in seconds since 1970; None if there is no response."""
-
-    @property
-    def n_answers(self) -> int:
-        """The number of responses, choices and generations together."""
-        return self.n_choices + self.n_generations
-
-
-def find_store(path: Path) -> Path:
-    """Return the store that a user's path names: the file itself, or the store in the folder of a run.
-
-    Raises:
-        ConfigError: there is no such file.
-    """
-    store = path / STORE if path.is_dir() else path
-    # SQLite would take an empty file for a new store, and fill it.
-    if not is_begun(store):
-        raise ConfigError(f"{store}: no such store; name a file that --cache made, or the folder of a run")
-    return store
-
-
 def check_cache(path: Path) -> None:
     """Check that a path can be used as a cache, before a model is loaded.
 
@@ -195,29 +161,3 @@ def check_cache(path: Path) -> None:
     if is_begun(path):
         with open_store(path):
             pass
-
-
-def summarise(path: Path) -> tuple[list[StoredModel], int]:
-    """Count the responses in a store, model by model.
-
-    Returns:
-        Counts of each model, and the size of the file in bytes, including its write-ahead log.
-
-    Raises:
-        RunError: the file is not a store.
-    """
-    found = []
-    with open_store(path) as connection:
-        rows = connection.execute("SELECT id, model FROM models ORDER BY id").fetchall()
-        for model_id, model in ((number, adapter_of(Model).validate_json(text)) for number, text in rows):
-            counts = connection.execute(
-                # Both kinds of request have a prompt, but only choices have options.
-                "SELECT COALESCE(SUM(choice), 0), COALESCE(SUM(1 - choice), 0), COALESCE(SUM(n_bytes), 0), "
-                "MIN(stored_at), MAX(stored_at) FROM (SELECT stored_at, "
-                "json_type(CAST(request AS TEXT), '$.options') IS NOT NULL AS choice, "
-                "LENGTH(key) + LENGTH(request) + LENGTH(response) AS n_bytes FROM responses WHERE model_id = ?)",
-                (model_id,),
-            )
-            found.append(StoredModel(model, *counts.fetchone()))
-    log = path.with_name(f"{path.name}-wal")
-    return found, path.stat().st_size + (log.stat().st_size if log.exists() else 0)

@@ -10,7 +10,6 @@ import os
 import random
 import sqlite3
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan.estimate import _store_bytes
-from evaluators.stores.read_only import answered_keys, check_cache, read_answers, summarise
+from evaluators.stores.read_only import answered_keys, check_cache, open_store, read_answers
 from evaluators.stores.store import LEAST_HEAD, Heads, ResponseStore, store_key
 from evaluators.task import load_task
 from schemas.documents.result import Model
@@ -52,19 +51,16 @@ def model_named(name: str) -> Model:
 
 
 def counts(path: Path) -> dict[str, int]:
-    return {stored.model.id: stored.n_answers for stored in summarise(path)[0]}
+    """The number of answers of each model in a store."""
+    with open_store(path) as connection:
+        rows = connection.execute(
+            "SELECT model, COUNT(key) FROM models LEFT JOIN responses ON models.id = model_id GROUP BY models.id"
+        )
+        return {json.loads(model)["id"]: n for model, n in rows}
 
 
 def choice(prompt: str) -> ChoiceRequest:
     return ChoiceRequest(prompt=prompt, options=(" a", " b"), outcomes=("a", "b"))
-
-
-def age(path: Path, prompt: str, days: float) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        then = int(time.time() - days * 86_400)
-        connection.execute(
-            "UPDATE responses SET stored_at = ? WHERE CAST(request AS TEXT) LIKE ?", (then, f'%"{prompt}"%')
-        )
 
 
 SOUND = Response(status="answered", option_logprobs=(-0.5, -1.5), option_end_logprobs=(None, None))
@@ -147,32 +143,6 @@ def test_a_cache_is_looked_at_before_a_model_is_opened(dataset: Path, tmp_path: 
     done = evaluators(*command, "--cache", tmp_path)
     assert done.exit_code == 1
     assert "is a folder; name a file" in done.stderr
-
-
-def test_info_counts_models_kinds_and_ages(tmp_path: Path) -> None:
-    path = tmp_path / "cache.sqlite"
-    text = GenerateRequest(prompt="Tell me.", max_tokens=5)
-    answer = Response(status="answered", text="No.", n_completion_tokens=2, finish_reason="stop")
-    with_text = store_key(model_named("tests/one"), text, with_facts=False)
-    with ResponseStore(path, model_named("tests/one")) as store:
-        requests = [choice(f"number {number}") for number in range(3)]
-        keys = [store_key(model_named("tests/one"), one, with_facts=False) for one in requests]
-        store.add({key: (one, SOUND) for key, one in zip(keys, requests, strict=True)})
-        store.add({with_text: (text, answer)})
-    with ResponseStore(path, model_named("tests/empty")):
-        pass
-    age(path, "number 1", 10)
-    (one, empty), n_bytes = summarise(path)
-    assert (one.model.id, one.n_choices, one.n_generations) == ("tests/one", 3, 1)
-    assert one.oldest is not None
-    assert one.newest is not None
-    assert one.newest - one.oldest == pytest.approx(10 * 86_400, abs=60)
-    assert (empty.n_choices, empty.n_bytes, empty.oldest) == (0, 0, None)
-    assert 0 < one.n_bytes < n_bytes == path.stat().st_size
-    shown = evaluators("cache", "info", env={"BIASBOARD_CACHE": str(path)})
-    assert "3 choices and 1 generations" in shown.stdout
-    assert "4 answers of tests/one, tests/empty" in shown.stdout
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["cache.sqlite"]
 
 
 def test_a_store_is_read_while_a_run_writes_it_and_leaves_no_file_behind(tmp_path: Path) -> None:
