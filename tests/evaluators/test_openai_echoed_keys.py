@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow.parquet as pq
@@ -73,21 +73,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_backend, "open_backend", opened)
 
 
-class Written(NamedTuple):
-    """All that a command left and said."""
-
-    output: str
-    files: dict[str, bytes]
-
-    def holding(self, secret: str) -> list[str]:
-        """Where a text stands, in whatever case, and with whatever between its letters that nobody sees."""
-        spread = re.compile(r"[\s\u200b\u00ad]*".join(map(re.escape, secret)), re.IGNORECASE)
-        texts = {name: content.decode("utf-8", "replace") for name, content in self.files.items()}
-        return [name for name, text in {"console": self.output, **texts}.items() if spread.search(text)]
-
-
-def written(folder: Path, answer: Raw) -> Written:
-    """What a run leaves whose endpoint answers so."""
+def written(folder: Path, answer: Raw) -> dict[str, str]:
+    """All that a run leaves and says whose endpoint answers so."""
     dataset = write_dataset(folder / "data", {"type1": made_items(1)})
     with of_items(lambda _: answer) as server:
         command = ["run", "--dataset", dataset, "--backend", "openai", "--model", MODEL, "--out", folder / "runs"]
@@ -95,16 +82,19 @@ def written(folder: Path, answer: Raw) -> Written:
         result = evaluators(*command, *how, env={"OPENAI_API_KEY": KEY})
         assert server.n_received > 4, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    files = {path.name: path.read_bytes() for path in (folder / "runs").rglob("*") if path.is_file()}
-    tables = (folder / "runs").rglob("*.parquet")
-    read = {f"{path.name} read": str(pq.read_table(path).to_pylist()).encode() for path in tables}
-    return Written(result.output + result.stderr, files | read)
+    files = [path for path in (folder / "runs").rglob("*") if path.is_file()]
+    texts = {path.name: path.read_bytes().decode("utf-8", "replace") for path in files}
+    tables = {f"{path.name} read": str(pq.read_table(path).to_pylist()) for path in files if path.suffix == ".parquet"}
+    return {"console": result.output + result.stderr, **texts, **tables}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ECHOES)
 def test_a_key_that_is_said_reaches_nothing(name: str, tmp_path: Path) -> None:
-    assert written(tmp_path, ECHOES[name](KEY)).holding(KEY) == []
+    # In whatever case, and with whatever between its letters that nobody sees.
+    spread = re.compile(r"[\s\u200b\u00ad]*".join(map(re.escape, KEY)), re.IGNORECASE)
+    found = written(tmp_path, ECHOES[name](KEY))
+    assert [place for place, text in found.items() if spread.search(text)] == []
 
 
 SPELT: dict[str, Callable[[str], str]] = {

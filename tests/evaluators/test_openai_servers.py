@@ -265,14 +265,6 @@ LESSONS: dict[str, Lesson] = {
     "at least 16 tokens": Lesson(f"{OPENAI}/api-reference/responses/create", lambda sent: bool(sent.get("max_tokens",
         99) < 20), "Invalid 'max_tokens': integer below minimum value. Expected a value >= 20, but got 16 instead.",
         sent={"max_tokens": 20}),
-    "a context that is short": Lesson(
-        f"{GITHUB}/vllm-project/vllm/issues/42474",
-        more_than(3000),
-        "This model's maximum context length is 3100 tokens. However, you requested 5016 output tokens and your prompt "
-        "contains at least 9 input tokens.",
-        sent={"max_tokens": 2508},
-        options=THINKS,
-    ),
     "a context that names its parameter, in thousands": Lesson(
         f"{GITHUB}/vllm-project/vllm/issues/42474",
         more_than(3000),

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -52,32 +48,13 @@ def test_the_command_line_gives_the_records_of_a_local_run(dataset: Path, tmp_pa
     assert other.command == one.command
 
 
-@pytest.fixture
-def address(repository: Path) -> Iterator[str]:
-    """A cluster of another process, which knows nothing of our variables."""
-    program = (
-        "import sys, ray\n"
-        "joined = ray.init(address='local', num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
-        "print(joined.address_info['gcs_address'], flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    hidden = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=repository,
-        env={**hidden, "RAY_USAGE_STATS_ENABLED": "0"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as head:
-        assert head.stdout is not None
-        yield next(line.strip() for line in head.stdout if ":" in line)
-        head.communicate()
-
-
 @pytest.mark.slow
-def test_a_worker_elsewhere_says_where_it_is(address: str) -> None:
+@pytest.mark.usefixtures("cluster")
+def test_a_worker_elsewhere_says_where_it_is() -> None:
+    import ray
+
+    # Of the cluster that this process has started, and another one joins.
+    address = ray.get_runtime_context().gcs_address
     program = (
         "import sys\n"
         "from evaluators.backend import open_backend\n"
