@@ -34,7 +34,6 @@ COMMANDS = {
         "evaluators.commands.listing:list_command",
         "List what there is: the plug-ins of each kind, and the prompts and metrics of tasks.",
     ),
-    "cache": LazyCommand("evaluators.commands.cache:app", "Inspect a store of answers, or export answers from it."),
     "doctor": LazyCommand(
         "evaluators.commands.doctor:doctor_command",
         "Check what is installed; with a backend and a model, also compare its scores with those of transformers.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import time
@@ -23,8 +22,10 @@ from biasboard.ground.command_line import (
     one_line_errors,
 )
 from biasboard.ground.errors import DataError
+from evaluators.backend import Response
 from evaluators.task import Asked, load_task
 from tests.commands import REPOSITORY, run, started
+from tests.evaluators.asking import replayable
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.terminal import without_progress
@@ -55,16 +56,15 @@ def test_the_page_and_the_help_name_the_same_statuses() -> None:
 def test_0_is_done_and_3_a_run_that_cannot_finish_or_be_read(dataset: Path, tmp_path: Path) -> None:
     prompt = load_task("coreference").prompts["mcq2-generate-v1"]
     asked = [request for item in made_items(20) for request in load_task("coreference").requests(item, Asked(prompt))]
-    answers = tmp_path / "answers.jsonl"
-    replay = ("--dataset", dataset, "--backend", "replay", "--model", answers, "--name", "lab/x", "--prompt", prompt.id)
-    for hashes, text, expected, part in (
-        ([request.sha256 for request in asked], "A", 0, "next:"),
-        ([request.sha256 for request in asked], "The weather is fine today.", EXIT_RUN_FAILED, "could be read"),
-        (["0" * 64], "A", EXIT_RUN_FAILED, "requests failed"),
+    replay = ("--dataset", dataset, "--backend", "replay", "--name", "lab/x", "--prompt", prompt.id, "--model")
+    for known, text, expected, part in (
+        (asked, "A", 0, "next:"),
+        (asked, "The weather is fine today.", EXIT_RUN_FAILED, "could be read"),
+        (asked[:1], "A", EXIT_RUN_FAILED, "requests failed"),
     ):
-        lines = [json.dumps({"request_sha256": sha256, "text": text}) for sha256 in hashes]
-        answers.write_text("\n".join(lines), encoding="utf-8")
-        done = run("-m", "biasboard", "run", *replay, "--out", tmp_path / part.strip(":"))
+        answer = Response(status="answered", text=text)
+        answers = replayable(tmp_path / f"said {part}", [(request, answer) for request in known])
+        done = run("-m", "biasboard", "run", *replay, answers, "--out", tmp_path / part.strip(":"))
         assert done.returncode == expected, done.stderr
         assert ("next:" in done.stdout) == (expected == 0)
         assert part in done.stdout + done.stderr

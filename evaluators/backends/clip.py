@@ -98,11 +98,6 @@ _TEXTS_PER_PASS = 128
 """Number of texts that are embedded together."""
 
 
-def features(output: Any) -> Any:
-    """Return the embeddings in a model's output, which some versions of transformers wrap in an object."""
-    return getattr(output, "pooler_output", output)
-
-
 def of_length_one(embeddings: Any) -> Any:
     """Return embeddings in float32, each divided by its length."""
     exact = embeddings.float()
@@ -199,7 +194,7 @@ class ClipBackend(Backend):
         """Return the embeddings of pictures, each of length one, shape (n, d)."""
         pixels = pixels_of(self.processor, pictures).to(self.device, self.network.dtype)
         with import_extra("torch", "hf").inference_mode():
-            return of_length_one(features(self.network.get_image_features(pixel_values=pixels)))
+            return of_length_one(self.network.get_image_features(pixel_values=pixels).pooler_output)
 
     def _options_embedded(self, options: tuple[str, ...]) -> Any:
         """Return the embeddings of options, each of length one, which are computed once.
@@ -217,7 +212,7 @@ class ClipBackend(Backend):
                     output = self.network.get_text_features(
                         input_ids=inputs.input_ids.to(self.device), attention_mask=inputs.attention_mask.to(self.device)
                     )
-                parts.append(of_length_one(features(output)))
+                parts.append(of_length_one(output.pooler_output))
             means = [of_option.mean(dim=0) for of_option in torch.cat(parts).split(n_lines)]
             self._embeddings[options] = of_length_one(torch.stack(means))
         return self._embeddings[options]

@@ -1,27 +1,15 @@
-"""Answers requests from stored responses: those of an earlier run, or of a JSON-lines file written elsewhere.
-
-Each line of such a file is one response: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``. The
-log-probabilities are in nats, summed over the tokens of each option; ``"-inf"`` is a probability of zero.
-``request_sha256`` may replace ``prompt`` and ``options``. ``option_end_logprobs``, ``option_token_counts`` and
-``n_moved_tokens`` are optional. A request that is not in the file fails.
-
-``python -m evaluators cache export`` writes such lines with all fields of a response, such as ``status``, the generated
-``text`` and token counts.
-"""
+"""Answers requests from the stored responses of an earlier run; a request that is not among them fails."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.files import check_readable
 from evaluators.backend import (
     Backend,
     Capability,
@@ -37,12 +25,11 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.stores.read_only import read_answers
 from evaluators.stores.store import STORE
-from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import Model, Result
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT
 
-SUMMARY = "answers that were stored before: --model is the folder of a run, or a .jsonl file of answers"
+SUMMARY = "answers that were stored before: --model is the folder of a run"
 EXTRA = None
 CAPABILITIES: frozenset[Capability] = frozenset(
     {"option_logprobs", "generation", "image_option_logprobs", "pseudo_logprobs"}
@@ -51,26 +38,6 @@ IDENTIFIED = Identified("replay", frozenset({"id", "answers"}))
 _UNKNOWN = Response(
     status="failed", error="no stored answer; ask only what was stored (--config, --split, --limit, --prompt)"
 )
-
-
-_Count: TypeAlias = Annotated[int, Field(ge=0)]
-# Other programs write null for what they do not know.
-_NULL_IS_EMPTY = BeforeValidator(lambda given: () if given is None else given)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _StoredAnswer(Response):
-    """A line of a JSON-lines file: a response, and the request that it answers."""
-
-    request_sha256: str | None = None
-    prompt: str | None = None
-    options: tuple[str, ...] | None = None
-    status: ExchangeStatus = "answered"
-    option_end_logprobs: Annotated[tuple[float | None, ...], _NULL_IS_EMPTY] = ()
-    option_token_counts: Annotated[tuple[_Count | None, ...], _NULL_IS_EMPTY] = ()
-    n_moved_tokens: _Count | None = None
-    n_prompt_tokens: _Count | None = None
-    n_completion_tokens: _Count | None = None
 
 
 @dataclass(frozen=True)
@@ -104,20 +71,17 @@ class Replay(Backend):
 
 
 def open_backend(model: str, options: BackendOptions) -> Replay:
-    """Open the stored responses of a run or of a file.
+    """Open the stored responses of a run.
 
     Raises:
-        ConfigError: there is no such folder or file, the run is unfinished or of a baseline, or another option is set.
-        DataError: there are no responses, or a line is invalid.
+        ConfigError: there is no such folder, the run is unfinished or of a baseline, or another option is set.
+        DataError: there are no responses.
     """
     options.refuse_others("replay", but=("name",))
     path = Path(model)
-    if (path / STORE).is_file():
-        answers, source = read_answers(path / STORE), _model_of_run(path)
-    elif path.is_file():
-        answers, source = _read_lines(path), None
-    else:
-        raise ConfigError(f"'{model}' is neither a run folder with {STORE} nor a .jsonl file of answers; name one")
+    if not (path / STORE).is_file():
+        raise ConfigError(f"'{model}' is no run folder with {STORE}; name one")
+    answers, source = read_answers(path / STORE), _model_of_run(path)
     if not answers:
         raise DataError(f"{model}: holds no answers")
     content = {
@@ -127,7 +91,7 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
         )
         for key, answer in answers.items()
     }
-    name = check_model_id(options.name or (source.id if source else f"replay/{path.stem}"))
+    name = check_model_id(options.name or source.id)
     identity = {"backend": "replay", "id": name, "answers": strict_json.sha256(content)}
     return Replay(
         answers=answers,
@@ -136,9 +100,9 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
             name,
             identity,
             endpoint="replay",
-            revision=source.revision if source else None,
-            precision=source.precision if source else None,
-            chat_template_sha256=source.chat_template_sha256 if source else None,
+            revision=source.revision,
+            precision=source.precision,
+            chat_template_sha256=source.chat_template_sha256,
         ),
     )
 
@@ -153,57 +117,3 @@ def _model_of_run(folder: Path) -> Model:
     if model.adapters_sha256 is not None:
         raise ConfigError(f"{folder}: one question has an answer for each adapter; rescore the run instead")
     return model
-
-
-def _read_lines(path: Path) -> dict[str, Response]:
-    adapter = TypeAdapter(_StoredAnswer)
-    answers: dict[str, Response] = {}
-    check_readable(path)
-    try:
-        whole = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text ({error.reason}); give a .jsonl file of answers") from error
-    # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
-    lines = whole.removesuffix("\n").split("\n") if whole else []
-    for number, text in enumerate(lines, start=1):
-        where = f"{path}:{number}"
-        value = strict_json.loads(text, where=where)
-        try:
-            line = adapter.validate_python(value)
-        except ValidationError as error:
-            first: Any = error.errors()[0]
-            field = ".".join(map(str, first["loc"]))
-            raise DataError(f"{where}: {field}: {first['msg']}; a line needs option_logprobs and a prompt") from error
-        key, response = _read_line(line, where)
-        if key in answers and answers[key] != response:
-            raise DataError(f"{where}: an earlier line holds another answer to this request; keep one of them")
-        answers[key] = response
-    return answers
-
-
-def _read_line(line: _StoredAnswer, where: str) -> tuple[str, Response]:
-    n = len(line.option_logprobs)
-    if line.status == "failed":
-        raise DataError(f"{where}: a failed request has no answer; leave the line out, it is asked again")
-    if not n and line.text is None and line.status == "answered":
-        raise DataError(
-            f"{where}: option_logprobs: Field required; a line needs option_logprobs and a prompt, or a text"
-        )
-    for logprob in (*line.option_logprobs, *line.option_end_logprobs):
-        if logprob is not None and not logprob <= 0:
-            raise DataError(f"{where}: {logprob} is above 0, so no log-probability; give natural logarithms")
-    for name in ("options", "option_end_logprobs", "option_token_counts", "option_is_bound"):
-        values = getattr(line, name)
-        is_given = values is not None if name == "options" else bool(values)
-        if is_given and n != len(values) and (n or name == "option_is_bound"):
-            raise DataError(f"{where}: {len(values)} {name}, {n} option_logprobs; give one per option")
-    if line.prompt is not None and line.options is not None:
-        key = ChoiceRequest(prompt=line.prompt, options=line.options, outcomes=()).sha256
-    elif line.request_sha256 is not None:
-        key = line.request_sha256
-    else:
-        raise DataError(f"{where}: says neither prompt and options nor request_sha256; add one of them")
-    known = {field.name: getattr(line, field.name) for field in fields(Response)}
-    for name in ("option_end_logprobs", "option_token_counts"):
-        known[name] = known[name] or (None,) * n
-    return key, Response(**known)

@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS choices (
 ) WITHOUT ROWID;
 """
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
-BUSY_SECONDS = 60
+_BUSY_SECONDS = 60
 # With both limits the store slows a backend of 10,000 requests a second by 2 to 3 %; without them, by 8 %.
 _PATIENCE = 0.05
 """Longest wait for a commit before the run continues, as a share of the time that its responses took."""
@@ -97,7 +97,7 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
 class ResponseStore:
     """A file with the responses of one run, or of many runs and models; a context manager."""
 
-    def __init__(self, path: Path, model: Model, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(self, path: Path, model: Model, *, busy_seconds: float = _BUSY_SECONDS) -> None:
         """Open the store, or create it if it does not exist.
 
         Args:
@@ -337,21 +337,6 @@ def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[byt
         marks = ",".join("?" * len(part))
         rows += connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part).fetchall()
     return rows
-
-
-REQUEST_COLUMNS = "request, (SELECT text FROM heads WHERE heads.id = head_id)"
-"""Columns of a table of responses that :func:`stored_request` reads a request from."""
-
-
-def stored_request(request: bytes, head: str | None) -> Request:
-    """Rebuild a request.
-
-    Args:
-        request: JSON of the request, with the rest of its prompt.
-        head: Beginning of its prompt; None if the prompt is stored whole.
-    """
-    stored: Request = adapter_of(Request).validate_json(request)
-    return stored if head is None else replace(stored, prompt=head + stored.prompt)
 
 
 def request_bytes(request: Request, head: str) -> bytes:

@@ -12,9 +12,11 @@ import pytest
 from biasboard import build, evaluate, load_result, score
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from biasboard.ground.options import from_values
+from evaluators.backend import GenerateRequest, Response
 from evaluators.backend_options import BackendOptions
 from schemas.files import contract
 from tests.commands import REPOSITORY, run
+from tests.evaluators.asking import replayable
 from tests.evaluators.made_data import made_items, write_dataset
 
 
@@ -71,7 +73,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a mapping": ({"chat_template_args": {"a": False}}, ConfigError, "has no use for --chat-template-args"),
     "a mapping of texts": ({"header": {"X-Team": "a"}}, ConfigError, "has no use for --header"),
     "a name": ({"dtyp": "a"}, TypeError, r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"),
-    "no answers": ({"backend": "replay", "model": "a.jsonl", "name": "lab/x"}, RunError, "requests failed"),
+    "no answers": ({"backend": "replay", "model": "answers", "name": "lab/x"}, RunError, "requests failed"),
 }
 
 
@@ -80,7 +82,7 @@ def test_a_mistake_is_an_exception_with_the_line_of_the_command(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("a.jsonl").write_text('{"request_sha256": "' + "0" * 64 + '", "text": "x"}\n', encoding="utf-8")
+    replayable(Path("answers"), [(GenerateRequest(prompt="x", max_tokens=1), Response(status="answered", text="x"))])
     options, kind, message = MISTAKES[name]
     with pytest.raises(kind, match=message):
         evaluate(dataset, **{"backend": "baseline", "model": "uniform", **options})

@@ -1,10 +1,16 @@
-"""Asks a backend directly, as the pipeline would."""
+"""Asks a backend directly, as the pipeline would, and makes answers that can be replayed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from biasboard.ground import strict_json
 from evaluators.backend import Answers, Backend, Request, Response
+from evaluators.stores.store import STORE, ResponseStore, store_key
+from schemas.files import contract
+from schemas.folders.run_folder import RESULT
+from tests.schemas import examples
 
 
 def groups_of(backend: Backend, requests: Sequence[Request], missing: frozenset[int] | None = None) -> list[Answers]:
@@ -29,3 +35,12 @@ def all_answers_of(backend: Backend, requests: Sequence[Request]) -> list[Respon
     answers = [answer for answer in answers_of(backend, requests) if answer is not None]
     assert len(answers) == len(requests), "some requests got no answer"
     return answers
+
+
+def replayable(folder: Path, answers: Iterable[tuple[Request, Response]]) -> Path:
+    """Make a folder that the backend replay takes for a run, in which a model answered so."""
+    model = examples.result().model
+    with ResponseStore(folder / STORE, model) as store:
+        store.add({store_key(model, request, with_facts=False): (request, response) for request, response in answers})
+    strict_json.write(folder / RESULT, contract.dump(examples.result()))
+    return folder

@@ -84,8 +84,6 @@ class FakeEndpoint:
     answered: Counter[str] = field(default_factory=Counter)
     """Answers that were sent whole, by what was asked."""
     most_at_a_time: int = 0
-    keeps: int = 100_000
-    """Requests that are kept to look at."""
 
     def __post_init__(self) -> None:
         self._under_way = 0
@@ -154,8 +152,7 @@ class FakeEndpoint:
             return True
         received = Received(self.n_received, route, json.loads(content), headers, time.monotonic())
         self.n_received += 1
-        if len(self.received) < self.keeps:
-            self.received.append(received)
+        self.received.append(received)
         self._under_way += 1
         self.most_at_a_time = max(self.most_at_a_time, self._under_way)
         try:

@@ -34,7 +34,7 @@ from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus
-from schemas.documents.result import Model
+from schemas.documents.result import Model, Normalisation
 from schemas.folders.dataset_folder import read_manifest
 
 
@@ -116,14 +116,24 @@ class LoggingBackend(Backend):
         )
 
 
-def ask(dataset: Path, out: Path, backend: LoggingBackend, *, prompt: str = "mcq2-v1", rate: float = 0.05) -> Path:
+def ask(
+    dataset: Path,
+    out: Path,
+    backend: LoggingBackend,
+    *,
+    prompt: str = "mcq2-v1",
+    rate: float = 0.05,
+    cache: Path | None = None,
+    limit: int | None = None,
+    normalisation: Normalisation = "sum",
+) -> Path:
     """Run the backend on the first config of a dataset; returns the run's folder."""
     manifest = read_manifest(dataset)
-    selection = select(dataset, manifest, manifest.splits[0].config)
+    selection = select(dataset, manifest, manifest.splits[0].config, limit=limit)
     finished = run(
-        Plan(selection, TASK, prompt_of(TASK, prompt)),
+        Plan(selection, TASK, prompt_of(TASK, prompt), normalisation),
         backend,
-        RunOptions(root=out, max_failure_rate=rate, command="tests"),
+        RunOptions(root=out, cache=cache, max_failure_rate=rate, command="tests"),
     )
     return finished.folder
 

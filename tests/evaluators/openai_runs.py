@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from evaluators.backend import GenerateRequest, Request, Response, Sent
@@ -58,80 +57,82 @@ def chat(text: str = "They agree.", **more: Any) -> dict[str, Any]:
     return {"model": MODEL, "choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 3}, **more}
 
 
-@dataclass
-class RawServer:
+def choice(**fields: Any) -> dict[str, Any]:
+    """A chat answer with other fields of its one choice."""
+    answer = chat()
+    answer["choices"] = [{**answer["choices"][0], **fields}]
+    return answer
+
+
+def ended(reason: str, text: Any = "", **message: Any) -> dict[str, Any]:
+    """A chat answer that ended for a reason."""
+    return choice(finish_reason=reason, message={"content": text, **message})
+
+
+def streamed(*parts: Mapping[str, Any], end: str = "data: [DONE]\n\n") -> Raw:
+    body = "".join(f": keep-alive\n\ndata: {json.dumps(part)}\n\n" for part in parts) + end
+    return plain(body.encode(), kind="text/event-stream; charset=utf-8")
+
+
+def deltas(*messages: Mapping[str, Any], reason: str = "stop") -> list[dict[str, Any]]:
+    parts = [delta_with(message) for message in messages]
+    return [
+        *parts,
+        delta_with({}, finish_reason=reason),
+        {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}},
+    ]
+
+
+def delta_with(message: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"model": MODEL, "choices": [{"index": 0, "delta": message, **fields}]}
+
+
+class RawServer(ThreadingTCPServer):
     """A server in threads, one for each connection; a context manager."""
 
-    answer: Callable[[str, Mapping[str, Any]], Raw]
-    """Function of the path, and of the JSON that was sent."""
-    n_received: int = 0
-    paths: list[str] = field(default_factory=list)
+    request_queue_size = 128
+
+    def __init__(self, answer: Callable[[str, Body], Raw]) -> None:
+        """Create a server whose answer is a function of the path, and of the JSON that was sent."""
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answer = answer
+        self.n_received = 0
+        self.stopped = threading.Event()
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,))
 
     def __enter__(self) -> Self:
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._main)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
+        self.stopped.set()
+        self.shutdown()
         self._thread.join()
+        self.server_close()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.getsockname()[1]}/v1"
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def _main(self) -> None:
-        threads = []
-        while not self._stopped.is_set():
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                break
-            threads.append(threading.Thread(target=self._serve, args=(connection,)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
 
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            path, sent = _request(connection)
-            self.n_received += 1
-            self.paths.append(path)
-            raw = self.answer(path, sent)
+class _Handler(StreamRequestHandler):
+    def handle(self) -> None:
+        server: Any = self.server
+        # A client may give up in the middle of a request, or of its answer.
+        with suppress(OSError, LookupError, ValueError):
+            path = self.rfile.readline().split(b" ")[1].decode()
+            length = int(http.client.parse_headers(self.rfile).get("content-length", "0"))
+            sent = json.loads(self.rfile.read(length) or b"{}")
+            server.n_received += 1
+            raw: Raw = server.answer(path, sent)
             if not raw.pause:
-                connection.sendall(raw.content)
+                self.wfile.write(raw.content)
             for one in raw.content if raw.pause else b"":
-                if self._stopped.is_set():
+                if server.stopped.wait(raw.pause):
                     return
-                connection.sendall(bytes([one]))
-                time.sleep(raw.pause)
+                self.wfile.write(bytes([one]))
             if raw.stays:
-                self._stopped.wait()
-
-
-def _request(connection: socket.socket) -> tuple[str, Mapping[str, Any]]:
-    received = b""
-    while b"\r\n\r\n" not in received:
-        received += _part(connection)
-    head, _, body = received.partition(b"\r\n\r\n")
-    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    length = int(lengths[0].partition(b":")[2]) if lengths else 0
-    while len(body) < length:
-        body += _part(connection)
-    return head.split(b" ")[1].decode(), json.loads(body) if body else {}
-
-
-def _part(connection: socket.socket) -> bytes:
-    """Return what has come; a client that gave up in the middle of a request would be waited for without end."""
-    part = connection.recv(65536)
-    if not part:
-        raise ConnectionError
-    return part
+                server.stopped.wait()
 
 
 def made(n: int) -> list[Request]:

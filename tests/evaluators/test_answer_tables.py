@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 
-from evaluators.backend import ChoiceRequest, Request
+from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.plan.exported_questions import question_id
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select, shape_listed
@@ -25,6 +25,7 @@ from schemas.documents.record import Record
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.validate import problems
 from tests.commands import run
+from tests.evaluators.asking import replayable
 from tests.evaluators.harnesses.importing import only_run
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
@@ -122,7 +123,7 @@ def asked(dataset: Path, options: Sequence[str], prompt: str) -> dict[str, Reque
     }
 
 
-def answered(number: int, key: str, request: Request, kind: str) -> tuple[Row, Mapping[str, object]]:
+def answered(number: int, key: str, request: Request, kind: str) -> tuple[Row, Response]:
     """The row of a question, and the answer of a model that says the same."""
     chance = zlib.crc32(key.encode())
     if isinstance(request, ChoiceRequest):
@@ -130,19 +131,18 @@ def answered(number: int, key: str, request: Request, kind: str) -> tuple[Row, M
         numbers = shares if kind == "probability" else [-7 * share for share in shares]
         row = {f"{kind}_{index}": repr(value) for index, value in enumerate(numbers, start=1)}
         logs = [-math.inf if not value else math.log(value) for value in numbers] if kind == "probability" else numbers
-        return row, {"option_logprobs": [value if value > -math.inf else "-inf" for value in logs]}
+        return row, Response(status="answered", option_logprobs=tuple(logs))
     if kind == "text":
         text = [" B.", "The answer is A,\n as I said", "C", "I do not know"][chance % 7 % 4]
         if not request.outcomes:
             text = f'{request.prompt if chance % 2 else ""} {["he", "xe", "she"][chance % 3]} said "{text}", and'
-        return {"text": text}, {"text": text}
+        return {"text": text}, Response(status="answered", text=text)
     choice = chance % len(request.outcomes)
     letter, outcome = "ABCDEFGH"[choice % 8], request.outcomes[choice]
     is_lettered = f"\n{letter}. " in request.prompt
     words = outcome if outcome == "undetermined" or outcome[:1].isupper() or not is_lettered else f"the {outcome}"
-    return {"option": [letter if is_lettered else outcome, words, outcome.upper()][number % 3]}, {
-        "text": f" {letter}" if is_lettered else outcome
-    }
+    row = {"option": [letter if is_lettered else outcome, words, outcome.upper()][number % 3]}
+    return row, Response(status="answered", text=f" {letter}" if is_lettered else outcome)
 
 
 def import_answers(dataset: Path, table: Path, out: Path, *options: str, note: str = "two people") -> str:
@@ -160,18 +160,18 @@ def test_a_table_measures_what_a_model_with_the_same_answers_measures(
     case = CASES[name]
     folder = embedded / case.dataset
     questions = asked(folder, case.options, case.prompt)
-    rows, lines = [], []
+    rows, answers = [], []
     for number, (key, request) in enumerate(questions.items()):
         row, answer = answered(number, key, request, case.kind)
         is_alone = f"{key.removesuffix('#0')}#1" not in questions and key.endswith("#0")
         rows.append({"id": key.removesuffix("#0") if is_alone and number % 2 else key, **row})
-        lines.append(json.dumps({"request_sha256": request.sha256, **answer}))
+        answers.append((request, answer))
     (tmp_path / "table").write_bytes(case.form(rows[::-1]))
-    (tmp_path / "model.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    replayable(tmp_path / "model", answers)
     how = [*case.options, "--prompt", case.prompt]
     if case.kind in ("logprob", "probability"):
         how += ["--normalisation", "sum"]
-    backend = ["--backend", "replay", "--model", tmp_path / "model.jsonl", "--out", tmp_path / "run"]
+    backend = ["--backend", "replay", "--model", tmp_path / "model", "--out", tmp_path / "run"]
     done = evaluators("run", "--dataset", folder, *how, *backend)
     assert done.exit_code == 0, done.output
     import_answers(folder, tmp_path / "table", tmp_path / "import", *how)

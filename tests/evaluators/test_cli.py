@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground.kinds import TASKS
+from evaluators.backend import ChoiceRequest, Response
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import pages_of_benchmarks
-from schemas.documents.record import exchange_sha256
 from schemas.files import contract
 from schemas.folders.run_folder import read_run
 from schemas.outputs.documents import ListedEntry, Listing
 from tests.commands import run
+from tests.evaluators.asking import replayable
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.terminal import without_progress
 
@@ -208,16 +209,15 @@ def test_a_run_says_that_it_achieves_no_more_than_a_baseline_and_what_has_no_val
     told = ("--model", "always-wrong", "--config", "type2", "--prompt", "intrinsic-v1")
     assert "no rank on the board" not in baseline(dataset, tmp_path / "runs", *told).stdout
     (result_file,) = (tmp_path / "runs").rglob("result.json")
-    answers = tmp_path / "answers.jsonl"
-    lines = [
-        {
-            "request_sha256": exchange_sha256(one),
-            "option_logprobs": [max(value or 0, -99) for value in one.option_logprobs],
-        }
-        for record in read_run(result_file.parent).records
-        for one in record.exchanges
+    exchanges = (one for record in read_run(result_file.parent).records for one in record.exchanges)
+    said = [
+        (
+            ChoiceRequest(prompt=str(one.prompt), options=one.options, outcomes=one.outcomes),
+            Response(status="answered", option_logprobs=tuple(max(value or 0, -99) for value in one.option_logprobs)),
+        )
+        for one in exchanges
     ]
-    answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    answers = replayable(tmp_path / "answers", said)
     replay = ("--backend", "replay", "--model", str(answers), "--name", "lab/wrong", *told[2:])
     done = baseline(dataset, tmp_path / "replayed", *replay, status=0)
     nothing = "none of 60 answers is right, so there is nothing to compare"

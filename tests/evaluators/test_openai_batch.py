@@ -25,8 +25,6 @@ from tests.evaluators.openai_runs import Asked, ask, made
 class FakeBatchEndpoint(FakeEndpoint):
     """A server with a batch API: files and batches, worked through when they are looked at."""
 
-    looks: int = 1
-    """How often a batch is looked at before it has ended."""
     forbids_looking: bool = False
     ends_as: str = "completed"
     edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda lines: lines
@@ -64,7 +62,7 @@ class FakeBatchEndpoint(FakeEndpoint):
 
     def _looked_at(self, batch: dict[str, Any]) -> dict[str, Any]:
         batch["looks"] += 1
-        if batch["looks"] > self.looks and batch["status"] != self.ends_as:
+        if batch["looks"] > 1 and batch["status"] != self.ends_as:
             batch["status"] = self.ends_as
             number = batch["input_file_id"].removeprefix("file-")
             if self.ends_as == "failed":
@@ -95,6 +93,7 @@ KEY = "sk-made-0123456789-abcdef"
 REQUESTS = made(20)
 EVERY = frozenset(range(20))
 Lines = list[dict[str, Any]]
+Edit = Callable[[Lines], Lines]
 
 
 def opened(
@@ -109,15 +108,18 @@ def opened(
 @pytest.mark.slow
 def test_generations_and_choices_come_back_through_files(tokenizer: Tokenizer, tmp_path: Path) -> None:
     letters = ChoiceRequest(prompt="A or B?", options=(" A", " B"), outcomes=("a", "b"))
+    # A line of a file ends at a line feed alone.
+    odd = GenerateRequest(prompt="Say\u2028it\x85now", max_tokens=3)
     with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
         backend = opened(endpoint, tmp_path / "batch.json")
-        found, n_attempts = ask(backend, [*REQUESTS, letters], EVERY | {20})
+        found, n_attempts = ask(backend, [*REQUESTS, letters, odd])
         # Two to find out what it can do, and a line per request.
         assert n_attempts == endpoint.n_received + len(endpoint.uploads[0])
-        assert len(endpoint.uploads[0]) == 21
+        assert len(endpoint.uploads[0]) == 22
         assert {batch["endpoint"] for batch in endpoint.batches.values()} == {"/v1/chat/completions"}
     assert [found[place].text for place in range(20)] == [f"You said: Say {number}" for number in range(20)]
     assert found[20].option_logprobs == pytest.approx((-0.7, -1.2))
+    assert found[21].text == f"You said: {odd.prompt}"
     assert not (tmp_path / "batch.json").exists()
 
 
@@ -130,24 +132,15 @@ def test_options_that_take_several_calls_are_refused(folder: Path, tokenizer: To
         assert endpoint.uploads == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("state", ["expired", "cancelled"])
-def test_what_a_batch_answered_before_it_ended_early_is_kept(state: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_what_a_batch_answered_before_it_ended_early_is_kept(tokenizer: Tokenizer) -> None:
     # In any order, repeated or not at all.
     with FakeBatchEndpoint(
-        tokenizer, serves=CHAT, edit=lambda lines: [*reversed(lines[1:]), lines[3]], ends_as=state
+        tokenizer, serves=CHAT, edit=lambda lines: [*reversed(lines[1:]), lines[3]], ends_as="expired"
     ) as endpoint:
-        found, _ = ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
+        found, _ = ask(opened(endpoint), REQUESTS)
     assert found[0].status == "failed"
     assert "run the same command again" in str(found[0].error)
     assert [found[place].text for place in range(1, 20)] == [f"You said: Say {number}" for number in range(1, 20)]
-
-
-def test_a_line_ends_only_at_a_line_feed(tokenizer: Tokenizer) -> None:
-    request = GenerateRequest(prompt="Say\u2028it\x85now", max_tokens=3)
-    with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
-        found, _ = ask(opened(endpoint, None), [request])
-    assert found[0].text == f"You said: {request.prompt}"
 
 
 def test_errors_of_lines_are_read_from_the_error_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -206,21 +199,14 @@ def test_a_batch_is_not_forgotten_before_its_answers_are_stored(
 
 
 @pytest.mark.slow
-def test_large_runs_are_split(tokenizer: Tokenizer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("limit", "sizes"), [({"lines": 7}, [7, 7, 6]), ({"bytes": 1000}, [*[3] * 6, 2])])
+def test_large_runs_are_split(limit: dict[str, int], sizes: list[int], tokenizer: Tokenizer) -> None:
     with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
-        by_lines = opened(endpoint, tmp_path / "batch.json")
-        by_lines.batch_limits = BatchLimits(lines=7, poll_seconds=0.01)
-        found, _ = ask(by_lines, REQUESTS)
-        assert [len(lines) for lines in endpoint.uploads] == [7, 7, 6]
-        assert len(found) == 20
-        endpoint.uploads.clear()
-        endpoint.answers.clear()
-        by_bytes = opened(endpoint, tmp_path / "batch.json")
-        by_bytes.batch_limits = BatchLimits(bytes=1000, poll_seconds=0.01)
-        found, _ = ask(by_bytes, REQUESTS)
-        assert len(found) == 20
-        assert len(endpoint.uploads) > 3
-        assert all(sum(len(json.dumps(line)) + 1 for line in lines) <= 1000 for lines in endpoint.uploads)
+        backend = opened(endpoint)
+        backend.batch_limits = BatchLimits(poll_seconds=0.01, **limit)
+        found, _ = ask(backend, REQUESTS)
+    assert len(found) == 20
+    assert [len(lines) for lines in endpoint.uploads] == sizes
 
 
 @pytest.mark.slow
@@ -233,18 +219,16 @@ def test_the_discount_of_the_batch_api_is_counted(tokenizer: Tokenizer, tmp_path
         of_probing = endpoint.n_prompt_tokens
         steps = list(backend.ask(REQUESTS, EVERY))
         n_prompt = endpoint.n_prompt_tokens - of_probing
+        with pytest.raises(RunError, match="does not cover the batch"):
+            ask(opened(endpoint, prices=prices, max_cost=0.25), REQUESTS)
+        assert len(endpoint.uploads) == 1
     costs = [step.cost_usd for step in steps if isinstance(step, Sent)][1:]
     assert None not in costs
     # Three tokens each are answered.
     assert sum(cost or 0 for cost in costs) == pytest.approx(0.5 * (n_prompt * 1000 + 20 * 3 * 2000) / 1e6)
-    too_much = opened(endpoint, tmp_path / "batch.json", prices=prices, max_cost=0.25)
-    with FakeBatchEndpoint(tokenizer, serves=CHAT, port=endpoint.port) as endpoint:
-        with pytest.raises(RunError, match="does not cover the batch"):
-            ask(too_much, REQUESTS)
-        assert endpoint.uploads == []
 
 
-def _first(**response: Any) -> Callable[[Lines], Lines]:
+def _first(**response: Any) -> Edit:
     """A change of the first line's response."""
     return lambda lines: [{**lines[0], "response": {**lines[0]["response"], **response}}, *lines[1:]]
 
@@ -258,35 +242,22 @@ def _other(line: dict[str, Any]) -> dict[str, Any]:
     return {**line, "response": {"status_code": 200, "body": _body("another answer")}}
 
 
-NO_IDS: tuple[Any, ...] = (None, 7, [], {}, "\x1b[31m", "-", "x" * 100_000)
-HARMLESS: dict[str, Callable[[Lines], Lines]] = {
+HARMLESS: dict[str, Edit] = {
     "lines that nobody asked for": lambda lines: [*(_other(one) | {"custom_id": f"x-{n}"} for n,
         one in enumerate(lines)), *lines],
-    "ids that go on": lambda lines: [*lines, *(_other(one) | {"custom_id": one["custom_id"] + "-7"} for one in lines)],
-    "the same lines twice": lambda lines: [*lines, *lines],
-    "another order": lambda lines: lines[::-1],
-    "ids of every kind": lambda lines: [*(_other(lines[0]) | {"custom_id": one} for one in NO_IDS), *lines],
-    "the key in an id": lambda lines: [*lines, {"custom_id": KEY, "response": KEY}],
+    "ids of every kind": lambda lines: [*(_other(lines[0]) | {"custom_id": one} for one in (None, 7, ["x"])), *lines],
     "lines that are no objects": lambda lines: [*lines, [], None, 7, "x"],  # type: ignore[list-item]
 }  # fmt: skip
 """What changes no answer."""
 
-SPOILT: dict[str, Callable[[Lines], Lines]] = {
-    "no line": lambda lines: lines[1:],
+SPOILT: dict[str, Edit] = {
     "two lines with different contents": lambda lines: [*lines, _other(lines[0])],
-    "another line before": lambda lines: [_other(lines[0]), *lines],
     "an error with status 200": _first(body={"error": {"message": "no", "code": 500}}),
     "a text as body": _first(body="no"),
-    "no body": _first(body=None),
     "a status in letters": _first(status_code="200"),
-    "status 500 with an answer": _first(status_code=500),
     "no response": lambda lines: [{**lines[0], "response": None}, *lines[1:]],
     "an error beside a whole answer": lambda lines: [{**lines[0], "error": {"message": "cancelled"}}, *lines[1:]],
-    "nested errors": lambda lines: [{**lines[0], "error": json.loads("[" * 60 + "]" * 60), "response": None},
-        *lines[1:]],
-    "no choice": _first(body={"choices": []}),
-    "two choices": _first(body=_body("x") | {"choices": [*_body("x")["choices"], *_body("y")["choices"]]}),
-}  # fmt: skip
+}
 """What costs one answer."""
 
 
@@ -303,72 +274,18 @@ def test_lines_that_no_server_should_send_change_no_other_answer(name: str, toke
         assert len(str(found[0].error)) < 500
 
 
-FILES: dict[str, Callable[[bytes], bytes]] = {
-    "a mark of UTF-8": lambda content: b"\xef\xbb\xbf" + content,
-    "lines of Windows": lambda content: content.replace(b"\n", b"\r\n"),
-    "empty lines": lambda content: content.replace(b"\n", b"\n\n\n"),
-    "bytes that are no text": lambda content: b"\xff\xfe\n" + content + b"\x00\n",
-    "a line without end": lambda content: content + b'{"custom_id": "x',
-    "a nested line": lambda content: b"[" * 200_000 + b"\n" + content,
-    "numbers without measure": lambda content: content.replace(
-        b'"prompt_tokens":', b'"x": NaN, "prompt_tokens": 1%b, "y":' % (b"0" * 5000)
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_is_read_line_by_line(name: str, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
-        usual = endpoint._output
-        monkeypatch.setattr(endpoint, "_output", lambda file: FILES[name](usual(file)))
-        found, _ = ask(opened(endpoint), made(5))
-    assert [found[place].text for place in range(5)] == [f"You said: Say {place}" for place in range(5)]
-
-
-IDS: dict[str, Any] = {
-    "a path above": "../../models",
-    "a path below the root": "/etc/passwd",
-    "a query": "batch-0?x=1",
-    "an address": "http://127.0.0.1:9/x",
-    "escape signs": "batch\x1b[31m",
-    "5,000 letters": "x" * 5000,
-    "the key": KEY,
-    "a list": ["batch-0"],
-    "null": None,
-    "true": True,
-    "empty": "",
-}
 FILE, BATCH, LOOK = "POST /files", "POST /batches", "GET /batches/batch-0"
-ENDED = {"input_file_id": "file-0", "id": "batch-0"}
 WRONG: dict[str, tuple[str, Any, str]] = {
-    **{
-        f"{name} as id, {place}": (place, {"id": one}, "as the id of")
-        for name, one in IDS.items()
-        for place in (FILE, BATCH)
-    },
-    # A batch may have no file of errors.
-    **{
-        f"{name} as id of a file": (LOOK, {"status": "completed", "output_file_id": one}, "as the id of")
-        for name, one in IDS.items()
-        if one not in (None, "")
-    },
+    "a path as id": (BATCH, {"id": "../../models"}, "as the id of a batch"),
+    "a query as id": (FILE, {"id": "batch-0?x=1"}, "as the id of an uploaded file"),
+    "5,000 letters as id": (LOOK, {"status": "completed", "output_file_id": "x" * 5000}, "as the id of a file"),
+    "the key as id": (BATCH, {"id": KEY}, "as the id of a batch"),
+    "true as id": (BATCH, {"id": True}, "gives True as the id of a batch"),
     "a file without id": (FILE, {"object": "file"}, "gives None as the id of an uploaded file"),
-    "a file that is a list": (FILE, [1], "gives None as the id of an uploaded file"),
-    "a batch without id": (BATCH, {"data": []}, "gives None as the id of a batch"),
-    "a batch with an object": (BATCH, {"id": {}}, "gives {} as the id of a batch"),
-    "no status": (LOOK, ENDED, "gives None as the status of batch batch-0"),
-    "a list as status": (LOOK, ENDED | {"status": []}, r"gives \[\] as the status"),
-    "errors in a text": (LOOK, ENDED | {"status": "failed", "errors": "no"}, "no reason given"),
-    **{
-        f"errors {name}": (LOOK, ENDED | {"status": "failed", "errors": errors}, words)
-        for name, errors, words in (
-            ("that are texts", {"data": ["a quota", 3]}, "a quota; 3"),
-            ("in a list", [{"message": KEY}], "was not accepted"),
-            ("in an object", {"data": [{"message": {KEY: KEY}}]}, "was not accepted"),
-            ("that are nested", {"data": [json.loads("[" * 60 + "]" * 60)]}, "was not accepted"),
-            ("that are many", {"data": [KEY] * 9999}, "was not accepted"),
-        )
-    },
+    "no status": (LOOK, {"id": "batch-0"}, "gives None as the status of batch batch-0"),
+    "errors in a text": (LOOK, {"status": "failed", "errors": "no"}, "no reason given"),
+    "errors that are texts": (LOOK, {"status": "failed", "errors": {"data": ["a quota", KEY]}}, "a quota; "),
+    "many errors": (LOOK, {"status": "failed", "errors": {"data": [KEY] * 9999}}, "was not accepted"),
 }
 
 
@@ -390,16 +307,9 @@ def test_an_answer_that_none_should_give_is_one_line_and_the_next_run_goes_on(
     assert len(found) == 5
 
 
-ENDLESS: dict[str, dict[str, Any]] = {
-    "in progress for ever": {"status": "in_progress"},
-    "a state that is none": {"status": "made\x1b[31m"},
-}
-
-
-@pytest.mark.parametrize("name", ENDLESS)
-def test_a_batch_that_does_not_end_is_given_up_and_kept(name: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_batch_that_does_not_end_is_given_up_and_kept(tokenizer: Tokenizer, tmp_path: Path) -> None:
     state = tmp_path / "pending.json"
-    spoilt = {"GET /batches/batch-0": ENDLESS[name]}
+    spoilt = {LOOK: {"status": "made\x1b[31m"}}
     with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt=spoilt) as endpoint:
         backend = opened(endpoint, state, seconds=0.1)
         with pytest.raises(RunError, match="has not ended") as caught:
@@ -420,39 +330,27 @@ def test_a_file_that_is_too_large_is_not_read(tokenizer: Tokenizer) -> None:
         Asked().of(opened(endpoint), made(5))
 
 
-def test_a_state_in_another_spelling_is_one(tokenizer: Tokenizer) -> None:
-    ended = {"status": " COMPLETED ", "output_file_id": "out-0"}
-    with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={"GET /batches/batch-0": ended}) as endpoint:
-        found, _ = ask(opened(endpoint, seconds=1.0), made(5))
-    assert {response.status for response in found.values()} == {"answered"}
-
-
-ECHOED: dict[str, dict[str, Any]] = {
-    "the text": _body(f"It is {KEY}"),
-    "the model": _body("A", model=KEY),
-    "an error": {"error": {"message": f"not {KEY}", "code": KEY}},
-    "a refusal": {"choices": [{"index": 0, "message": {"refusal": f"not {KEY}"}}]},
-}
-
-
-@pytest.mark.parametrize("status", [200, 400])
-@pytest.mark.parametrize("name", ECHOED)
 def test_a_key_in_a_file_reaches_nothing(
-    name: str, status: int, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    edit = _first(body=ECHOED[name], status_code=status)
+    bodies = [_body(f"It is {KEY}", model=KEY), {"error": {"message": f"not {KEY}", "code": KEY}}]
+
+    def edit(lines: Lines) -> Lines:
+        return [
+            {**line, "response": {"status_code": 200, "body": body}} for line, body in zip(lines, bodies, strict=True)
+        ]
+
     with FakeBatchEndpoint(tokenizer, serves=CHAT, edit=edit) as endpoint:
         backend = opened(endpoint)
-        found, _ = ask(backend, made(5))
+        found, _ = ask(backend, made(2))
     said = capsys.readouterr()
+    assert [response.status for response in found.values()] == ["answered", "failed"]
     assert KEY not in f"{found} {backend.runtime} {backend.model} {said.out} {said.err}"
 
 
 STATES: dict[str, bytes] = {
     "a list": b"[]",
-    "no batches": b'{"model": "MODEL"}',
-    "batches that are none": b'{"model": "MODEL", "batches": [1, null]}',
     "fields of another kind": b'{"model": "MODEL", "batches": [{"file_id": 1, "batch_id": [], "requests": "x"}]}',
     "another run": b'{"model": "another", "batches": []}',
 }

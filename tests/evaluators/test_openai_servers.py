@@ -8,9 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,56 +32,27 @@ from tests.evaluators.openai_runs import (
     Raw,
     among_others,
     chat,
+    choice,
     connected,
+    delta_with,
+    deltas,
+    ended,
     made,
     plain,
     prompt_of,
     served,
+    streamed,
 )
 
 GITHUB = "https://github.com"
 OPENAI = "https://platform.openai.com/docs"
-INSPECT = f"{GITHUB}/UKGovernmentBEIS/inspect_ai/pull"
 QWEN = "https://www.alibabacloud.com/help/en/model-studio/error-code"
-ECC = f"{GITHUB}/affaan-m/ECC/pull/1976"
 GEMINI = "https://ai.google.dev/gemini-api/docs"
 MISTRAL = "https://docs.mistral.ai"
-SGLANG = "https://docs.sglang.io/docs/advanced_features/separate_reasoning"
-VLLM = "https://docs.vllm.ai/en/stable"
-
-
-def choice(**fields: Any) -> dict[str, Any]:
-    """A chat answer with other fields of its one choice."""
-    answer = chat()
-    answer["choices"] = [{**answer["choices"][0], **fields}]
-    return answer
-
-
-def ended(reason: str, text: Any = "", **message: Any) -> dict[str, Any]:
-    """A chat answer that ended for a reason."""
-    return choice(finish_reason=reason, message={"content": text, **message})
 
 
 def fault(message: Any = "no", **fields: Any) -> dict[str, Any]:
     return {"error": {"message": message, **fields}}
-
-
-def streamed(*parts: Mapping[str, Any], end: str = "data: [DONE]\n\n") -> Raw:
-    body = "".join(f": keep-alive\n\ndata: {json.dumps(part)}\n\n" for part in parts) + end
-    return plain(body.encode(), kind="text/event-stream; charset=utf-8")
-
-
-def deltas(*messages: Mapping[str, Any], reason: str = "stop") -> list[dict[str, Any]]:
-    parts = [delta_with(message) for message in messages]
-    return [
-        *parts,
-        delta_with({}, finish_reason=reason),
-        {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}},
-    ]
-
-
-def delta_with(message: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"model": MODEL, "choices": [{"index": 0, "delta": message, **fields}]}
 
 
 class Odd(NamedTuple):
@@ -106,7 +75,6 @@ def lasts(body: Any, words: str) -> Odd:
 
 
 REFUSED: dict[str, Odd] = {
-    "OpenAI, code": refuses(fault(code="content_policy_violation")),
     "OpenAI, words": refuses(
         fault("Invalid prompt: your prompt was flagged as potentially violating our usage policy.")),
     "Azure, content_filter": refuses(fault("It was filtered", code="content_filter", param="prompt")),
@@ -117,14 +85,11 @@ REFUSED: dict[str, Odd] = {
         "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}, 403),
     "OpenRouter, moderation": refuses(
         fault("x needs it", code=403, metadata={"reasons": ["hate"], "flagged_input": "..."}), 403),
-    "OpenRouter, words": refuses(fault("Your input was flagged", code=403), 403),
     "OpenRouter, inside": refuses(fault("Your input was flagged", code=403), 200),
     "DeepSeek": refuses(fault("Content Exists Risk", type="invalid_request_error")),
-    "Qwen": refuses(fault(code="data_inspection_failed", param=None)),
     "Qwen, DashScope": refuses(
         {"code": "DataInspectionFailed", "message": "Input data may contain inappropriate content."}),
-    "Qwen, streamed words": refuses(fault("<400> Output data may contain inappropriate content.")),
-    "Moonshot": refuses(fault("it was considered high risk", code=400, type="content_filter")),
+    "Moonshot": refuses(fault("it was considered high risk", code=400)),
     "Z.ai": refuses(fault("System detected", code="1301")),
     "MiniMax": refuses(
         {"choices": None, "base_resp": {"status_code": 1027, "status_msg": "output new_sensitive"}}, 200),
@@ -133,22 +98,12 @@ REFUSED: dict[str, Odd] = {
         [fault("The prompt was blocked due to PROHIBITED_CONTENT", code=400, status="INVALID")]),
     "Gemini, no choice": refuses({**chat(), "choices": []}, 200, tries=3),
     "Bedrock": refuses(fault("Output blocked by content filtering policy", type="invalid_request_error")),
-    "LiteLLM": refuses(fault("litellm.ContentPolicyViolationError: no", type="content_policy_violation")),
     "a 403 in words of its own": refuses({"error": "no"}, 403, tries=2),
     "a refusal": refuses(ended("stop", None, refusal="I will not."), 200, words="I will not."),
     "a refusal as a part": refuses(ended("stop", [{"type": "refusal", "refusal": "I will not."}]), 200),
     "a filter at the end of a stream": Odd(streamed(*deltas({"content": "B"}, reason="content_filter")), "filter"),
-    **{
-        f"finish_reason {reason}": refuses(ended(reason, text), 200, words=repr(reason))
-        for reason, text in {
-            **dict.fromkeys(
-                ("content_filter", "refusal", "sensitive", "FINISH_REASON_SAFETY", "BLOCKLIST", "SPII"), ""
-            ),
-            **dict.fromkeys(("SAFETY", "PROHIBITED_CONTENT")),
-            "RECITATION": "They ag",
-            "guardrail_intervened": "Sorry",
-        }.items()
-    },
+    "finish_reason refusal": refuses(ended("refusal"), 200, words="'refusal'"),
+    "finish_reason FINISH_REASON_SAFETY": refuses(ended("FINISH_REASON_SAFETY", None), 200, words="_SAFETY'"),
 }  # fmt: skip
 FAILED: dict[str, Odd] = {
     "too long": refuses(
@@ -158,17 +113,11 @@ FAILED: dict[str, Odd] = {
     "no server for one prompt": refuses(fault("No endpoints found"), 404, words="HTTP 404"),
     "unprocessable": refuses({"detail": [{"msg": "too deep", "loc": ["body", "x"]}]}, 422),
     "no credit for one": refuses(fault("This request requires more credits"), 402),
-    "a quota for one": refuses(fault("quota", code="insufficient_quota"), 429, words="HTTP 429"),
     "a redirect for one": refuses(b"", 307, words="HTTP 307"),
     "a firewall's page": refuses(b"<!DOCTYPE html><title>Attention Required!</title>", 403, tries=2),
-    "no JSON": refuses(b"bad"),
     "half a character": refuses(b'{"error": {"message": "half \\ud800 of one"}}'),
     "a null message": refuses(choice(message=None), 200),
-    "no content": refuses(ended("stop", None), 200, words="no text"),
-    "null choices": refuses({**chat(), "choices": None}, 200),
-    "no choices": refuses({}, 200),
     "choices that are numbers": refuses({"choices": [1]}, 200),
-    "an index of many digits": refuses(b'{"choices": [{"index": %s}]}' % (b"9" * 5000), 200),
     "an error in another charset": Odd(plain(b"\xff", 400, kind="text/plain; charset=hex")),
 }  # fmt: skip
 NESTED = b"[" * 200_000
@@ -178,13 +127,9 @@ LOST: dict[str, Odd] = {
         choice(finish_reason="error", message={"content": ""}, **fault("it is gone", code=502)), "gone"),
     "an error beside a whole choice": lasts(chat(**fault("cut upstream")), "cut upstream"),
     "an error in a message": lasts(choice(message={"content": "", "error": "lost"}), "lost"),
-    "finish_reason error": lasts(ended("error"), "finish_reason 'error'"),
-    "network_error": lasts(ended("network_error"), "network_error"),
-    "abort": lasts(ended("abort"), "abort"),
+    "finish_reason abort": lasts(ended("abort"), "finish_reason 'abort'"),
     "an object of type error": lasts(
         {"object": "error", "message": "engine is dead", "type": "InternalServerError", "code": 500}, "engine is dead"),
-    "an error with a code": lasts(fault("upstream is gone", code=502), "upstream is gone"),
-    "error as a text": lasts({"error": "no instances"}, "no instances"),
     "error_code": lasts({"error_code": 336100, "error_msg": "try again later"}, "try again later"),
     "base_resp": lasts(
         {"choices": None, "base_resp": {"status_code": 1000, "status_msg": "unknown error"}}, "unknown error"),
@@ -193,19 +138,13 @@ LOST: dict[str, Odd] = {
         streamed(*deltas({"content": "B"})[:1], fault("lost the model", code=502)), "lost the model"),
     "nothing but the end of a stream": Odd(streamed(), "a stream without parts"),
     "no JSON in a stream": Odd(streamed(end="data: {oops\n\n"), "not JSON"),
-    "nested": Odd(lambda: plain(NESTED)),
-    "a web page": Odd(plain(b"<html>hello</html>", kind="text/html")),
+    "nested": Odd(lambda: plain(NESTED), "nested too deep"),
+    "a web page": Odd(plain(b"<html>hello</html>", kind="text/html"), "text/html"),
     "half of what was promised": Odd(Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n{}")),
     "no HTTP": Odd(Raw(b"\x16\x03\x01 hello\r\n\r\n")),
-    "huge headers": Odd(lambda: plain(chat(), more=f"x-filler: {'a' * 2_000_000}\r\n")),
-    "redirects to itself": Odd(plain(b"", 307, more="location: /v1/chat/completions\r\n")),
-    "a gzip bomb": Odd(lambda: plain(gzip.compress(b" " * 300_000_000, 9), more=GZIP)),
-    "a body without end": Odd(lambda: Raw(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 100_000_000)),
-    "a retry in the year 999999": Odd(plain({}, 503, more="retry-after: Sun, 06 Nov 999999 08:49:37 GMT\r\n")),
-    "5 MB": Odd(lambda: plain(chat("no" * 2_500_000))),
-    "5 MB in gzip": Odd(lambda: plain(gzip.compress(json.dumps(chat("no" * 2_500_000)).encode()), more=GZIP)),
-    "5 MB of an error": Odd(lambda: plain(fault("no" * 2_500_000), 400)),
-    "a byte a second": Odd(Raw(plain(chat()).content, pause=0.2), "no answer within 1 s"),
+    "a gzip bomb": Odd(lambda: plain(gzip.compress(b" " * 20_000_000), more=GZIP), "larger than"),
+    "a body without end": Odd(lambda: Raw(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 20_000_000), "larger than"),
+    "a byte a second": Odd(Raw(plain(chat()).content, pause=0.2), "no answer within 0.3 s", tries=IMPATIENT.n_timeouts),
 }  # fmt: skip
 
 
@@ -219,8 +158,8 @@ LOST: dict[str, Odd] = {
 )
 def test_an_odd_answer_concerns_one_request_alone_and_says_why(name: str, ends: str) -> None:
     row = (REFUSED | FAILED | LOST)[name]
-    raw, began = row.raw() if callable(row.raw) else row.raw, time.monotonic()
-    asked, tries = among_others(lambda _: raw, timeout=1.0 if raw.pause else 20.0)
+    raw = row.raw() if callable(row.raw) else row.raw
+    asked, tries = among_others(lambda _: raw, timeout=0.3 if raw.pause else 20.0)
     assert asked.statuses() == {"answered": N - 1, ends: 1}
     answer, error = asked.responses[3], str(asked.responses[3].error)
     assert row.words in error
@@ -228,25 +167,31 @@ def test_an_odd_answer_concerns_one_request_alone_and_says_why(name: str, ends: 
     error.encode()
     assert answer.finish_reason == ("content_filter" if ends == "refused" and "I will not" not in error else None)
     assert row.tries in (0, tries)
-    assert time.monotonic() - began < 20
 
 
-def test_a_filter_that_takes_offence_at_everything_ends_the_run() -> None:
-    words = {"error": {"message": "your account violates our usage guidelines"}}
-    seen: list[Body] = []
+@pytest.mark.parametrize(
+    ("status", "fields", "remedy"),
+    [
+        (403, {"message": "your account violates our usage guidelines"}, "forbids every prompt"),
+        (401, {"message": "no auth"}, "check OPENAI_API_KEY"),
+        (429, {"message": "quota", "code": "insufficient_quota"}, "credit is used up"),
+    ],
+)
+def test_an_error_of_everything_ends_the_run(status: int, fields: dict[str, str], remedy: str) -> None:
+    n_sound = 9
 
     def answer(sent: Body) -> Raw:
-        seen.append(sent)
-        return plain(chat()) if len(seen) <= 4 else plain(words, 403)
+        nonlocal n_sound
+        n_sound -= 1
+        return plain(chat()) if n_sound >= 0 else plain({"error": fields}, status)
 
     asked = Asked()
     with served(answer) as server:
         backend = connected(server, concurrency=1)
         _ = backend.model
-        n_before, seen[:] = len(seen), seen[:2]
-        with pytest.raises(RunError, match="forbids every prompt"):
+        n_sound = 2
+        with pytest.raises(RunError, match=remedy):
             asked.of(backend, made(N))
-    assert n_before
     assert asked.statuses() == {"answered": 2}
 
 
@@ -265,32 +210,6 @@ def test_what_one_request_teaches_in_vain_is_forgotten() -> None:
         asked = Asked().of(connected(server, concurrency=1), made(N))
     assert asked.statuses() == {"answered": N - 1, "failed": 1}
     assert all("temperature" in sent for sent in sent_by_others)
-
-
-def test_what_a_request_teaches_is_kept_if_a_fault_follows() -> None:
-    sent_by: list[tuple[str, bool]] = []
-
-    def answer(sent: Body) -> Raw:
-        if not prompt_of(sent).startswith("Say"):
-            return plain(chat())
-        sent_by.append((prompt_of(sent), "stop" in sent))
-        if "stop" in sent:
-            return plain({"error": {"message": "Unsupported parameter: 'stop' is not supported"}}, 400)
-        return plain({"error": {"message": "broken"}}, 500) if prompt_of(sent) == "Say 0" else plain(chat())
-
-    requests = [replace(request, stop=("#",)) for request in made(N) if isinstance(request, GenerateRequest)]
-    with served(answer) as server:
-        asked = Asked().of(connected(server, concurrency=1), requests)
-    assert asked.statuses() == {"answered": N - 1, "failed": 1}
-    assert [name for name, has_stop in sent_by if has_stop] == ["Say 0"]
-
-
-def test_an_estimate_leaves_no_trace_in_the_settings() -> None:
-    request = GenerateRequest(prompt="Say 1", max_tokens=3, json_schema='{"type": "object"}')
-    with served(lambda sent: plain(chat())) as server:
-        backend = connected(server)
-        assert backend.most_tokens([request]).n_completion == 3
-        assert "json_schema" not in backend.runtime.settings
 
 
 class Lesson(NamedTuple):
@@ -336,12 +255,6 @@ LESSONS: dict[str, Lesson] = {
         unsent=("temperature",),
         options={"extra_body": '{"top_k": 5}'},
     ),
-    "neither": Lesson("https://platform.claude.com/docs/en/api/openai-sdk",
-        lambda sent: "temperature" in sent or "top_p" in sent, "temperature and top_p are deprecated for this model",
-        unsent=("temperature", "top_p")),
-    "no stop": Lesson(f"{GITHUB}/EleutherAI/lm-evaluation-harness/issues/2441", has("stop"),
-        {"message": "Unsupported parameter: 'stop' is not supported with this model.", "param": "stop"},
-        unsent=("stop",)),
     "no seed": Lesson(f"{GEMINI}/openai", has("seed"),
         [fault('Invalid JSON payload received. Unknown name "seed": Cannot find field.', code=400)], unsent=("seed",)),
     "extra fields": Lesson(f"{MISTRAL}/api/", has("seed"), {"detail": [{"type": "extra_forbidden", "loc": ["body",
@@ -352,17 +265,6 @@ LESSONS: dict[str, Lesson] = {
     "at least 16 tokens": Lesson(f"{OPENAI}/api-reference/responses/create", lambda sent: bool(sent.get("max_tokens",
         99) < 20), "Invalid 'max_tokens': integer below minimum value. Expected a value >= 20, but got 16 instead.",
         sent={"max_tokens": 20}),
-    "a range of tokens": Lesson(QWEN, more_than(1000),
-        "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 1000]", sent={"max_tokens": 1000},
-        options=THINKS),
-    "a context that is short": Lesson(
-        f"{GITHUB}/vllm-project/vllm/issues/42474",
-        more_than(3000),
-        "This model's maximum context length is 3100 tokens. However, you requested 5016 output tokens and your prompt "
-        "contains at least 9 input tokens.",
-        sent={"max_tokens": 2508},
-        options=THINKS,
-    ),
     "a context that names its parameter, in thousands": Lesson(
         f"{GITHUB}/vllm-project/vllm/issues/42474",
         more_than(3000),
@@ -373,16 +275,11 @@ LESSONS: dict[str, Lesson] = {
     ),
     "a limit in thousands": Lesson(f"{OPENAI}/api-reference/chat/create", more_than(4096),
         "max_tokens must be at most 4,096, got 5,003", sent={"max_tokens": 4096}, options=THINKS),
-    "a request too large for a minute": Lesson(f"{GITHUB}/continuedev/continue/issues/10218", more_than(3000),
-        "Request too large for model on tokens per minute (TPM): Limit 3000, Requested 5012", sent={"max_tokens": 2508},
-        options=THINKS, status=413),
     "several, one by one": Lesson(f"{GITHUB}/agno-agi/agno/issues/9951",
         lambda sent: bool({"temperature", "top_p", "stop", "max_tokens"} & set(sent)), None,
         sent={"max_completion_tokens": 3}, unsent=("temperature", "top_p", "stop", "max_tokens")),
     "no system role": Lesson(f"{GITHUB}/PowerShell/AIShell/pull/368", has_system_role,
         "Unsupported value: 'messages[0].role' does not support 'system' with this model.", options=BRIEF),
-    "no developer instruction": Lesson("https://ai.google.dev/gemma/docs/core/gemma_on_gemini_api", has_system_role,
-        {"message": "Developer instruction is not enabled for models/gemma-3-27b-it", "code": 400}, options=BRIEF),
 }  # fmt: skip
 
 
@@ -433,7 +330,6 @@ def test_what_an_endpoint_accepts_is_learnt_once(name: str, tmp_path: Path) -> N
     [
         (QWEN, "This model only support stream mode, please enable the stream parameter to access the model."),
         (QWEN, "parameter.enable_thinking must be set to false for non-streaming calls"),
-        (f"{GITHUB}/langchain4j/langchain4j/issues/3974", "Stream must be set to true"),
     ],
 )
 def test_an_endpoint_that_only_streams_is_read_as_a_stream(source: str, words: str) -> None:
@@ -474,29 +370,24 @@ def parts(*texts: tuple[str, Any]) -> dict[str, Any]:
     return {"content": [{"type": kind, kind: text} for kind, text in texts]}
 
 
-THOUGHTS: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "reasoning_content": ("https://api-docs.deepseek.com/guides/reasoning_model",
-        {"content": "B", "reasoning_content": "Well"}),
-    "reasoning": (f"{VLLM}/features/reasoning_outputs/", {"content": "B", "reasoning": "Well"}),
-    "thinking": (f"{GITHUB}/open-webui/open-webui/issues/23923", {"content": "B", "thinking": "Well"}),
-    "parts": (f"{INSPECT}/2000", parts(("thinking", "Well"), ("text", "B"))),
-    "parts of parts": (f"{MISTRAL}/capabilities/reasoning/",
-        parts(("thinking", [{"type": "text", "text": "W"}]), ("text", "B"))),
-    "parts that are texts": (f"{INSPECT}/2389", {"content": ["B"]}),
-    "a part that is a thought": (f"{GEMINI}/thinking",
-        {"content": [{"type": "text", "text": "Well", "thought": True}, {"type": "text", "text": "B"}]}),
+THOUGHTS: dict[str, Mapping[str, Any]] = {
+    "reasoning_content": {"content": "B", "reasoning_content": "Well"},
+    "parts": parts(("thinking", "Well"), ("text", "B")),
+    "parts of parts": parts(("thinking", [{"type": "text", "text": "W"}]), ("text", "B")),
+    "parts that are texts": {"content": ["B"]},
+    "a part that is a thought": {"content": [{"type": "text", "text": "Well", "thought": True}, "B"]},
     # Stop texts of an answer may stand in what is thought; test_thinking has more marks.
-    "<think>": (SGLANG, {"content": "<think>A?</think>B"}),
-}  # fmt: skip
+    "<think>": {"content": "<think>A?</think>B"},
+}
 
 
 @pytest.mark.parametrize("name", THOUGHTS)
 def test_what_a_model_thinks_is_kept_apart_and_has_tokens_of_its_own(name: str) -> None:
-    budgets: list[int] = []
+    asked: list[tuple[int, bool]] = []
 
     def answer(sent: Body) -> Raw:
-        budgets.append(sent["max_tokens"])
-        return plain(choice(message=THOUGHTS[name][1]))
+        asked.append((sent["max_tokens"], "stop" in sent))
+        return plain(choice(message=THOUGHTS[name]))
 
     request = GenerateRequest(prompt="Say 3", max_tokens=5, stop=("?",))
     with served(answer) as server:
@@ -506,9 +397,9 @@ def test_what_a_model_thinks_is_kept_apart_and_has_tokens_of_its_own(name: str) 
     assert exchange_of(request, response, show_prompt=True, chat=False).text == "B"
     # It is not stopped while it thinks.
     if name == "parts that are texts":
-        assert (budgets[-1], conditions) == (5, None)
+        assert (asked[-1], conditions) == ((5, True), None)
     else:
-        assert (budgets[-1], conditions) == (5 + 8192, {"thinking_tokens": "8192"})
+        assert (asked[-1], conditions) == ((5 + 8192, False), {"thinking_tokens": "8192"})
 
 
 @pytest.mark.parametrize(
@@ -516,7 +407,6 @@ def test_what_a_model_thinks_is_kept_apart_and_has_tokens_of_its_own(name: str) 
     [
         ({"content": "", "reasoning_content": "It could be"}, "length", "It could be"),
         ({"content": None}, "length", None),
-        ({"content": ""}, "length", None),
         ({"content": "<think>It could be"}, "length", None),
         # No text at all is an answer too.
         ({"content": ""}, "stop", None),
@@ -541,20 +431,16 @@ def test_an_answer_that_is_cut_while_thinking_is_truncated_and_told_of(
     assert ("--thinking-tokens" in str(read.reason)) == (reason == "length")
 
 
-WAYS: dict[str, tuple[str, Callable[[Body], bool]]] = {
-    "OpenAI": (f"{OPENAI}/guides/reasoning", lambda sent: sent.get("reasoning_effort") == "none"),
-    "vLLM": (f"{VLLM}/features/reasoning_outputs/",
-        lambda sent: sent.get("chat_template_kwargs", {}).get("enable_thinking") is False),
-    "Z.ai": ("https://docs.z.ai/guides/capabilities/thinking",
-        lambda sent: sent.get("thinking") == {"type": "disabled"}),
-    "DashScope": (QWEN, lambda sent: sent.get("enable_thinking") is False),
-}  # fmt: skip
+WAYS: dict[str, Callable[[Body], bool]] = {
+    "the first": lambda sent: sent.get("reasoning_effort") == "none",
+    "a later one": lambda sent: sent.get("enable_thinking") is False,
+}
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_thinking_is_switched_off_in_the_way_of_the_endpoint(name: str) -> None:
     def answer(sent: Body) -> Raw:
-        return plain(choice(message={"content": "B"} | ({} if WAYS[name][1](sent) else {"reasoning": "Well"})))
+        return plain(choice(message={"content": "B"} | ({} if WAYS[name](sent) else {"reasoning": "Well"})))
 
     with served(answer) as server:
         backend = connected(server, reasoning_effort="off")
@@ -579,26 +465,17 @@ def shares(*tokens: tuple[str, Any], **more: Any) -> Any:
     return alternatives(*((token, math.log(share)) for token, share in tokens), *more.items())
 
 
-SGL = f"{GITHUB}/sgl-project/sglang"
-TOKENS: dict[str, tuple[str, Any, tuple[float | None, float | None]]] = {
-    "with and without a space": (f"{GITHUB}/chujiezheng/LLM-MCQ-Bias/issues/6",
-        shares((" A", 0.6), ("B", 0.3), ("A", 0.05), ("The", 0.05)), (0.65, 0.3)),
-    "equal texts twice": (f"{SGL}/issues/32290", shares(("A", 0.4), ("A", 0.2), ("B", 0.3)), (0.6, 0.3)),
-    "the chosen token once": (f"{OPENAI}/api-reference/chat/object", shares(("A", 0.7), ("B", 0.3)), (0.7, 0.3)),
-    "the same entry twice": (f"{SGL}/issues/32290", shares(("A", 0.7), ("A", 0.7), ("B", 0.3)), (0.7, 0.3)),
-    "marks of vocabularies": (f"{GITHUB}/vllm-project/vllm/pull/2918",
-        shares(("\u2581A", 0.5), ("\u0120B", 0.3), ("<0x41>", 0.1)), (0.6, 0.3)),
-    "bytes": (f"{GITHUB}/vllm-project/vllm/issues/2706", shares(("bytes: A", 0.5), ("bytes:B", 0.3)), (0.5, 0.3)),
-    "letters with signs": (f"{OPENAI}/api-reference/chat/object",
-        shares(("**A", 0.4), ("A.", 0.2), ("(B", 0.3), ("Be", 0.05)), (0.6, 0.3)),
-    "a null of no option": (f"{SGL}/issues/4097", shares(("A", 0.6), ("B", 0.3), **{"#": None}), (0.6, 0.3)),
-    "-Infinity of no option": (f"{SGL}/pull/20714",
-        shares(("A", 0.6), ("B", 0.3), **{"#": "-Infinity", "%": -math.inf}), (0.6, 0.3)),
-    "-9999 of no option": (f"{VLLM}/serving/openai_compatible_server/",
-        shares(("A", 0.6), ("B", 0.3), **{"#": -9999.0}), (0.6, 0.3)),
-    "a null of an option": (f"{SGL}/pull/20323", shares(("A", 0.6), B=None), (0.6, None)),
-    "a null of one way to write it": (f"{SGL}/pull/20323", shares(("A", 0.6), ("B", 0.3), **{" A": None}), (0.6, 0.3)),
-}  # fmt: skip
+TOKENS: dict[str, tuple[Any, tuple[float | None, float | None]]] = {
+    "with and without a space": (shares((" A", 0.6), ("B", 0.3), ("A", 0.05), ("The", 0.05)), (0.65, 0.3)),
+    "the same entry twice": (shares(("A", 0.7), ("A", 0.7), ("B", 0.3)), (0.7, 0.3)),
+    "marks of vocabularies": (shares(("\u2581A", 0.5), ("\u0120B", 0.3), ("<0x41>", 0.1)), (0.6, 0.3)),
+    "bytes": (shares(("bytes: A", 0.5), ("bytes:B", 0.3)), (0.5, 0.3)),
+    "letters with signs": (shares(("**A", 0.4), ("A.", 0.2), ("(B", 0.3), ("Be", 0.05)), (0.6, 0.3)),
+    "-Infinity of no option": (shares(("A", 0.6), ("B", 0.3), **{"#": "-Infinity", "%": -math.inf}), (0.6, 0.3)),
+    "-9999 of no option": (shares(("A", 0.6), ("B", 0.3), **{"#": -9999.0}), (0.6, 0.3)),
+    "a null of an option": (shares(("A", 0.6), B=None), (0.6, None)),
+    "a null of one way to write it": (shares(("A", 0.6), ("B", 0.3), **{" A": None}), (0.6, 0.3)),
+}
 
 
 def letters(number: int = 3) -> ChoiceRequest:
@@ -622,7 +499,7 @@ def scored(logprobs: Any) -> Response:
 
 @pytest.mark.parametrize("name", TOKENS)
 def test_every_token_that_reads_as_an_option_counts(name: str) -> None:
-    _, logprobs, expected = TOKENS[name]
+    logprobs, expected = TOKENS[name]
     response = scored(logprobs)
     assert response.status == "answered"
     found = [None if value is None else math.exp(value) for value in response.option_logprobs]
@@ -652,14 +529,6 @@ def test_probabilities_of_more_than_all_are_no_answer() -> None:
     assert (response.status, response.error) == ("failed", "the probabilities of the first token add up to more than 1")
 
 
-def test_the_reason_of_the_route_that_exists_is_told() -> None:
-    words = fault("the model wants something else, by all means", code="wants")
-    with served(lambda sent: plain(words, 400)) as server, pytest.raises(ConfigError) as caught:
-        _ = connected(server, api=None).model
-    assert "wants something else" in str(caught.value)
-    assert "no such route" not in str(caught.value)
-
-
 def test_azure_takes_its_own_header_and_others_are_sent_and_kept_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     address = parse_address("https://made.openai.azure.com/openai/deployments/x?api-version=2026-01", "made-key-123")
     assert (address.headers, address.query) == ({"api-key": "made-key-123"}, {"api-version": "2026-01"})
@@ -673,7 +542,7 @@ def test_azure_takes_its_own_header_and_others_are_sent_and_kept_secret(monkeypa
             parse_address("http://127.0.0.1:9/v1", None, (wrong,))
 
 
-@pytest.mark.parametrize("body", ["[]", "{", '{"model": "other"}', '{"messages": []}'])
+@pytest.mark.parametrize("body", ["[]", '{"model": "other"}'])
 def test_an_extra_body_that_cannot_be_is_refused(body: str) -> None:
     with pytest.raises(ConfigError, match="--extra-body"):
         open_backend(MODEL, BackendOptions(base_url="http://127.0.0.1:9/v1", extra_body=body))

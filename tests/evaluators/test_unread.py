@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,12 @@ import pytest
 from tokenizers import Tokenizer
 from typer.testing import Result
 
+from evaluators.backend import Response
 from evaluators.runs.measure.unread_answers import refusal_lines, remedy
 from evaluators.task import Asked, load_task
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.run_folder import read_run
+from tests.evaluators.asking import replayable
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
@@ -129,12 +130,11 @@ def test_the_example_of_refusals_refuses_and_a_limit_is_said_to_give_no_rank(tmp
     prompt = task.prompts["mcq2-generate-v1"]
     # Every question is asked in two orders, and only the second is refused.
     answers = [
-        {"request_sha256": request.sha256, "text": DECLINED if number else "A"}
+        (request, Response(status="answered", text=DECLINED if number else "A"))
         for item in items
         for number, request in enumerate(task.requests(item, Asked(prompt)))
     ]
-    replayed = tmp_path / "answers.jsonl"
-    replayed.write_text("\n".join(map(json.dumps, answers)), encoding="utf-8")
+    replayed = replayable(tmp_path / "answers", answers)
     dataset = write_dataset(tmp_path / "data", {"type2": items})
     options = ("--backend", "replay", "--model", str(replayed), "--name", "lab/x", "--prompt", prompt.id)
     done = evaluators("run", "--dataset", str(dataset), *options, "--out", str(tmp_path / "runs"), "--limit", "10")

@@ -49,8 +49,6 @@ TABLE: dict[str, Row] = {
     **rows(["reweight", "fit", "INPUT", *OUT], *ANY, NO_JSON, NO_CSV),
     **rows(["reweight", "apply", "INPUT", "--rules", "INPUT", *OUT], *ANY, NO_JSON, NO_CSV),
     **rows(["questions", "lm-eval", "INPUT", *OUT], *ANY),
-    **rows(["cache", "info", "INPUT"], *ANY),
-    **rows(["cache", "export", "INPUT", "--out", "OUT.jsonl"], *ANY),
     **rows(["card", "INPUT", *OUT], *ANY),
     **rows(["publish", "INPUT", "--repo", "a/b", "--dry-run"], *ANY),
     **rows(["keys", "INPUT", *OUT], *ANY),

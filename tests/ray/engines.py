@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import sys
@@ -15,13 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from evaluators.backend import (
     Backend,
     BlockLimits,
     Capability,
-    ChoiceRequest,
     Events,
     Request,
     Response,
@@ -41,6 +38,7 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest
+from tests.evaluators.logging_backend import LoggingBackend
 
 LIMITS = BlockLimits(n_texts=24, n_characters=1_000_000)
 LOG = "asked.log"
@@ -66,15 +64,7 @@ class Scripted(Backend):
 
     @property
     def model(self) -> Model:
-        return Model(
-            id="tests/scripted",
-            revision="1",
-            backend="scripted",
-            precision=None,
-            chat_template_sha256=None,
-            endpoint="local",
-            identity_sha256=hashlib.sha256(self.name.encode()).hexdigest(),
-        )
+        return LoggingBackend(self.folder, name=self.name).model
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         return ask_in_blocks(self._ask_block, self.block_limits, requests, missing)
@@ -87,47 +77,9 @@ class Scripted(Backend):
 
     def _answer(self, together: str, requests: Sequence[Request]) -> Sequence[Response]:
         (request,) = requests
-        assert isinstance(request, ChoiceRequest)
         if self.at in request.prompt:
             self.does(self)
-        with (self.folder / LOG).open("a") as log:
-            log.write(f"{request.sha256} {os.getpid()}\n")
-        digests = [
-            hashlib.sha256(f"{together}{request.prompt}{option}".encode()).digest() for option in request.options
-        ]
-        n = len(digests)
-        return [
-            Response(
-                status="answered",
-                option_logprobs=tuple(-int.from_bytes(digest[:2], "big") / 6553.6 for digest in digests),
-                option_end_logprobs=(None,) * n,
-                option_token_counts=(2,) * n,
-                n_moved_tokens=0,
-                n_prompt_tokens=10,
-                n_completion_tokens=0,
-            )
-        ]
-
-
-@dataclass
-class _Meeting:
-    """Another backend, asked in small blocks, by no fewer than so many workers."""
-
-    inner: Any
-    folder: Path
-    n_workers: int
-    block_limits: BlockLimits = LIMITS
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        meet(self.folder, self.n_workers)
-        return ask_in_blocks(self.inner.ask, self.block_limits, requests, missing)
-
-
-Meeting: Any = _Meeting
-"""All but what it says itself is done by the inner one, so that it cannot inherit what most backends do."""
+        return LoggingBackend(self.folder / LOG, name=together).answer(requests)
 
 
 def meet(folder: Path, n_workers: int) -> None:

@@ -2,74 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 
-from evaluators.backend import BlockLimits, ChoiceRequest, Request, open_backend
-from evaluators.backend_options import BackendOptions
+from evaluators.backend import BlockLimits, ChoiceRequest, Request
 from evaluators.backends.ray.cluster import Cluster, Needs
 from evaluators.models.request_blocks import plan_blocks
 from schemas.folders.run_folder import read_run
 from tests.commands import output_of, run
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_tiny_llama
-from tests.ray.engines import LOG, Meeting, Scripted, finish, opened
+from tests.ray.engines import Scripted, opened
 from tests.terminal import without_progress
-
-
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """What a worker has that takes one CPU; another number of threads adds up in another order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def open_meeting(folder: Path, model: Path, n_workers: int) -> Meeting:
-    return Meeting(open_backend("transformers", str(model), BackendOptions(device="cpu")), folder, n_workers)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("cluster", "one_thread")
-def test_two_workers_give_the_records_of_one_model(dataset: Path, tmp_path: Path, llama: Path) -> None:
-    (tmp_path / "alone").mkdir()
-    alone = finish(dataset, tmp_path / "out-alone", open_meeting(tmp_path / "alone", llama, 1))
-    with opened(partial(open_meeting, tmp_path, llama, 2)) as backend:
-        together = finish(dataset, tmp_path / "out", backend)
-    assert len(list(tmp_path.glob("worker-*"))) == 2
-    assert together.folder.relative_to(tmp_path / "out") == alone.folder.relative_to(tmp_path / "out-alone")
-    assert together.result.records == alone.result.records
-    assert together.result.model == alone.result.model
-    assert together.result.metrics == alone.result.metrics
-    assert together.result.usage.n_attempts == together.result.usage.n_requests
-    settings = together.result.environment.settings
-    assert settings == {**alone.result.environment.settings, "cluster": "ray", "workers": "2"}
-    packages = together.result.environment.packages
-    assert {name: version for name, version in packages.items() if name != "ray"} == alone.result.environment.packages
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("cluster")
-def test_a_run_of_one_machine_goes_on_on_a_cluster_and_back(dataset: Path, tmp_path: Path) -> None:
-    requests_before = finish(dataset, tmp_path / "out", Scripted(tmp_path)).result.usage.n_attempts
-    n_lines = len((tmp_path / LOG).read_text().splitlines())
-    with opened(partial(Scripted, tmp_path), n_workers=1) as backend:
-        again = finish(dataset, tmp_path / "out", backend)
-    assert again.result.usage.n_attempts == requests_before == n_lines
-    assert len((tmp_path / LOG).read_text().splitlines()) == n_lines
 
 
 @pytest.mark.slow
@@ -87,8 +33,9 @@ run_on_one_thread = partial(output_of, "-m", "evaluators", "run", fresh=True, OM
 
 
 @pytest.mark.slow
-def test_the_command_line_gives_the_records_of_a_local_run(dataset: Path, tmp_path: Path, llama: Path) -> None:
-    common = ("--dataset", dataset, "--model", llama, "--limit", "100", "--device", "cpu")
+def test_the_command_line_gives_the_records_of_a_local_run(dataset: Path, tmp_path: Path) -> None:
+    llama = save_tiny_llama(tmp_path / "tiny-llama")
+    common = ("--dataset", dataset, "--model", llama, "--limit", "30", "--device", "cpu")
     run_on_one_thread(*common, "--out", tmp_path / "alone", "--backend", "transformers")
     ray = ("--backend", "ray", "--engine", "transformers", "--workers", "1")
     said = run_on_one_thread(*common, "--out", tmp_path / "together", *ray)
@@ -101,32 +48,13 @@ def test_the_command_line_gives_the_records_of_a_local_run(dataset: Path, tmp_pa
     assert other.command == one.command
 
 
-@pytest.fixture
-def address(repository: Path) -> Iterator[str]:
-    """A cluster of another process, which knows nothing of our variables."""
-    program = (
-        "import sys, ray\n"
-        "joined = ray.init(address='local', num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
-        "print(joined.address_info['gcs_address'], flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    hidden = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=repository,
-        env={**hidden, "RAY_USAGE_STATS_ENABLED": "0"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as head:
-        assert head.stdout is not None
-        yield next(line.strip() for line in head.stdout if ":" in line)
-        head.communicate()
-
-
 @pytest.mark.slow
-def test_a_worker_elsewhere_says_where_it_is(address: str) -> None:
+@pytest.mark.usefixtures("cluster")
+def test_a_worker_elsewhere_says_where_it_is() -> None:
+    import ray
+
+    # Of the cluster that this process has started, and another one joins.
+    address = ray.get_runtime_context().gcs_address
     program = (
         "import sys\n"
         "from evaluators.backend import open_backend\n"

@@ -15,8 +15,6 @@ from biasboard.ground.errors import DataError
 from builders.dataset.inputs import read_files
 from builders.gifi.published import variant_rows
 from builders.gifi.tango import frames
-from evaluators.backend_options import BackendOptions
-from evaluators.backends.replay import open_backend
 from schemas.documents.dataset import Reject
 from schemas.files import arrow_files, row_files
 from schemas.folders.dataset_folder import read_manifest
@@ -65,12 +63,10 @@ def test_an_unknown_column_is_not_read_and_a_doubled_or_unreadable_one_is_named(
 
 
 def test_a_text_file_of_a_gigabyte_is_refused_by_its_size(tmp_path: Path) -> None:
-    for name in ("answers.jsonl", "dataset.json", "data.csv"):
+    for name in ("dataset.json", "data.csv"):
         with (tmp_path / name).open("wb") as file:
             file.truncate(1 << 30)
     said = r"has 1,073,741,824 bytes, more than the 536,870,912 that are read; give a smaller file"
-    with pytest.raises(DataError, match=said):
-        open_backend(str(tmp_path / "answers.jsonl"), BackendOptions())
     with pytest.raises(DataError, match=r"has 1,073,741,824 bytes, more than the 16,777,216 that are read"):
         read_manifest(tmp_path)
     with pytest.raises(DataError, match=said):

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -71,16 +71,9 @@ def plain_logprob(network: Any, ids: list[int], n_context: int) -> float:
     return sum(float(logprobs[place - 1, ids[place]]) for place in range(n_context, len(ids)))
 
 
-class Served(NamedTuple):
-    """vLLM's own server of the same model."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-
-
 @pytest.fixture(scope="session")
-def served(made_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The server, which wants a key; all tests have it in their environment."""
+def server(made_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of vLLM's own server of the same model, which wants a key; all tests have it in their environment."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     arguments = ["--model", str(made_llama), "--served-model-name", SERVED, "--host", "127.0.0.1", "--port", str(port)]
@@ -96,17 +89,11 @@ def served(made_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
         try:
             _wait_for(f"http://127.0.0.1:{port}/health", process, log)
-            yield Served(f"http://127.0.0.1:{port}/v1", process)
+            yield f"http://127.0.0.1:{port}/v1"
         finally:
             del os.environ["OPENAI_API_KEY"]
             process.terminate()
             process.wait(timeout=60)
-
-
-@pytest.fixture(scope="session")
-def server(served: Served) -> str:
-    """Address of the server."""
-    return served.url
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -138,15 +138,3 @@ def test_each_request_is_answered_with_the_adapter_that_it_names(made_llama: Pat
 
 def logprobs(network: Any, rows: TokenRows) -> list[float]:
     return [plain_logprob(network, ids, rows.n_context) for ids in rows.ids]
-
-
-def test_an_adapter_without_weights_or_rank_is_refused(made_llama: Path, adapter: Path, tmp_path: Path) -> None:
-    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"has no weights \(one of adapter_model\.safetensors"):
-        open_backend(str(made_llama), BackendOptions(lora=str(tmp_path)))
-    (tmp_path / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
-    with pytest.raises(ConfigError, match="names no rank 'r'"):
-        open_backend(str(made_llama), BackendOptions(lora=str(tmp_path)))
-    (tmp_path / "adapter_config.json").unlink()
-    with pytest.raises(ConfigError, match=r"holds neither adapter_config\.json"):
-        open_backend(str(made_llama), BackendOptions(lora=str(tmp_path)))

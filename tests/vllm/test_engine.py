@@ -11,9 +11,10 @@ import torch
 import transformers
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Sent
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
+from evaluators.models.request_blocks import plan_blocks
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.vllm.conftest import HEAD_SIZE, load_plain, plain_logprob
@@ -63,24 +64,13 @@ def test_what_was_used_is_recorded(engine: VllmBackend) -> None:
 def test_a_resumed_run_gets_the_same_answers(engine: VllmBackend) -> None:
     asked: list[Request] = [*choices(60), *sampled(6)]
     small = replace(engine, chunk_texts=40)
-    assert len(small.plan(asked)) >= 4
+    chunks = plan_blocks(asked, small.block_limits)
+    assert len(chunks) >= 4
     whole = all_answers_of(small, asked)
-    left = frozenset(place for chunk in small.plan(asked)[2:] for place in chunk)
+    left = frozenset(place for chunk in chunks[2:] for place in chunk)
     resumed = answers_of(small, asked, left)
     assert [place for place, answer in enumerate(resumed) if answer is not None] == sorted(left)
     assert all(resumed[place] == whole[place] for place in left)
-
-
-def test_chunks_are_announced_and_stopping_early_leaves_a_usable_engine(engine: VllmBackend) -> None:
-    asked = choices(40)
-    small = replace(engine, chunk_texts=20)
-    events = small.ask(asked, frozenset(range(40)))
-    first, second = next(events), next(events)
-    assert isinstance(first, Sent)
-    assert isinstance(second, Answers)
-    assert first.n_attempts == len(second.responses) == len(small.plan(asked)[0])
-    events.close()
-    assert len(all_answers_of(small, asked)) == 40
 
 
 def test_more_tokens_than_one_engine_request_takes(engine: VllmBackend, network: Any, tokenizer: Any) -> None:
@@ -112,18 +102,6 @@ def test_what_does_not_fit_fails_alone(engine: VllmBackend) -> None:
     counts = answers[3].n_prompt_tokens, answers[3].n_completion_tokens
     assert None not in counts
     assert sum(count or 0 for count in counts) <= 256
-
-
-def test_a_context_as_long_as_the_model_is_scored(engine: VllmBackend, tokenizer: Any) -> None:
-    room = engine.specs.context_tokens
-    prompt = tokenizer.decode(([*tokenizer(PROMPT)["input_ids"][1:]] * 40)[: room - 2])
-    n_tokens = len(tokenizer(prompt)["input_ids"])
-    assert n_tokens == room - 1
-    request = ChoiceRequest(prompt=prompt, options=(" he", " she"), outcomes=("he", "she"))
-    (response,) = all_answers_of(engine, [request])
-    assert response.status == "answered"
-    assert None not in response.option_logprobs
-    assert response.option_end_logprobs == (None, None)
 
 
 def test_greedy_text_equals_plain_decoding(engine: VllmBackend, network: Any, tokenizer: Any) -> None:
@@ -184,10 +162,6 @@ def test_a_model_that_the_engine_cannot_compute_is_one_clear_line(tmp_path: Path
         ({"gpu_memory": 1.5}, r"--gpu-memory 1\.5 is no share"),
         ({"tensor_parallel": 2}, "--tensor-parallel needs a GPU"),
         ({"data_parallel": 4096}, "--data-parallel 4096 needs as many cores"),
-        ({"batch_tokens": 3}, "has no use for --batch-tokens"),
-        ({"revision": "main"}, "has no revision"),
-        ({"lora": "/no/such/folder"}, "LoRA adapter folder '/no/such/folder' does not exist"),
-        ({"tokenizer": "./nothing"}, "tokenizer folder './nothing' does not exist"),
     ],
 )
 def test_options_that_cannot_be_met_are_refused(made_llama: Path, options: dict[str, Any], said: str) -> None:

@@ -27,7 +27,7 @@ def test_work_is_shared_and_a_death_loses_nothing(made_llama: Path, engine: Vllm
     pool = backend.pool()
     assert isinstance(pool, Workers)
     assert pool.runtime.settings["data_parallel"] == "2"
-    alive = pool.process_ids
+    alive = [process.pid or 0 for process in pool._workers.values()]
     assert len(alive) == 2
     assert_equal(all_answers_of(backend, asked), expected)
 
@@ -35,9 +35,9 @@ def test_work_is_shared_and_a_death_loses_nothing(made_llama: Path, engine: Vllm
     for event in backend.ask(asked, frozenset(range(len(asked)))):
         if isinstance(event, Answers):
             if not found:
-                os.kill(pool.process_ids[0], signal.SIGKILL)
+                os.kill(alive[0], signal.SIGKILL)
             found.update(event.responses)
-    assert pool.process_ids == alive[1:]
+    assert [process.pid for process in pool._workers.values()] == alive[1:]
     assert_equal([found[place] for place in range(len(asked))], expected)
 
     # One run is given up while the engine computes for it; the next does not get its answers.
@@ -48,7 +48,7 @@ def test_work_is_shared_and_a_death_loses_nothing(made_llama: Path, engine: Vllm
         events.close()
     assert_equal(all_answers_of(backend, asked[::-1]), expected[::-1])
 
-    os.kill(pool.process_ids[0], signal.SIGKILL)
+    os.kill(alive[1], signal.SIGKILL)
     with pytest.raises(RunError, match="no vLLM process is left"):
         all_answers_of(backend, asked)
 

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from biasboard.ground.errors import ConfigError, RunError
-from biasboard.ground.progress import note
 from evaluators.backend import ChoiceRequest, Response
 from evaluators.backends.openai.client import Client, Connection
 from evaluators.backends.openai.concurrency import run_in_thread
@@ -122,9 +121,6 @@ class Probe:
                 raise ConfigError(
                     f"{self._where} cannot be reached: {error.reason}; start the server, or check --base-url"
                 ) from None
-            if error.timed_out:
-                host, seconds = self.connection.address.host_and_port, f"{_LISTING_SECONDS:g} s"
-                note(f"no answer from {host} to a first question within {seconds}; asking again")
             return
         entries = mappings_in(listed, "data")
         self._listing = {name: entry for entry in entries if isinstance(name := entry.get("id"), str)}

@@ -84,11 +84,6 @@ class Workers:
         self._n_tickets = 0
         self._busy: dict[Connection, int] = {}
 
-    @property
-    def process_ids(self) -> tuple[int, ...]:
-        """The process ids of the workers that are alive."""
-        return tuple(process.pid for process in self._workers.values() if process.pid is not None)
-
     def run(self, works: Iterable[tuple[Any, Work]]) -> Iterator[Event]:
         """Compute the work, one at a time per worker.
 

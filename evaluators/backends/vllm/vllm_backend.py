@@ -111,19 +111,17 @@ class VllmBackend(Backend):
     def block_limits(self) -> BlockLimits:
         return BlockLimits(self.chunk_texts, _CHUNK_CHARACTERS)
 
-    def plan(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Divide all requests, answered or not, into chunks that are computed together.
-
-        Requests with a common beginning are neighbours.
-        """
-        return plan_blocks(requests, self.block_limits)
-
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests chunk by chunk; see ``Backend.ask``."""
         return ask_with_thinking(self._ask, requests, missing, self.thinking_tokens)
 
     def _ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        chunks = [chunk for whole in self.plan(requests) if (chunk := [index for index in whole if index in missing])]
+        # Planned by all requests, answered or not, so that a resumed run computes the same together.
+        chunks = [
+            chunk
+            for whole in plan_blocks(requests, self.block_limits)
+            if (chunk := [index for index in whole if index in missing])
+        ]
         if not chunks:
             return
         # Loading the model, which takes minutes, is no time of an answer.

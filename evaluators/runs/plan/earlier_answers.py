@@ -24,9 +24,6 @@ from evaluators.stores.read_only import Pace, answered_keys, is_begun, pace, sto
 from evaluators.stores.store import STORE
 from schemas.documents.result import Model, Signature
 
-_BUSY_SECONDS = 2.0
-"""Seconds to wait for another run's locked store before leaving it out: its answers only save time."""
-
 
 class AnswerStores(NamedTuple):
     """The stores that may hold responses already: those of all runs, and a cache."""
@@ -53,7 +50,7 @@ def earlier_answers(
     left_out = []
     for path in _other_stores(root, signature, model) if wanted else ():
         try:
-            found, found_runtimes = stored_responses(path, wanted, model, busy_seconds=_BUSY_SECONDS)
+            found, found_runtimes = stored_responses(path, wanted, model)
         except RunError as error:
             left_out.append(_left_out(error))
             continue
@@ -107,7 +104,7 @@ def unanswered(
             requests = _without(requests, answered_keys(path, requests))
     for path in _other_stores(stores.root, plan.signature, backend.model) if requests else ():
         try:
-            requests = _without(requests, answered_keys(path, requests, busy_seconds=_BUSY_SECONDS))
+            requests = _without(requests, answered_keys(path, requests))
         except RunError as error:
             left_out.append(_left_out(error))
     return requests, list(to_follow_up.values()), n_distinct - len(requests), left_out
@@ -131,7 +128,7 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
         if path in in_cache and total.n_answers:
             break  # The cache holds the same answers, which would count twice.
         try:
-            of_store = pace(path, identity, busy_seconds=_BUSY_SECONDS)
+            of_store = pace(path, identity)
         except RunError:
             continue
         if of_store is not None:

@@ -21,12 +21,14 @@ from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft
 from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Status, Vote, VoteQuestion
+from evaluators.backend import Response
 from evaluators.task import Asked
 from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
 from tests import commands
 from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, unanimous, votes
+from tests.evaluators.asking import replayable
 
 
 class Annotate:
@@ -274,7 +276,7 @@ def write_answers(path: Path, questions: Path) -> None:
     """The right answers to the test, and the answers above to the sentences."""
     (entry,) = read_manifest(questions).splits
     right = {solved.sentence.item_id: solved.answers for solved in TEST}
-    lines, said = [], cycle(SAYS)
+    answers, said = [], cycle(SAYS)
     for item in read_split(questions, entry):
         assert isinstance(item, InstructionItem)
         if item.item_id in right:
@@ -284,8 +286,8 @@ def write_answers(path: Path, questions: Path) -> None:
         else:
             text = next(said)
         (request,) = TASK.requests(item, Asked(TASK.prompts["greedy-v1"]))
-        lines.append(json.dumps({"request_sha256": request.sha256, "text": text, "status": "answered"}))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        answers.append((request, Response(status="answered", text=text)))
+    replayable(path, answers)
 
 
 @pytest.mark.slow
@@ -295,8 +297,8 @@ def test_a_model_takes_the_test_and_votes_on_both_sides_which_decides_nothing_un
     state = ("--state", "s")
     annotate("plan", dataset, *state)
     annotate("export", dataset, *state, "--file-format", "model", "--out", "asked")
-    write_answers(tmp_path / "answers.jsonl", tmp_path / "asked")
-    asked = ("--dataset", "asked", "--backend", "replay", "--model", "answers.jsonl")
+    write_answers(tmp_path / "answers", tmp_path / "asked")
+    asked = ("--dataset", "asked", "--backend", "replay", "--model", "answers")
     commands.run("-m", "evaluators", "run", *asked, "--prompt", "greedy-v1", "--out", "votes", cwd=tmp_path, status=0)
     ingest = ("ingest", dataset, "votes", *state, "--file-format", "model")
     annotate(*ingest)
