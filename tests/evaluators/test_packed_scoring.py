@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Answers, BlockLimits, ChoiceRequest, RunContext
+from evaluators.backend import Answers, BlockLimits, ChoiceRequest, GenerateRequest, Response, RunContext
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.packed_scoring import (
     MAX_TREE,
@@ -26,7 +26,10 @@ from evaluators.backends.transformers.packed_scoring import (
 from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.tokenizer import TokenRows, load_tokenizer
 from evaluators.stores.store import ResponseStore
+from evaluators.task import Asked, prompt_of
+from evaluators.tasks.coreference.coreference_task import TASK
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.made_data import made_items, save_tiny_llama
 from tests.evaluators.made_tokenizers import save_trained
 from tests.evaluators.single_passes import ROUNDING, plain_logprob
 
@@ -90,9 +93,11 @@ def save_model(folder: Path, network: str, *, tokenizer: str = "byte-level", **c
     return folder
 
 
-def assert_equals_single_passes(folder: Path, *, scoring: str, requests: list[ChoiceRequest] | None = None) -> None:
+def assert_equals_single_passes(
+    folder: Path, *, scoring: str, requests: list[ChoiceRequest] | None = None, wanted: str | None = None
+) -> list[Response]:
     requests = made_requests() if requests is None else requests
-    backend = open_backend(str(folder), BackendOptions(device="cpu", batch_tokens=512))
+    backend = open_backend(str(folder), BackendOptions(device="cpu", batch_tokens=512, scoring=wanted))
     answers = all_answers_of(backend, requests)
     assert backend.runtime.settings["option_scoring"] == scoring, backend.runtime.settings
     network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -104,18 +109,15 @@ def assert_equals_single_passes(folder: Path, *, scoring: str, requests: list[Ch
         ):
             plain, plain_end = plain_logprob(network, tokenizer, request, option)
             assert [logprob, end] == pytest.approx([plain, plain_end], abs=ROUNDING)
+    return answers
 
 
 PACKED: dict[str, tuple[str, dict[str, Any]]] = {
     "tied embeddings": ("Llama", {"tie_word_embeddings": True}),
-    "untied embeddings": ("Llama", {"tie_word_embeddings": False}),
-    "grouped queries": ("Llama", {"num_key_value_heads": 2}),
+    "pieces of SentencePiece": ("Llama", {"tokenizer": "sentencepiece", "tie_word_embeddings": False}),
     "one key head": ("Qwen2", {"num_key_value_heads": 1}),
     "learned positions": ("GPT2", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}),
-    "parallel layers": ("GPTNeoX", {}),
     "window wider than any text": ("Mistral", {"sliding_window": 200, "num_key_value_heads": 2}),
-    "normed queries": ("Qwen3", {"num_key_value_heads": 2, "head_dim": 8}),
-    "one product for queries, keys and values": ("Phi3", {"num_key_value_heads": 2, "pad_token_id": 0}),
     "experts": ("Mixtral", {"num_key_value_heads": 2, "num_local_experts": 2, "num_experts_per_tok": 1}),
     "biased projections": ("OPT", {"ffn_dim": 64, "word_embed_proj_dim": 32}),
 }
@@ -124,12 +126,9 @@ PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
     "every other layer slides": ("Gemma2",
         {"sliding_window": 8, "num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8}),
     "positions in the attention": ("Bloom", {"n_layer": 2, "n_head": 4}),
-    "positions that cannot be given": ("Mpt", {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 256}),
     "local layers": ("GPTNeo",
         {"num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 24, "num_heads": 4}),
     "state space": ("Mamba", {"state_size": 4}),
-    "attention and state space": ("Jamba", {"num_key_value_heads": 2, "attn_layer_period": 2, "attn_layer_offset": 1,
-        "use_mamba_kernels": False, "mamba_d_state": 4, "num_experts": 2, "num_experts_per_tok": 1}),
 }  # fmt: skip
 
 
@@ -151,11 +150,17 @@ def test_models_that_cannot_be_packed_fall_back_and_equal_single_passes(tmp_path
         answers_of(backend, made_requests())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tokenizer", ["byte-level without BOS", "byte-level", "sentencepiece"])
-def test_tokenizers_with_and_without_a_first_token(tmp_path: Path, tokenizer: str) -> None:
-    folder = save_model(tmp_path / "model", "Llama", tokenizer=tokenizer)
-    assert_equals_single_passes(folder, scoring="packed")
+@pytest.mark.parametrize("scoring", ["packed", "plain"])
+def test_tokens_that_span_a_prompt_and_its_options(tmp_path: Path, scoring: str) -> None:
+    merging = save_tiny_llama(tmp_path / "merging", merge_words=True)
+    requests = [
+        request
+        for item in made_items(12)
+        for request in TASK.requests(item, Asked(prompt_of(TASK, "intrinsic-v1")))
+        if isinstance(request, ChoiceRequest)
+    ]
+    answers = assert_equals_single_passes(merging, scoring=scoring, requests=requests, wanted=scoring)
+    assert any(answer.n_moved_tokens for answer in answers), "this tokenizer merges no prompt with an option"
 
 
 @pytest.fixture(scope="module")
@@ -186,20 +191,6 @@ def test_the_last_layer_runs_where_a_token_is_predicted_and_nowhere_else(llama: 
     assert n_tokens == [n_all] * 4 + [n_needed, n_all, n_needed, n_needed]
 
 
-def test_options_that_begin_one_another_are_scored_apart(llama: Path) -> None:
-    request = choice(TEXTS[0], " The", " The baker", " The baker met", " The")
-    assert_equals_single_passes(llama, scoring="packed", requests=[request])
-    (answer,) = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu")), [request])
-    first, second, third, twin = answer.option_logprobs
-    assert first == twin
-    assert None not in (first, second, third)
-    assert first is not None
-    assert second is not None
-    assert third is not None
-    # More tokens can only be less probable.
-    assert first > second > third
-
-
 def test_a_model_that_takes_the_place_in_the_row_for_the_place_in_the_text_is_found_out(llama: Path) -> None:
     """Whatever its configuration says: positions are those of the row here, as if none had been given."""
     backend = open_backend(str(llama), BackendOptions(device="cpu"))
@@ -226,7 +217,7 @@ def _forget_positions(_module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[
 
 def test_half_precision_is_packed_where_rounding_alone_tells_both_ways_apart(llama: Path) -> None:
     backend = open_backend(str(llama), BackendOptions(device="cpu", dtype="bfloat16"))
-    assert all(answer.status == "answered" for answer in all_answers_of(backend, made_requests()))
+    assert all(answer.status == "answered" for answer in all_answers_of(backend, made_requests()[-12:]))
     assert backend.runtime.settings["option_scoring"] == "packed"
 
 
@@ -235,9 +226,10 @@ def test_tokens_that_the_model_does_not_know_fail_alone(llama: Path, tmp_path: P
     tokenizer.add_tokens(["zzyzx"])
     tokenizer.save_pretrained(tmp_path / "larger")
     backend = open_backend(str(llama), BackendOptions(device="cpu", tokenizer=str(tmp_path / "larger")))
-    answers = all_answers_of(backend, [choice(TEXTS[0], " zzyzx", " The"), choice(TEXTS[0], " The", " A")])
-    assert [answer.status for answer in answers] == ["failed", "answered"]
-    assert "name the tokenizer that it was trained with" in str(answers[0].error)
+    text = GenerateRequest(prompt="The zzyzx", max_tokens=4)
+    answers = all_answers_of(backend, [choice(TEXTS[0], " zzyzx", " The"), text, choice(TEXTS[0], " The", " A")])
+    assert [answer.status for answer in answers] == ["failed", "failed", "answered"]
+    assert all("name the tokenizer that it was trained with" in str(answer.error) for answer in answers[:2])
 
 
 def test_who_insists_on_plain_scoring_gets_no_stored_answer_of_the_packed_one(llama: Path) -> None:
@@ -264,12 +256,12 @@ def test_a_chat_template_gets_one_date_whatever_the_day(llama: Path, tmp_path: P
     assert [dated.pretrained.decode(ids[rows.n_context :]) for ids in rows.ids] == ["The", "A"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("left_out", "start"), [((), "<s>"), (("bos_token",), "</s>")])
 def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(
-    llama: Path, tmp_path: Path, left_out: tuple[str, ...], start: str
+    tmp_path: Path, left_out: tuple[str, ...], start: str
 ) -> None:
     requests = [choice("", "The baker", "The judge", "A"), choice("", "A B", "B C")]
-    assert_equals_single_passes(llama, scoring="packed", requests=requests)
     without = without_tokens(tmp_path / "model", left_out)
     assert_equals_single_passes(without, scoring="packed", requests=requests)
     backend = open_backend(str(without), BackendOptions(device="cpu"))
@@ -279,15 +271,18 @@ def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(
     tokenizer = load_tokenizer(str(without))
     longest = max(len(tokenizer.context_ids(option)) for option in requests[0].options)
     assert (backend.needed_tokens(requests)[0], tokenizer.count_tokens(requests).n_prompt) == (longest + 1, 2)
+
+
+def test_an_empty_context_of_a_tokenizer_that_begins_texts_and_of_one_without_such_a_token(
+    llama: Path, tmp_path: Path
+) -> None:
+    requests = [choice("", "The baker", "The judge")]
+    assert_equals_single_passes(llama, scoring="packed", requests=requests)
     begun = open_backend(str(llama), BackendOptions(device="cpu"))
     all_answers_of(begun, requests)
     assert "start_token" not in begun.runtime.settings
-
-
-def test_an_empty_context_without_any_such_token_is_refused(tmp_path: Path) -> None:
     without = without_tokens(tmp_path / "model", ("bos_token", "eos_token"))
-    backend = open_backend(str(without), BackendOptions(device="cpu"))
-    (answer,) = all_answers_of(backend, [choice("", "The baker", "The judge")])
+    (answer,) = all_answers_of(open_backend(str(without), BackendOptions(device="cpu")), requests)
     assert answer.status == "failed"
     assert str(answer.error).endswith("and the tokenizer has none for the start or the end of a text")
 
@@ -300,18 +295,6 @@ def without_tokens(folder: Path, left_out: Sequence[str]) -> Path:
     strict_json.write(folder / "tokenizer_config.json", {key: config[key] for key in config if key not in left_out})
     (folder / "special_tokens_map.json").unlink(missing_ok=True)
     return folder
-
-
-def test_options_without_tokens_and_contexts_that_do_not_fit_fail_alone(llama: Path) -> None:
-    requests = [
-        choice(TEXTS[0], " The", ""),
-        choice(" ".join(TEXTS[:40]), " The", " A"),
-        choice(TEXTS[0], " The", " A"),
-    ]
-    answers = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu")), requests)
-    assert [answer.status for answer in answers] == ["failed", "failed", "answered"]
-    assert answers[0].error == "option '' has no tokens of its own"
-    assert "tokens, the model 256" in str(answers[1].error)
 
 
 def test_what_is_missing_gets_the_answer_of_the_whole_run(llama: Path) -> None:
@@ -384,18 +367,14 @@ def rows_of(context: list[int], *options: list[int]) -> TokenRows:
     return TokenRows(tuple([*context, *option] for option in options), len(context), 0)
 
 
-def texts_with_headers(n: int) -> dict[int, TokenRows]:
-    """Two long headers, each with many endings, and a few loose texts."""
-    headers = [list(range(40)), list(range(100, 160))]
-    made = [
-        rows_of([*headers[number % 2], 1000 + number % 7, 2000 + number], [1, 2], [1, 3], [4]) for number in range(n)
-    ]
-    return dict(enumerate([*made, rows_of([5000 + n, 7], [1], [2])]))
-
-
 def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> None:
-    encoded = texts_with_headers(80)
-    groups = prefix_groups(encoded)
+    # Two long headers, each with many endings, and a loose text.
+    headers = [list(range(40)), list(range(100, 160))]
+    encoded = {
+        number: rows_of([*headers[number % 2], 1000 + number % 7, 2000 + number], [1, 2], [1, 3], [4])
+        for number in range(80)
+    }
+    groups = prefix_groups(encoded | {80: rows_of([5080, 7], [1], [2])})
     assert sorted(place for requests, _ in groups for place in requests) == list(range(81))
     assert {(n_prefix, len(requests)) for requests, n_prefix in groups} == {(40, 40), (60, 40), (0, 1)}
 

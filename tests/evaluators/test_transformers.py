@@ -21,69 +21,18 @@ from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
-from tests.evaluators.asking import all_answers_of, groups_of
+from tests.evaluators.asking import all_answers_of
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
-from tests.evaluators.single_passes import ROUNDING, plain_logprob
+from tests.evaluators.single_passes import ROUNDING
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
-
-
-@pytest.fixture(scope="module")
-def merging_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("models") / "merging-llama", merge_words=True)
 
 
 def requests_of(prompt_id: str, n_pairs: int = 40) -> list[ChoiceRequest]:
     prompt = prompt_of(TASK, prompt_id)
     requests = [request for item in made_items(n_pairs) for request in TASK.requests(item, Asked(prompt))]
     return [request for request in requests if isinstance(request, ChoiceRequest)]
-
-
-def assert_equals_plain_passes(
-    folder: Path, requests: list[ChoiceRequest], *, batch_tokens: int = 512, scoring: str | None = None
-) -> list[float]:
-    backend = open_backend(str(folder), BackendOptions(batch_tokens=batch_tokens, device="cpu", scoring=scoring))
-    network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    batches = groups_of(backend, requests)
-    assert sorted(place for batch in batches for place in batch.responses) == list(range(len(requests)))
-    assert len(batches) > 1, "one batch would not show what padding does"
-    assert backend.runtime.settings["option_scoring"] == (scoring or "packed")
-    differences = []
-    for place, response in sorted((place, answer) for batch in batches for place, answer in batch.responses.items()):
-        request = requests[place]
-        assert response.status == "answered", response.error
-        for option, logprob, end in zip(
-            request.options, response.option_logprobs, response.option_end_logprobs, strict=True
-        ):
-            plain, plain_end = plain_logprob(network, tokenizer, request, option)
-            assert logprob is not None
-            assert end is not None
-            differences += [abs(logprob - plain), abs(end - plain_end)]
-    assert max(differences) < ROUNDING
-    return differences
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scoring", [None, "plain"])
-@pytest.mark.parametrize("prompt_id", ["intrinsic-v1", "mcq2-v1", "mcq3-v1"])
-def test_batches_equal_single_passes_on_random_weights(tiny_llama: Path, prompt_id: str, scoring: str | None) -> None:
-    assert_equals_plain_passes(tiny_llama, requests_of(prompt_id, 12), batch_tokens=256, scoring=scoring)
-
-
-def test_batches_equal_single_passes_where_tokens_span_words(merging_llama: Path) -> None:
-    requests = requests_of("intrinsic-v1", 12)
-    assert_equals_plain_passes(merging_llama, requests, batch_tokens=128)
-    backend = open_backend(str(merging_llama), BackendOptions(device="cpu"))
-    moved = [response.n_moved_tokens for response in all_answers_of(backend, requests)]
-    assert any(moved), "this tokenizer merges no prompt with an option, so the test shows nothing"
-
-
-@pytest.mark.slow
-def test_batches_equal_single_passes_on_a_real_model(shared_data: Path) -> None:
-    requests = requests_of("intrinsic-v1", 20) + requests_of("mcq2-v1", 10)
-    assert_equals_plain_passes(shared_data / "models" / "tinystories-656k", requests, batch_tokens=2048)
 
 
 def test_models_that_show_no_output_layer_score_the_same(tiny_llama: Path) -> None:
@@ -129,19 +78,15 @@ def test_what_does_not_fit_fails_alone(tiny_llama: Path) -> None:
     assert answers[2].error == "option '' has no tokens of its own"
 
 
-def test_half_precision_is_recorded_and_is_another_model(tiny_llama: Path) -> None:
-    full, half = (
-        open_backend(str(tiny_llama), BackendOptions(device="cpu", dtype=name)) for name in ("float32", "bfloat16")
+def test_another_precision_or_weight_is_another_model(tiny_llama: Path, tmp_path: Path) -> None:
+    changed = save_tiny_llama(tmp_path / "tiny-llama", seed=1)
+    full, half, other = (
+        open_backend(str(folder), BackendOptions(device="cpu", dtype=name)).model
+        for folder, name in ((tiny_llama, "float32"), (tiny_llama, "bfloat16"), (changed, "float32"))
     )
-    assert (full.model.precision, half.model.precision) == ("float32", "bfloat16")
-    assert full.model.identity_sha256 != half.model.identity_sha256
-
-
-def test_a_changed_weight_is_another_model(tiny_llama: Path, tmp_path: Path) -> None:
-    other = save_tiny_llama(tmp_path / "tiny-llama", seed=1)
-    one, two = (open_backend(str(folder), BackendOptions(device="cpu")).model for folder in (tiny_llama, other))
-    assert one.id == two.id == "local/tiny-llama"
-    assert one.identity_sha256 != two.identity_sha256
+    assert (full.precision, half.precision) == ("float32", "bfloat16")
+    assert full.id == other.id == "local/tiny-llama"
+    assert len({full.identity_sha256, half.identity_sha256, other.identity_sha256}) == 3
 
 
 @pytest.mark.parametrize(
@@ -161,7 +106,7 @@ def test_options_that_cannot_be_met_are_refused(tiny_llama: Path, options: dict[
 
 @pytest.mark.slow
 def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_path: Path) -> None:
-    dataset = write_dataset(tmp_path / "data", {"type2": made_items(60)})
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(6)})
     selection = select(dataset, read_manifest(dataset), "type2")
     finished = run(
         Plan(selection, TASK, prompt_of(TASK, "mcq2-v1")),
@@ -169,11 +114,11 @@ def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_p
         RunOptions(root=tmp_path / "runs", command="test"),
     )
     result, records = read_run(finished.folder)
-    assert result.counts.scored == len(records) == 120
+    assert result.counts.scored == len(records) == 12
     assert result.model.revision is not None
     assert result.model.revision.startswith("sha256:")
     assert result.environment.packages["transformers"] == transformers.__version__
-    assert json.loads((finished.folder / "result.json").read_text())["usage"]["n_requests"] == 240
+    assert json.loads((finished.folder / "result.json").read_text())["usage"]["n_requests"] == 24
 
 
 def test_not_a_number_is_a_failure_of_the_request(tiny_llama: Path) -> None:
@@ -192,13 +137,7 @@ def test_the_arguments_open_the_same_model_and_hold_no_path(tiny_llama: Path) ->
 
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
-ENCODERS = {
-    "Bert": SIZES,
-    "Roberta": SIZES | {"max_position_embeddings": 40},
-    "Electra": SIZES | {"embedding_size": 32},
-}
 DECODERS = {
-    "GPT2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 1},
     "Llama": SIZES,
     # Its tokens meet in the products of experts, in groups that depend on all of them.
     "Olmoe": SIZES | {"num_experts": 8, "bos_token_id": 0, "eos_token_id": 1},
@@ -217,28 +156,17 @@ def made(kind: str, settings: dict[str, Any], scale: float, dtype: str) -> Any:
     return network.to(getattr(torch, dtype)).eval()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("kind", sorted(ENCODERS))
-def test_encoders_are_found_out_however_small_their_effects(kind: str, dtype: str) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_encoders_are_found_out_however_small_their_effects(dtype: str) -> None:
     for scale in (0.02, 0.2):
-        assert looks_ahead(made(kind, ENCODERS[kind], scale, dtype)), scale
+        assert looks_ahead(made("Bert", SIZES, scale, dtype)), scale
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("kind", sorted(DECODERS))
 def test_causal_models_pass_in_every_precision(kind: str, dtype: str) -> None:
     for scale in (0.02, 0.2):
         assert not looks_ahead(made(kind, DECODERS[kind], scale, dtype)), scale
-
-
-def test_the_effect_that_used_to_pass_is_small() -> None:
-    network = made("Bert", ENCODERS["Bert"], 0.02, "float32")
-    with torch.no_grad():
-        one, other = (network(torch.tensor([[1, 2, last]])).logits[0, 1] for last in (3, 4))
-    assert 1e-5 < (one - other).abs().max() < 0.05
-    assert looks_ahead(network)
 
 
 def test_rounding_that_depends_on_other_texts_is_no_look_ahead(tmp_path: Path) -> None:

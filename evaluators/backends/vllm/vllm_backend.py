@@ -39,8 +39,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.engine import Continuation, Done, EngineSettings, ModelSpecs, Work, specs_of
 from evaluators.backends.vllm.pool import InProcess, Workers, environments_of
-from evaluators.models.chosen_adapters import chosen_adapters
-from evaluators.models.model_files import find_files, find_model, opening_arguments
+from evaluators.models.model_files import chosen_adapters, find_files, find_model, opening_arguments
 from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
 from evaluators.models.request_blocks import plan_blocks
 from evaluators.models.thinking_aloud import (
