@@ -19,7 +19,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers import sampling
 from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from tests.commands import run
-from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_flat_llama
 from tests.evaluators.plain_generation import ENDS, assert_equals_plain_loop, made_requests, opened, plain
 
@@ -166,7 +166,7 @@ def test_a_single_request_beyond_memory_fails_with_the_remedy(tiny_llama: Path) 
 
 
 def test_every_request_is_announced_before_it_is_answered(tiny_llama: Path) -> None:
-    requests = made_requests()
+    requests = made_requests(60)
     announced = answered = 0
     for event in opened(tiny_llama).ask(requests, frozenset(range(len(requests)))):
         if isinstance(event, Sent):
@@ -174,9 +174,8 @@ def test_every_request_is_announced_before_it_is_answered(tiny_llama: Path) -> N
         else:
             answered += len(event.responses)
             assert answered <= announced
+            assert len(event.responses) <= 32, "a killed process would lose more"
     assert (announced, answered) == (len(requests), len(requests))
-    many = [GenerateRequest(prompt="The nurse", max_tokens=1, temperature=1.0, sample=n) for n in range(100)]
-    assert max(len(group.responses) for group in groups_of(opened(tiny_llama, batch_tokens=4096), many)) <= 32
 
 
 def opened_alone(folder: Path, batch_tokens: int | None = None) -> TransformersBackend:
@@ -323,20 +322,3 @@ def test_equally_probable_tokens_are_always_in_doubt_at_the_border() -> None:
     drawn = drawn_by(torch.zeros((50, 64)), top_p=0.5)
     assert set(drawn[0]) <= set(range(32)), "among equally probable tokens, lower ids come first"
     assert all(drawn[1])
-
-
-def test_a_token_without_probability_is_never_drawn() -> None:
-    logits = made_logits(3000, 40, 1.0, 3)
-    logits[:, 25:] = -torch.inf
-    logits[:, ::2] = -torch.inf
-    for top_p in (1.0, 0.9):
-        tokens = set(drawn_by(logits, top_p=top_p)[0])
-        assert tokens <= set(range(1, 25, 2))
-        assert len(tokens) > 6
-
-
-def test_a_certain_token_is_never_in_doubt() -> None:
-    logits = torch.full((10, 1000), -30.0)
-    logits[:, 77] = 30.0
-    for top_p in (1.0, 0.9):
-        assert drawn_by(logits, top_p=top_p) == ([77] * 10, [False] * 10)
