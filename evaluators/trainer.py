@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from biasboard.ground.kinds import BACKENDS
 from evaluators.backend import ChoiceRequest
-from evaluators.backend_options import BackendOptions
-from schemas.documents.adapters import Hyperparameters, adapter_name
-
-if TYPE_CHECKING:
-    from evaluators.backends.transformers.lora import LoraTrainer
+from schemas.documents.adapters import adapter_name
 
 
 class Lesson(NamedTuple):
@@ -46,15 +41,3 @@ class Likelihoods(NamedTuple):
 
     before: float
     after: float
-
-
-def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
-    """Load a model to train adapters for.
-
-    Raises:
-        ConfigError: the model cannot be loaded or has no layers to train, or an option cannot be used.
-        MissingExtraError: a library is not installed.
-    """
-    # The only backend that trains.
-    trainer: LoraTrainer = BACKENDS.load("transformers").open_trainer(model, options, hyperparameters)
-    return trainer

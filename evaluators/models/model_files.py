@@ -306,17 +306,6 @@ class ChosenAdapters(NamedTuple):
         """Return the revision in results: that of a single adapter, or else that of the model."""
         return files.revision if self.single is None else self.single.files.revision
 
-    def check_base(self, files: ModelFiles, *, tokenizer_sha256: str | None, chat_template_sha256: str | None) -> None:
-        """Check that the adapters of contexts were trained for a model, with the same tokenizer and chat template.
-
-        Raises:
-            ConfigError: they were trained for another model, tokenizer or chat template.
-        """
-        if self.of_contexts is not None:
-            self.of_contexts.check_base(
-                files.identity, tokenizer_sha256=tokenizer_sha256, chat_template_sha256=chat_template_sha256
-            )
-
     def arguments(self) -> dict[str, str | None]:
         """Return the options that name the adapters, without paths of this machine."""
         if self.of_contexts is not None:

@@ -15,7 +15,6 @@ from PIL import Image
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, image_prompt
 from evaluators.backend_options import BackendOptions
-from evaluators.backends import clip
 from evaluators.backends.clip import ClipBackend
 from evaluators.backends.clip import open_backend as open_clip
 from evaluators.runs.measure.recording import exchange_of
@@ -213,20 +212,6 @@ def test_options_of_others_are_refused_and_its_own_open_it_again(folder: Path, b
     assert half.arguments == ("--model tiny", "--dtype bfloat16", "--device cpu", "--batch-images 5")
     assert half.model.precision == "bfloat16"
     assert half.model.identity_sha256 != backend.model.identity_sha256
-    assert backend.model.identity is not None
-    assert backend.model.identity["processor"] == "CLIPImageProcessorPil"
-    assert backend.model.id == "local/tiny"
-    assert backend.capabilities == clip.CAPABILITIES
     # Similarities stay exact enough to compare: rounding to bfloat16 moves cosines by less than 2 %.
     difference = np.abs(np.log(matrix(half, asked("photo-v1"))) - np.log(matrix(backend, asked("photo-v1"))))
     assert 0 < difference.max() < 0.02 * SCALE
-
-
-def test_no_other_normalisation_means_anything(backend: ClipBackend) -> None:
-    (request, *_) = asked("photo-v1")
-    (answer,) = all_answers_of(backend, [request])
-    exchange = exchange_of(request, answer, show_prompt=True, chat=False)
-    assert TASK.read([exchange], None) == TASK.read([exchange], "sum")
-    read = TASK.read([exchange], "byte_mean")
-    assert read.status == "failed"
-    assert read.reason == ("similarities to an image have no tokens or bytes for byte_mean; use the normalisation sum")

@@ -96,27 +96,6 @@ def test_neither_order_nor_what_is_missing_changes_an_answer(tiny_llama: Path) -
     assert part == [answer if place in some else None for place, answer in enumerate(first)]
 
 
-@pytest.mark.slow
-def test_an_ended_text_makes_room_for_the_next_at_once(tiny_llama: Path) -> None:
-    backend = opened(tiny_llama, batch_tokens=3 * 64)
-    backend.network.generation_config.eos_token_id = None
-    backend.tokenizer.pretrained.eos_token = None
-    base = GenerateRequest(prompt="The guard waited for the", max_tokens=4)
-    n_prompt = len(backend.tokenizer.context_ids(base.prompt))
-    long = replace(base, max_tokens=64 - n_prompt)
-    requests = [long, *(replace(base, sample=index) for index in range(20))]
-    all_answers_of(backend, requests)
-    with passes_of(backend) as seen:
-        answers = all_answers_of(backend, requests)
-    assert [answer.n_completion_tokens for answer in answers] == [64 - n_prompt, *[4] * 20]
-    sizes = [rows for rows, columns in seen if columns == 1]
-    # Three rows: while the long text takes 63 - n_prompt steps, two rows go through the 20 short ones in 3 steps each.
-    assert max(sizes) == 3
-    trying = 3  # The comparison with the plain way.
-    assert len(sizes) == 63 - n_prompt + trying
-    assert sizes.count(3) == 30
-
-
 def test_requests_with_one_prompt_share_its_computation(tiny_llama: Path) -> None:
     backend = opened(tiny_llama, batch_tokens=4096)
     requests = [GenerateRequest(prompt="The nurse", max_tokens=1, temperature=1.0, sample=n) for n in range(40)]

@@ -104,14 +104,6 @@ def test_positions_of_roberta_begin_after_its_padding(tmp_path: Path) -> None:
     assert "takes 65 tokens, the model 64" in str(all_answers_of(backend, [choice("a" + " a" * 62, "the")])[0].error)
 
 
-def test_half_precision(bert: Path) -> None:
-    half, whole = opened(bert, dtype="bfloat16"), opened(bert)
-    assert half.model.identity_sha256 != whole.model.identity_sha256
-    assert half.model.precision == "bfloat16"
-    (near,), (exact,) = all_answers_of(half, REQUESTS[:1]), all_answers_of(whole, REQUESTS[:1])
-    assert near.option_logprobs == pytest.approx(exact.option_logprobs, abs=2)
-
-
 def test_what_is_no_masked_model_is_refused_in_one_line(bert: Path, tiny_llama: Path, tmp_path: Path) -> None:
     import transformers
 

@@ -30,7 +30,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.adapter_set import SETTINGS, WEIGHTS, base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.load import LoadedModel, load_model
+from evaluators.backends.transformers.load import LoadedModel, context_tokens_of, load_model
 from evaluators.backends.transformers.plain_scoring import PlainScorer
 from evaluators.models.pretrained import refusals
 from evaluators.models.tokenizer import TokenRows
@@ -324,7 +324,7 @@ class LoraTrainer:
         Raises:
             ConfigError: an item has more tokens than the model takes, or cannot be tokenised.
         """
-        context_tokens = self.loaded.context_tokens
+        context_tokens = context_tokens_of(self.loaded.network)
         # One fewer, for the end token.
         encoded = self.loaded.tokenizer.rows_of_all(
             [lesson.request for lesson in context.lessons], None if context_tokens is None else context_tokens - 1
@@ -390,7 +390,12 @@ class LoraTrainer:
 
 
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
-    """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
+    """Load a model to train adapters for.
+
+    Raises:
+        ConfigError: the model cannot be loaded or has no layers to train, or an option cannot be used.
+        MissingExtraError: a library is not installed.
+    """
     options.refuse_others("transformers", but=_OPTIONS)
     import_extra("peft", EXTRA)
     loaded = load_model(model, options)

@@ -209,11 +209,12 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
 
         import_extra("peft", EXTRA)
     loaded = load_model(model, options)
-    chosen.check_base(
-        loaded.files,
-        tokenizer_sha256=loaded.other_tokenizer_sha256,
-        chat_template_sha256=loaded.tokenizer.chat_template_sha256,
-    )
+    if chosen.of_contexts is not None:
+        chosen.of_contexts.check_base(
+            loaded.files.identity,
+            tokenizer_sha256=loaded.other_tokenizer_sha256,
+            chat_template_sha256=loaded.tokenizer.chat_template_sha256,
+        )
     device = loaded.device
     kind = device.partition(":")[0]
     batch_tokens = _BATCH_TOKENS.get(kind, 8192)

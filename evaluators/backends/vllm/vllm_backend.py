@@ -246,11 +246,12 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, **options.chat_settings)
     thinking_tokens = thinking_tokens_of(options, tokenizer)
     conditions = conditions_of(options, thinking_tokens)
-    chosen.check_base(
-        files,
-        tokenizer_sha256=None if options.tokenizer is None else tokenizer.sha256,
-        chat_template_sha256=tokenizer.chat_template_sha256,
-    )
+    if chosen.of_contexts is not None:
+        chosen.of_contexts.check_base(
+            files.identity,
+            tokenizer_sha256=None if options.tokenizer is None else tokenizer.sha256,
+            chat_template_sha256=tokenizer.chat_template_sha256,
+        )
     identity = {
         "backend": "vllm",
         "model": files.identity,
