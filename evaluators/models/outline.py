@@ -12,7 +12,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import (
     OF_LANGUAGE_MODELS,
     Backend,
@@ -25,6 +25,7 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, check_folder, hub_commit, settings_of
+from evaluators.models.pretrained import is_loader
 from evaluators.models.thinking_aloud import capabilities_of, obstacles_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.documents.result import Model
@@ -79,9 +80,7 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
     named, revision = options.tokenizer or model, None if options.tokenizer else options.revision
     # AutoTokenizer takes the same class, but importing it imports torch, which takes three seconds.
     wanted = (settings_of(named, _TOKENIZER, revision) or {}).get("tokenizer_class")
-    loader = "AutoTokenizer"
-    if isinstance(wanted, str) and hasattr(import_extra("transformers", "hf"), wanted):
-        loader = wanted
+    loader = wanted if isinstance(wanted, str) and is_loader(wanted) else "AutoTokenizer"
     tokenizer = load_tokenizer(named, revision, **options.chat_settings, loader=loader)
     return Outline(
         model=Model(

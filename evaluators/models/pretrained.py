@@ -54,6 +54,15 @@ def load_pretrained(
         )
 
 
+def is_loader(name: str) -> bool:
+    """Return True if transformers has a class of this name.
+
+    Raises:
+        MissingExtraError: transformers is not installed.
+    """
+    return hasattr(import_extra("transformers", "hf"), name)
+
+
 @contextmanager
 def refusals(what: str, *, remedy: str, own_code: str = SERVE_IT) -> Iterator[None]:
     """Turn any error of a library that loads a model's files into a ConfigError of one line.
