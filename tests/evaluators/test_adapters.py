@@ -33,7 +33,6 @@ from evaluators.tasks.labels.label_prompts import training_items
 from schemas import validate
 from schemas.documents.adapters import PUBLISHED
 from schemas.documents.record import Exchange
-from schemas.documents.result import Model
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import read_parts, read_result, read_run
 from schemas.items.label import LabelItem
@@ -56,6 +55,7 @@ from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import made_dataset, planned
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.single_passes import ROUNDING, plain_logprob
+from tests.schemas import examples
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -136,15 +136,7 @@ def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
 
 
 def test_the_adapter_is_part_of_the_store_key_and_of_nothing_else() -> None:
-    model = Model(
-        id="m",
-        revision=None,
-        backend="b",
-        precision=None,
-        chat_template_sha256=None,
-        endpoint="local",
-        identity_sha256="0" * 64,
-    )
+    model = replace(examples.result().model, identity_sha256="0" * 64)
     choice = ChoiceRequest(prompt="p", options=(" a", " b"), outcomes=("a", "b"))
     text = GenerateRequest(prompt="p", max_tokens=1)
     for request in (choice, text):

@@ -11,7 +11,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.masked import MaskedBackend, masked_texts, open_backend
+from evaluators.backends.masked import MaskedBackend, open_backend
 from evaluators.backends.transformers.last_layers import wanted_logprobs
 from schemas.folders.run_folder import read_run
 from tests import commands
@@ -61,19 +61,6 @@ def test_scores_equal_one_pass_for_each_token(model: Path, batch_tokens: int | N
         assert answer.option_logprobs == pytest.approx([value for value, _ in expected], rel=ROUNDING, abs=EXACT)
         assert answer.option_token_counts == tuple(n for _, n in expected)
         assert answer.option_end_logprobs == (None,) * len(expected)
-
-
-def test_the_rest_of_a_word_is_hidden_with_each_of_its_tokens(bert: Path) -> None:
-    backend = opened(bert)
-    (text,) = masked_texts(backend.tokenizer, choice("a souvenirs ."))
-    tokens = backend.tokenizer.convert_ids_to_tokens(text.ids)
-    n_pieces = len(tokens) - 4
-    assert n_pieces >= 2, tokens
-    pieces = [tuple(range(first, 2 + n_pieces)) for first in range(2, 2 + n_pieces)]
-    assert text.hidden == ((1,), *pieces, (2 + n_pieces,))
-    (answer,) = all_answers_of(backend, [choice("a souvenirs .")])
-    original, _ = plain_pseudo_logprob(bert, "", "a souvenirs .", rest_of_word=False)
-    assert abs((answer.option_logprobs[0] or 0.0) - original) > 0.01
 
 
 def test_an_answer_depends_on_no_other_that_is_missing(bert: Path) -> None:
