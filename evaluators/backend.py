@@ -38,11 +38,13 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.kinds import BACKENDS
 from biasboard.ground.plain_text import without_keys
-from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
 from evaluators.thinking import cut_answer
 from schemas.documents.record import ExchangeStatus, choice_sha256
 from schemas.documents.result import Endpoint, Model
+
+if TYPE_CHECKING:
+    from evaluators.adapter_set import AdapterSet
 
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "pseudo_logprobs", "import"]
 """Abilities of a backend: to score options that continue a text, to generate a text, to score options that describe an

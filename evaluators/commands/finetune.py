@@ -42,10 +42,10 @@ def finetune_command(
 ) -> None:
     """Train a LoRA adapter for each config and each prompt of a dataset, with which run --lora asks."""
     # Imported here so that the help of this command stays fast.
+    from biasboard.ground.kinds import BACKENDS
     from biasboard.ground.progress import working
     from evaluators.backend import check_model_id
     from evaluators.runs.ask.finetuning import finetune
-    from evaluators.trainer import open_trainer
 
     if schedule not in get_args(Schedule):
         raise ConfigError(f"--schedule {schedule} does not exist; have: {', '.join(get_args(Schedule))}")
@@ -64,7 +64,8 @@ def finetune_command(
         check_model_id(options.name)
     plans = replace(study, datasets=(dataset,), limit=0).usual_plans
     with working(f"opening {options.name or model}"):
-        trainer = open_trainer(model, options, hyperparameters)
+        # The only backend that trains.
+        trainer = BACKENDS.load("transformers").open_trainer(model, options, hyperparameters)
     manifest = plans[0].selection.manifest
     of_dataset = Path("out/adapters") / f"{manifest.name}@{manifest.version}"
     folder = out or of_dataset / trainer.base.id.replace("/", "__")

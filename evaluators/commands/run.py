@@ -122,11 +122,12 @@ def run_command(
     """Ask a model about each item, or continue where an earlier run stopped; write records and results."""
     # Imported here so that the help of this command stays fast.
     from evaluators.commands.runs_from_options import ask, estimated
-    from evaluators.runs.plan.estimate import estimates_document, print_estimates
 
     study = replace(study, datasets=tuple(dataset))
     if not dry_run:
         return ask(study, choice, options, verbose=verbose)
+    from evaluators.runs.plan.estimate import estimates_document, print_estimates
+
     estimates = estimated(study, choice, options)
     print_estimates(estimates)
     return estimates_document(estimates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import listed
@@ -16,10 +17,12 @@ from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import Plans, Study, scorers_of
 from evaluators.runs.measure.unread_answers import check_read
-from evaluators.runs.plan.estimate import Estimate
 from evaluators.runs.plan.plan import Plan
 from evaluators.stores.read_only import check_cache
 from schemas.printed import Printed
+
+if TYPE_CHECKING:
+    from evaluators.runs.plan.estimate import Estimate
 
 _MOST_NAMES = 4
 _ALL = "all"

@@ -1,6 +1,6 @@
 """Facts about language models that several backends and commands need; nothing here asks a model about an item.
 
-* *model_files*, *chosen_adapters*, *pretrained*: find the files of a model and their exact version, and load them
+* *model_files*, *pretrained*: find the files of a model and of its adapters and their exact version, and load them
   safely.
 * *tokenizer*, *encoding*, *chat_template* (with *chat_template_process*), *harness_borders*: the token ids of a prompt,
   which spell it, and where its options begin; *option_trie*: the fewest questions about options, for engines and

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import one_line, printable
-from evaluators.models.chat_template_process import CPU_SECONDS
 
 _REMEDY = "leave out --chat, or name a --tokenizer with another template"
 _PROMPTS = (
@@ -36,6 +35,8 @@ _FORMS: tuple[Callable[[str], str], ...] = (
     lambda prompt: json.dumps(prompt, ensure_ascii=False)[1:-1],
 )
 """How templates write a prompt; the first that fits a text is meant."""
+_CPU_SECONDS = 5
+"""Maximum processor time for all prompts."""
 _WAIT_SECONDS = 180
 _MOST_ADDED = 10_000
 """Maximum number of characters that a template may add to a prompt; published ones add up to 5,000."""
@@ -56,6 +57,7 @@ def check_template(template: str, variables: str) -> None:
         "template": template,
         "variables": json.loads(variables),
         "prompts": _PROMPTS,
+        "cpu_seconds": _CPU_SECONDS,
         "longest": 10 * (max(map(len, _PROMPTS)) + _MOST_ADDED),
     }
     answer = _answer(json.dumps(request))
@@ -83,7 +85,7 @@ def _answer(request: str) -> Mapping[str, Any]:
         answer: Mapping[str, Any] = json.loads(process.stdout)
     except ValueError:
         last = (process.stderr.strip().splitlines() or ["no message"])[-1]
-        too_long = f"did not end within {CPU_SECONDS} s"
+        too_long = f"did not end within {_CPU_SECONDS} s"
         return {"problem": too_long if process.returncode < 0 else f"cannot be rendered: {last}"}
     return answer
 

@@ -1,7 +1,7 @@
 """Renders a chat template in a process of its own, with limits on time and memory.
 
 A template comes with a model and is a program: it can loop forever or fill the memory. The request is a JSON object
-with the template, its variables and the prompts; the answer is a JSON object with the texts or a problem.
+with the template, its variables, the prompts and the limits; the answer is a JSON object with the texts or a problem.
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-CPU_SECONDS = 5
-"""Maximum processor time for all prompts."""
 MEMORY = 2 << 30
 """Maximum memory in bytes, in addition to that of the libraries."""
 
 
-def _limit() -> None:
+def _limit(cpu_seconds: int) -> None:
     # Windows has no such limits; there, only the caller's time-out applies.
     with suppress(ImportError, OSError, ValueError):
         import resource
 
         used = resource.getrusage(resource.RUSAGE_SELF)
-        seconds = int(used.ru_utime + used.ru_stime) + 1 + CPU_SECONDS
+        seconds = int(used.ru_utime + used.ru_stime) + 1 + cpu_seconds
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         size = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
@@ -34,7 +32,7 @@ def _render(request: dict[str, Any]) -> list[str]:
     from transformers.utils.chat_template_utils import render_jinja_template
 
     chats = [[{"role": "user", "content": prompt}] for prompt in request["prompts"]]
-    _limit()
+    _limit(request["cpu_seconds"])
     rendered: Any = render_jinja_template(
         conversations=chats, chat_template=request["template"], add_generation_prompt=True, **request["variables"]
     )

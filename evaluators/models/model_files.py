@@ -1,4 +1,4 @@
-"""Finds the files of a model or an adapter, checks that none is missing, and identifies their exact version."""
+"""Finds the files of a model and of its adapters, checks that none is missing, and identifies their exact version."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, sha256_file
 from biasboard.ground.hub import hub_obstacle
 from biasboard.ground.plain_text import one_line, printable
-from evaluators.adapter_set import SETTINGS
 from evaluators.backend_options import DTYPES, BackendOptions, as_arguments
 
+if TYPE_CHECKING:
+    from evaluators.adapter_set import AdapterSet
+
 CONFIG = "config.json"
+_ADAPTER_CONFIG = "adapter_config.json"
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _SIZES = re.compile(
@@ -169,7 +172,7 @@ def check_folder(folder: Path, *, needed: str, what: str) -> None:
             raise ConfigError(
                 f"{what} folder '{folder}' holds a Git LFS pointer in place of {path.name}; run git lfs pull in it"
             )
-    if needed == CONFIG and (folder / SETTINGS).is_file():
+    if needed == CONFIG and (folder / _ADAPTER_CONFIG).is_file():
         weights = [path.name for pattern in _WEIGHTS for path in folder.glob(pattern)]
         # With the weights of a whole model beside it, an adapter is a part of that model.
         if not (folder / needed).is_file() or all(name.startswith("adapter_") for name in weights):
@@ -185,7 +188,7 @@ def check_folder(folder: Path, *, needed: str, what: str) -> None:
 
 def _adapter_alone(name: str, revision: str | None) -> ConfigError:
     """Return the error for a model that is a LoRA adapter alone, with the model that its settings name."""
-    base = (settings_of(name, SETTINGS, revision) or {}).get("base_model_name_or_path")
+    base = (settings_of(name, _ADAPTER_CONFIG, revision) or {}).get("base_model_name_or_path")
     named = printable(base, most=200) if isinstance(base, str) and base else "BASE"
     return ConfigError(
         f"'{name}' holds a LoRA adapter alone, without the model it was trained for; give --model {named} --lora {name}"
@@ -251,7 +254,7 @@ def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> st
     try:
         path = Path(huggingface_hub.hf_hub_download(name, needed, revision=revision))
     except RemoteEntryNotFoundError as error:
-        if needed == CONFIG and file_of(name, SETTINGS, revision) is not None:
+        if needed == CONFIG and file_of(name, _ADAPTER_CONFIG, revision) is not None:
             raise _adapter_alone(name, revision) from error
         raise ConfigError(f"{what} '{name}' has no {needed}; give another id, or a local folder") from error
     # Errors of the client and of the connection have no common base class; each is reported with the name.
@@ -262,3 +265,92 @@ def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> st
         ) from error
     # The path of a download is snapshots/<commit>/<file>.
     return path.parent.name
+
+
+class Adapter(NamedTuple):
+    """A LoRA adapter in a folder on this machine."""
+
+    files: ModelFiles
+    folder: str
+    rank: int
+
+    @property
+    def public_name(self) -> str:
+        """The name by which a command line names the adapter, without a path of this machine."""
+        return self.files.public_name + (f"@{self.files.commit}" if self.files.commit else "")
+
+
+class ChosenAdapters(NamedTuple):
+    """The adapters that a command line names: one for everything, one for each context, or none."""
+
+    single: Adapter | None
+    of_contexts: AdapterSet | None
+
+    @property
+    def rank(self) -> int:
+        """The largest rank of an adapter; 0 if there is none."""
+        if self.of_contexts is not None:
+            return self.of_contexts.document.hyperparameters.rank
+        return 0 if self.single is None else self.single.rank
+
+    def model_id(self, files: ModelFiles) -> str:
+        """Return the id of the model in results, unless the user names another.
+
+        A single adapter has an id of its own; with one adapter per context, the id of the model gets a suffix.
+        """
+        if self.single is not None:
+            return self.single.files.default_id
+        return files.default_id if self.of_contexts is None else f"{files.default_id}-LoRA"
+
+    def revision(self, files: ModelFiles) -> str:
+        """Return the revision in results: that of a single adapter, or else that of the model."""
+        return files.revision if self.single is None else self.single.files.revision
+
+    def arguments(self) -> dict[str, str | None]:
+        """Return the options that name the adapters, without paths of this machine."""
+        if self.of_contexts is not None:
+            return {"lora": self.of_contexts.folder.resolve().name}
+        return {"lora": None if self.single is None else self.single.public_name}
+
+
+NO_ADAPTERS = ChosenAdapters(None, None)
+
+
+def chosen_adapters(options: BackendOptions) -> ChosenAdapters:
+    """Find the adapters of a command line: a set, or one in a folder or on the Hub as ``ID`` or ``ID@REVISION``.
+
+    Raises:
+        ConfigError: an adapter cannot be found, or it lacks its weights or its rank.
+        DataError: the list of the adapters of contexts is invalid.
+    """
+    name = options.lora
+    if name is None:
+        return NO_ADAPTERS
+    # Not needed to ask a model without adapters.
+    from evaluators.adapter_set import is_adapter_set, open_adapters
+
+    if is_adapter_set(name):
+        return ChosenAdapters(None, open_adapters(name))
+    what = f"LoRA adapter '{name}'"
+    if Path(name).is_dir():
+        files = find_files(name, None, needed=_ADAPTER_CONFIG, what="LoRA adapter")
+        folder = Path(name)
+    else:
+        repository, _, revision = name.partition("@")
+        files = find_files(repository, revision or None, needed=_ADAPTER_CONFIG, what="LoRA adapter")
+        import huggingface_hub
+
+        try:
+            folder = Path(huggingface_hub.snapshot_download(files.location, revision=files.commit))
+        # A download can raise many kinds of errors.
+        except Exception as error:
+            raise ConfigError(f"{what} cannot be fetched: {one_line(error)}; give a folder") from error
+    weights = ("adapter_model.safetensors", "adapter_model.bin")
+    if not any((folder / file).is_file() for file in weights):
+        raise ConfigError(f"{what} has no weights (one of {', '.join(weights)}); save it with save_pretrained")
+    config = settings_of(str(folder), _ADAPTER_CONFIG, None) or {}
+    try:
+        rank = max([int(config["r"]), *map(int, (config.get("rank_pattern") or {}).values())])
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ConfigError(f"{what}: {_ADAPTER_CONFIG} names no rank 'r'; is it a LoRA?") from error
+    return ChosenAdapters(Adapter(files, str(folder), rank), None)

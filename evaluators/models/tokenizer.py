@@ -29,7 +29,6 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
-from evaluators.models.chat_template import PROBE, TemplateFrame, check_template, frame_of, render_error
 from evaluators.models.encoding import encode
 from evaluators.models.model_files import CONFIG, file_of, settings_of
 from evaluators.models.pretrained import load_pretrained
@@ -37,6 +36,8 @@ from evaluators.thinking import opens_thinking
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+    from evaluators.models.chat_template import TemplateFrame
 
 _TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "config.json")
 """Files of which a downloaded tokenizer has at least one."""
@@ -112,6 +113,9 @@ class ModelTokenizer:
                 "the chat template reads the clock in a way that cannot be fixed to one date; write a date into it"
             )
         if self.chat and self._template_with_fixed_date is not None:
+            # Loaded with --chat alone, as below.
+            from evaluators.models.chat_template import check_template
+
             check_template(self._template_with_fixed_date, json.dumps(self.pretrained.special_tokens_map, default=str))
 
     @property
@@ -257,6 +261,8 @@ class ModelTokenizer:
 
     @cached_property
     def _frame(self) -> TemplateFrame:
+        from evaluators.models.chat_template import PROBE, frame_of
+
         return frame_of(self._as_rendered(PROBE))
 
     def _as_rendered(self, prompt: str) -> str:
@@ -273,6 +279,8 @@ class ModelTokenizer:
             )
         # A template can raise any exception.
         except Exception as error:
+            from evaluators.models.chat_template import render_error
+
             raise render_error(error) from error
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:

@@ -54,8 +54,11 @@ def save_masked(folder: Path, kind: str = "Bert", texts: Sequence[str] = (), **s
     return folder
 
 
-def plain_pseudo_logprob(folder: Path, prompt: str, option: str, *, rest_of_word: bool = True) -> tuple[float, int]:
-    """The pseudo-log-likelihood of an option and its number of tokens: one pass for each token."""
+def plain_pseudo_logprob(folder: Path, prompt: str, option: str) -> tuple[float, int]:
+    """The pseudo-log-likelihood of an option and its number of tokens: one pass for each token.
+
+    With a token, the later ones of its word are hidden too.
+    """
     import torch
 
     tokenizer, network = _loaded(folder)
@@ -68,10 +71,9 @@ def plain_pseudo_logprob(folder: Path, prompt: str, option: str, *, rest_of_word
             continue
         ids = torch.tensor([encoded["input_ids"]])
         ids[0, position] = tokenizer.mask_token_id
-        if rest_of_word:
-            for later in range(position + 1, ids.shape[1]):
-                if encoded.word_ids()[later] == word:
-                    ids[0, later] = tokenizer.mask_token_id
+        for later in range(position + 1, ids.shape[1]):
+            if encoded.word_ids()[later] == word:
+                ids[0, later] = tokenizer.mask_token_id
         with torch.no_grad():
             logits = network(input_ids=ids).logits[0, position]
         total += float(torch.log_softmax(logits.double(), dim=-1)[encoded["input_ids"][position]])

@@ -9,6 +9,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import GenerateRequest
+from evaluators.models import chat_template
 from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.store import store_key
 from evaluators.task import prompt_of
@@ -33,19 +34,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("template", "problem"),
     [
         ("{{ raise_exception('only for tools') }}", "fails: TemplateError: only for tools"),
-        ("{% for m in messages %}", "fails: TemplateSyntaxError"),
         ("{{ ''.__class__.__mro__ }}", "fails: SecurityError"),
-        ("{{ messages[0].content.nothing.at_all }}", "fails: UndefinedError"),
         # A single step of Python, which looks at no signal until it ends.
-        ("{% set n = 10 ** (10 ** 10) %}{{ n }}", "did not end within 5 s"),
+        ("{% set n = 10 ** (10 ** 10) %}{{ n }}", "did not end within 1 s"),
         ("{{ 'x' * 10 ** 11 }}", "takes more than 2 GiB of memory"),
         ("{{ messages[0].content * 99 }}{{ 'x' * 10 ** 7 }}", "makes 1"),
         ("Hello. Assistant:", "leaves out the prompt: all prompts give the same text"),
         ("{{ messages[0].content[:20] }}", "leaves out the prompt or a part of it"),
-        ("{{ messages[0].content | upper }}", "leaves out the prompt or a part of it"),
     ],
 )
-def test_a_template_that_cannot_be_used_is_one_line(folder: Path, template: str, problem: str, tmp_path: Path) -> None:
+def test_a_template_that_cannot_be_used_is_one_line(
+    folder: Path, template: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_template, "_CPU_SECONDS", 1)
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "chat_template.jinja").write_text(template, encoding="utf-8")
@@ -59,7 +60,7 @@ def test_a_template_that_cannot_be_used_is_one_line(folder: Path, template: str,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "template", [USER, "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}", "{{ messages[0].content | tojson }}"]
+    "template", ["{{ bos_token }}{{ messages[0].content }}{{ eos_token }}", "{{ messages[0].content | tojson }}"]
 )
 def test_white_space_and_escapes_may_differ(folder: Path, template: str, tmp_path: Path) -> None:
     for file in folder.iterdir():
@@ -80,22 +81,6 @@ def test_a_template_that_fails_for_one_prompt_is_one_line(tmp_path: Path) -> Non
         tokenizer.context_ids("The guard in Rome")
     with pytest.raises(ConfigError, match="leaves out the prompt or a part of it: the text for 'The nurse in Rome'"):
         tokenizer.context_ids("The nurse in Rome")
-
-
-@pytest.mark.slow
-def test_the_command_line_refuses_it_before_anything_is_asked(tmp_path: Path) -> None:
-    save_tokenizer(tmp_path / "tokenizer", template="Hello. Assistant:")
-    options = ["--backend", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "a/b", "--api", "completions"]
-    dataset = [
-        "--dataset",
-        str(write_dataset(tmp_path / "items", {"type2": made_items(4)})),
-        "--out",
-        str(tmp_path / "runs"),
-    ]
-    ended = evaluators("run", *options, *dataset, "--chat", "--tokenizer", tmp_path / "tokenizer")
-    assert ended.exit_code == 1
-    assert "error: the tokenizer's chat template leaves out the prompt" in ended.output
-    assert not (tmp_path / "runs").exists()
 
 
 def test_options_after_the_models_own_text_continue_its_message(folder: Path) -> None:

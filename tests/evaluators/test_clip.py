@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,17 @@ import pytest
 from PIL import Image
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, image_prompt, open_backend
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, image_prompt
 from evaluators.backend_options import BackendOptions
-from evaluators.backends import clip
 from evaluators.backends.clip import ClipBackend
 from evaluators.backends.clip import open_backend as open_clip
 from evaluators.runs.measure.recording import exchange_of
-from evaluators.runs.plan.plan import check_capability
 from evaluators.stores.store import STORE, ResponseStore
 from evaluators.task import Asked
 from evaluators.tasks.images.image_classification_task import TASK
 from schemas.documents.record import choice_sha256
 from schemas.files import pictures
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
-from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.tiny_clip import (
     MOST_TOKENS,
     SCALE,
@@ -118,21 +114,6 @@ def test_batches_and_resumed_runs_change_nothing_that_matters(folder: Path, back
     assert single.model.identity_sha256 == backend.model.identity_sha256
 
 
-def test_texts_are_embedded_once_for_each_set_of_options(folder: Path) -> None:
-    opened = open_clip(str(folder), CPU)
-    network = opened.network
-    calls: list[int] = []
-    network.text_model.register_forward_hook(lambda module, inputs, output: calls.append(1))
-    all_answers_of(opened, [*asked("photo-v1", 40), *asked("label-v1", 40)])
-    assert len(calls) == 2
-
-
-def test_other_labels_of_other_items_are_no_matter(backend: ClipBackend) -> None:
-    mixed = [*asked("photo-v1", 3), *asked("photo-v1", 3, LABELS[::-1])]
-    found = matrix(backend, mixed)
-    assert_equal_but_for_rounding(found[:3], found[3:, ::-1])
-
-
 def test_the_request_names_the_image_and_never_holds_its_bytes(tmp_path: Path, backend: ClipBackend) -> None:
     content = noise(0)
     item = made_item(content, LABELS, "cat")
@@ -151,7 +132,7 @@ def test_the_request_names_the_image_and_never_holds_its_bytes(tmp_path: Path, b
     assert b'"image"' not in stored
 
 
-@pytest.mark.parametrize("size", [(1, 1), (3, 1), (1, 3), (3, 3), (90, 1), (1, 90), (64, 48)])
+@pytest.mark.parametrize("size", [(1, 3), (64, 48)])
 def test_images_of_few_pixels_are_not_taken_for_others(
     folder: Path, backend: ClipBackend, size: tuple[int, int]
 ) -> None:
@@ -166,24 +147,15 @@ def test_images_of_few_pixels_are_not_taken_for_others(
     assert_equal_but_for_rounding(matrix(backend, [request]), direct(folder, [seen], [[label] for label in LABELS]))
 
 
-def test_an_image_that_cannot_be_decoded_fails_alone(backend: ClipBackend) -> None:
+def test_what_is_no_image_fails_alone(backend: ClipBackend) -> None:
     requests = asked("photo-v1", 3)
     broken = made_item(noise(1)[:100], LABELS, "cat")
     requests[1:2] = TASK.requests(broken, Asked(TASK.prompts["photo-v1"]))
+    requests.append(GenerateRequest(prompt="A cat", max_tokens=3))
     answers = all_answers_of(backend, requests)
-    assert [answer.status for answer in answers] == ["answered", "failed", "answered"]
+    assert [answer.status for answer in answers] == ["answered", "failed", "answered", "failed"]
     assert str(answers[1].error).startswith("the image cannot be decoded (")
-
-
-def test_questions_about_texts_fail_in_words(backend: ClipBackend) -> None:
-    texts: list[Request] = [
-        ChoiceRequest(prompt="A cat", options=(" sat", " ran"), outcomes=("a", "b")),
-        GenerateRequest(prompt="A cat", max_tokens=3),
-    ]
-    for answer in all_answers_of(backend, texts):
-        assert answer.error == (
-            "the image is missing, and a CLIP model answers about images only; take a prompt about images"
-        )
+    assert "a CLIP model answers about images only" in str(answers[3].error)
 
 
 def test_a_text_that_is_too_long_is_told_before(backend: ClipBackend) -> None:
@@ -195,14 +167,6 @@ def test_a_text_that_is_too_long_is_told_before(backend: ClipBackend) -> None:
     assert needed == len(f"a photo of a {long}.".replace(" ", "")) + 2 > MOST_TOKENS
     (answer,) = all_answers_of(backend, requests)
     assert answer.error == f"the image has an option of {needed} tokens, and the model takes {MOST_TOKENS}"
-
-
-def lacks_weights(folder: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    weights = load_file(folder / "model.safetensors")
-    del weights["visual_projection.weight"]
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def settings(file: str, **fields: Any) -> Callable[[Path], object]:
@@ -221,15 +185,10 @@ FAULTS: list[tuple[Callable[[Path], object], str]] = [
         settings(PROCESSOR, size={"shortest_edge": 10**6}),
         "makes pictures of 1000000 pixels a side, and the model takes",
     ),
-    (settings(PROCESSOR, crop_size={"height": 10**6, "width": 32}), "makes pictures of 1000000 pixels a side, and the"),
     (settings(PROCESSOR, size={"shortest_edge": -5}), "makes pictures of -5 pixels a side, and the model takes 32"),
-    (settings(PROCESSOR, size={"shortest_edge": 0}), r"its image processor cannot read a picture \("),
-    (settings(PROCESSOR, image_mean="x"), r"its image processor cannot read a picture \("),
     (settings(PROCESSOR, resample=99), r"its image processor cannot read a picture \("),
     (settings(PROCESSOR, do_resize=False, do_center_crop=False), r"makes pictures of shape \(1, 3, 33, 64\), and the"),
     (lambda folder: (folder / PROCESSOR).unlink(), "its tokenizer or image processor cannot be loaded"),
-    (lambda folder: (folder / "model.safetensors").unlink(), "cannot be loaded"),
-    (lacks_weights, "lacks 1 weights of a CLIP model, such as visual_projection.weight"),
     (settings("config.json", model_type="siglip"), "is of the type 'siglip', and no CLIP model"),
 ]
 
@@ -246,54 +205,13 @@ def test_a_folder_that_is_no_whole_clip_model_is_refused(
 
 
 @pytest.mark.slow
-def test_a_language_model_is_no_clip_model_and_the_other_way_round(folder: Path, tmp_path: Path) -> None:
-    llama = save_tiny_llama(tmp_path / "llama")
-    with pytest.raises(
-        ConfigError, match="is of the type 'llama', and no CLIP model, which compares images with texts"
-    ):
-        open_clip(str(llama), CPU)
-    with pytest.raises(ConfigError):
-        open_backend("transformers", str(folder), CPU)
-    text = open_backend("transformers", str(llama), CPU)
-    with pytest.raises(ConfigError) as error:
-        check_capability(TASK, TASK.prompts["photo-v1"], text)
-    said = "backend 'transformers' cannot do image_option_logprobs, which prompt 'photo-v1' needs; it can do: "
-    assert str(error.value).startswith(
-        f"{said}generation, option_logprobs; prompts for that: none; backends that can: "
-    )
-    assert "clip" in str(error.value).rpartition("backends that can: ")[2].split(", ")
-
-
-@pytest.mark.slow
 def test_options_of_others_are_refused_and_its_own_open_it_again(folder: Path, backend: ClipBackend) -> None:
     with pytest.raises(ConfigError, match="backend 'clip' has no use for --chat"):
         open_clip(str(folder), BackendOptions(chat=True))
-    with pytest.raises(ConfigError, match="--dtype float8 does not exist"):
-        open_clip(str(folder), BackendOptions(dtype="float8", device="cpu"))
     half = open_clip(str(folder), BackendOptions(dtype="bfloat16", device="cpu", batch_images=5))
     assert half.arguments == ("--model tiny", "--dtype bfloat16", "--device cpu", "--batch-images 5")
     assert half.model.precision == "bfloat16"
     assert half.model.identity_sha256 != backend.model.identity_sha256
-    assert backend.model.identity is not None
-    assert backend.model.identity["processor"] == "CLIPImageProcessorPil"
-    assert backend.model.id == "local/tiny"
-    assert backend.capabilities == clip.CAPABILITIES
     # Similarities stay exact enough to compare: rounding to bfloat16 moves cosines by less than 2 %.
     difference = np.abs(np.log(matrix(half, asked("photo-v1"))) - np.log(matrix(backend, asked("photo-v1"))))
     assert 0 < difference.max() < 0.02 * SCALE
-
-
-def test_images_without_content_are_those_of_contextual_calibration() -> None:
-    item = replace(made_item(noise(0), LABELS, None), category=None)
-    assert dict(TASK.facts(item).groups) == {"content_free": "placeholder", "image_kind": "noise"}
-    assert dict(TASK.facts(made_item(noise(0), LABELS, "cat")).groups) == {"superclass": "made"}
-
-
-def test_no_other_normalisation_means_anything(backend: ClipBackend) -> None:
-    (request, *_) = asked("photo-v1")
-    (answer,) = all_answers_of(backend, [request])
-    exchange = exchange_of(request, answer, show_prompt=True, chat=False)
-    assert TASK.read([exchange], None) == TASK.read([exchange], "sum")
-    read = TASK.read([exchange], "byte_mean")
-    assert read.status == "failed"
-    assert read.reason == ("similarities to an image have no tokens or bytes for byte_mean; use the normalisation sum")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,12 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from evaluators.backend import Response
-from evaluators.commands.doctor import extra_of
-from evaluators.models.parity import compare, made_requests, tolerance_for
+from evaluators.backend import ChoiceRequest, Response, open_backend
+from evaluators.backend_options import BackendOptions
+from evaluators.models.parity import answers, compare, made_requests
 from tests.commands import REPOSITORY, run
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import save_tiny_llama
-from tests.terminal import without_progress
 
 doctor = partial(evaluators, "doctor")
 
@@ -47,30 +47,6 @@ def test_every_line_has_a_status_and_what_is_missing_a_remedy() -> None:
     assert f"torch {importlib.metadata.version('torch')}" in found["extra hf"]["detail"]
 
 
-def test_threads_are_named_and_too_many_are_a_problem() -> None:
-    chosen = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": None}
-    assert checks_in(doctor(env=chosen))["threads"]["detail"].startswith("1 for ")
-    own = checks_in(doctor(env={**chosen, "OMP_NUM_THREADS": None}))["threads"]
-    assert (own["status"], own["remedy"]) == ("ok", None)
-    wrong = doctor(env={**chosen, "OMP_NUM_THREADS": "9999"})
-    assert wrong.exit_code == 1
-    found = checks_in(wrong)["threads"]
-    assert (found["status"], "OMP_NUM_THREADS" in found["detail"]) == ("problem", True)
-    assert found["remedy"].startswith("unset OMP_NUM_THREADS, or set it to ")
-
-
-@pytest.mark.slow
-def test_no_heavy_library_is_loaded_to_look_at_the_installation() -> None:
-    program = (
-        "import sys\nfrom evaluators.__main__ import app\n"
-        "try:\n    app(['doctor'])\nexcept SystemExit as end:\n    assert end.code in (0, None), end.code\n"
-        "loaded = sorted(set(sys.modules) & {'torch', 'transformers', 'vllm', 'ray', 'openai'})\n"
-        "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
-    )
-    done = run("-c", program, fresh=True)
-    assert (done.returncode, without_progress(done.stderr)) == (0, "")
-
-
 @pytest.mark.slow
 def test_missing_and_outdated_libraries_come_with_the_line_that_installs_them(tmp_path: Path) -> None:
     # An installation of another making, found before the real one.
@@ -86,40 +62,18 @@ def test_missing_and_outdated_libraries_come_with_the_line_that_installs_them(tm
     )
     places = os.pathsep.join([str(tmp_path), str(REPOSITORY)])
 
-    def found(*more: str) -> tuple[int, dict[str, dict[str, Any]]]:
-        done = run("-m", "evaluators", "doctor", *more, cwd=tmp_path, PYTHONPATH=places)
-        return done.returncode, checks_in(done.stdout)
-
-    status, checks = found()
-    assert status == 1
+    done = run("-m", "evaluators", "doctor", "--backend", "transformers", cwd=tmp_path, PYTHONPATH=places, status=1)
+    checks = checks_in(done.stdout)
     assert (checks["extra hf"]["status"], checks["extra hf"]["detail"]) == ("missing", "not installed: no-such-library")
     assert checks["extra hf"]["remedy"] == "pip install 'biasboard[hf]'"
     assert checks["extra openai"]["status"] == "problem"
     assert checks["extra openai"]["detail"].endswith("needs >=9999")
     assert checks["extra site"]["detail"] == f"packaging {importlib.metadata.version('packaging')}"
     # What a chosen backend cannot do without is no longer merely missing.
-    _, checks = found("--backend", "transformers")
     assert (checks["backend transformers"]["status"], checks["backend transformers"]["remedy"]) == (
         "problem",
         "pip install 'biasboard[hf]'",
     )
-
-
-def test_the_extra_of_every_backend_is_known() -> None:
-    wanted = {"baseline": None, "replay": None, "transformers": "hf", "openai": "openai", "vllm": "vllm"}
-    assert {name: extra_of(name) for name in wanted} == wanted
-
-
-def test_options_without_a_backend_and_unknown_backends_are_one_line_errors() -> None:
-    for arguments, message in (
-        (("--model", "gpt2"), "need --backend"),
-        (("--dtype", "float32"), "need --backend"),
-        (("--backend", "vlm"), "backend 'vlm' does not exist; have: baseline"),
-        (("--backend", "openai", "--model", "x", "--batch"), "leave out --batch"),
-    ):
-        result = doctor(*arguments)
-        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-        assert message in result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -142,9 +96,17 @@ def test_a_sound_backend_equals_the_plain_way(model: Path) -> None:
     assert "allowed in float32: 0.004 nats per square root of tokens" in found["parity"]["detail"]
 
 
+def in_this_process(model: str, options: BackendOptions, requests: Sequence[ChoiceRequest]) -> list[Response]:
+    """The answers of the reference, without another process that imports torch."""
+    return answers(open_backend("transformers", model, options), requests)
+
+
 @pytest.mark.slow
-def test_other_weights_are_noticed_and_end_with_a_status(model: Path, tmp_path: Path) -> None:
+def test_other_weights_are_noticed_and_end_with_a_status(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = save_tiny_llama(tmp_path / "other", seed=1)
+    monkeypatch.setattr("evaluators.commands.doctor.reference_answers", in_this_process)
     result = doctor("--backend", "transformers", "--model", model, "--device", "cpu", "--reference", other)
     assert result.exit_code == 1
     assert checks_in(result)["parity"]["status"] == "problem"
@@ -153,9 +115,6 @@ def test_other_weights_are_noticed_and_end_with_a_status(model: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_what_cannot_be_compared_or_opened_says_why(model: Path, tmp_path: Path) -> None:
-    baseline = doctor("--backend", "baseline", "--model", "uniform")
-    assert baseline.exit_code == 0
-    assert checks_in(baseline)["parity"]["detail"] == "cannot be compared: a baseline is no model"
     nowhere = doctor("--backend", "transformers", "--model", tmp_path / "nowhere")
     assert nowhere.exit_code == 1
     assert "does not exist" in checks_in(nowhere)["backend transformers"]["detail"]
@@ -164,8 +123,6 @@ def test_what_cannot_be_compared_or_opened_says_why(model: Path, tmp_path: Path)
     )
     assert checks_in(no_reference)["parity"]["status"] == "missing"
     assert "cannot be compared" in checks_in(no_reference)["parity"]["detail"]
-    installed = doctor("--backend", "transformers")
-    assert "give --model" in checks_in(installed)["backend transformers"]["detail"]
 
 
 def answered(*logprobs: float | None) -> Response:
@@ -193,7 +150,6 @@ def test_differences_bounds_and_gaps_are_told_apart() -> None:
     flipped = compare(requests, with_first(answered(-2.0, -1.0, -3.0)), plain, 0.1)
     assert (flipped.holds, flipped.n_equal_decisions) == (False, 4)
     assert not compare(requests, with_first(answered(math.nan, -2.0, -3.0)), plain, 0.1).holds
-    assert not compare(requests, with_first(answered(-math.inf, -2.0, -3.0)), plain, 0.1).holds
 
     # A bound above the truth says nothing against it, one below it does; what is unknown is not compared.
     high = replace(answered(-1.0, -1.5, None), option_is_bound=(False, True, False))
@@ -210,7 +166,3 @@ def test_differences_bounds_and_gaps_are_told_apart() -> None:
     assert (nothing.holds, nothing.largest_difference) == (False, None)
     # Where the plain way has no answer either, nobody is to blame.
     assert compare(requests, [failed] * 5, [failed] * 5, 0.1).unanswered == ()
-
-
-def test_an_unknown_precision_is_held_to_float32() -> None:
-    assert tolerance_for(None) == tolerance_for("float32") < tolerance_for("float16") < tolerance_for("bfloat16")

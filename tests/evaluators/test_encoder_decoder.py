@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.lora import open_trainer
 from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from schemas.documents.adapters import PUBLISHED
-from schemas.folders.run_folder import read_run
-from tests.evaluators.asking import all_answers_of, answers_of
-from tests.evaluators.invoking import evaluators
-from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.asking import all_answers_of
+from tests.evaluators.made_data import made_items
 from tests.evaluators.made_tokenizers import save_trained
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
@@ -44,20 +42,10 @@ def save_two_parts(folder: Path, kind: str) -> Path:
         )
         network = transformers.T5ForConditionalGeneration(config)
     else:
-        sides = {
-            f"{side}_{name}": n
-            for side in ("encoder", "decoder")
-            for name, n in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 48))
-        }
-        config = transformers.BartConfig(
-            **shared,
-            **sides,
-            max_position_embeddings=128,
-            bos_token_id=0,
-            decoder_start_token_id=end,
-            init_std=0.3,
-            forced_eos_token_id=None,
-        )
+        sizes = {"layers": 2, "attention_heads": 4, "ffn_dim": 48}
+        sides = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in sizes.items()}
+        ends = {"bos_token_id": 0, "decoder_start_token_id": end, "forced_eos_token_id": None}
+        config = transformers.BartConfig(**shared, **sides, **ends, max_position_embeddings=128, init_std=0.3)
         network = transformers.BartForConditionalGeneration(config)
     network.save_pretrained(folder)
     return folder
@@ -94,7 +82,7 @@ REQUESTS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch_tokens", [None, 1, 90])
+@pytest.mark.parametrize("batch_tokens", [None, 90])
 def test_options_score_as_labels_do_in_plain_transformers(model: Path, batch_tokens: int | None) -> None:
     backend = open_backend(str(model), BackendOptions(device="cpu", batch_tokens=batch_tokens))
     for request, answer in zip(REQUESTS, all_answers_of(backend, REQUESTS), strict=True):
@@ -137,18 +125,6 @@ def test_texts_equal_those_of_generate(model: Path) -> None:
         assert answer.n_completion_tokens == len(new)
 
 
-def test_samples_depend_on_their_own_seed_alone(t5: Path) -> None:
-    backend = open_backend(str(t5), BackendOptions(device="cpu"))
-    samples: list[Request] = [
-        GenerateRequest(prompt=TEXTS[0], max_tokens=6, temperature=1.0, sample=number) for number in range(3)
-    ]
-    texts = [answer.text for answer in all_answers_of(backend, samples)]
-    assert len(set(texts)) == 3
-    (_, alone, _) = answers_of(backend, samples, frozenset({1}))
-    assert alone is not None
-    assert alone.text == texts[1]
-
-
 def test_what_does_not_fit_is_refused_in_one_line(t5: Path) -> None:
     for options, said in (
         (BackendOptions(scoring="packed"), "--scoring packed: is for models that continue a text"),
@@ -170,14 +146,3 @@ def test_what_is_too_long_or_empty_fails_alone(tmp_path: Path) -> None:
     assert "tokens, the model 128" in str(too_long.error)
     assert nothing.error == "option ' ' has no tokens of its own"
     assert whole.status == "answered"
-
-
-@pytest.mark.slow
-def test_a_run_is_scored_and_valid(t5: Path, tmp_path: Path) -> None:
-    dataset = write_dataset(tmp_path / "data", {"type2": made_items(12)})
-    asked = ("run", "--dataset", dataset, "--backend", "transformers", "--model", t5, "--out", tmp_path / "runs")
-    told = evaluators(*asked, "--prompt", "mcq2-v1")
-    assert told.exit_code == 0, told.stderr
-    (found,) = (tmp_path / "runs").rglob("result.json")
-    result, records = read_run(found.parent)
-    assert result.counts.scored == len(records) == 24

@@ -19,7 +19,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers import sampling
 from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from tests.commands import run
-from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_flat_llama
 from tests.evaluators.plain_generation import ENDS, assert_equals_plain_loop, made_requests, opened, plain
 
@@ -43,15 +43,13 @@ def passes_of(backend: TransformersBackend) -> Iterator[list[tuple[int, int]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch_tokens", [1, 160, 4096])
-def test_any_number_side_by_side_equals_a_loop_over_single_requests(tiny_llama: Path, batch_tokens: int) -> None:
-    answers = assert_equals_plain_loop(opened(tiny_llama, batch_tokens=batch_tokens), made_requests())
+def test_texts_side_by_side_equal_a_loop_over_single_requests(tiny_llama: Path) -> None:
+    answers = assert_equals_plain_loop(opened(tiny_llama), made_requests())
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}, "one way of ending was not tried"
 
 
 WIDE = {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2}
 KINDS: dict[str, tuple[str, dict[str, Any], str | None]] = {
-    "learned positions": ("GPT2", {"n_embd": 48, "n_layer": 2, "n_head": 4, "n_positions": 128}, None),
     "a window that no text leaves": ("Mistral", {**WIDE, "num_hidden_layers": 2, "sliding_window": 64}, None),
     "a window that texts leave": ("Mistral", {**WIDE, "num_hidden_layers": 2, "sliding_window": 8},
         "the last 8 tokens"),
@@ -88,35 +86,12 @@ def test_a_model_that_ignores_masks_is_found_out(tiny_llama: Path) -> None:
 
 
 @pytest.mark.slow
-def test_neither_order_nor_what_is_missing_changes_an_answer(tiny_llama: Path) -> None:
+def test_what_is_missing_gets_the_answer_of_the_whole_run(tiny_llama: Path) -> None:
     requests = made_requests()
     first = all_answers_of(opened(tiny_llama), requests)
-    backwards = all_answers_of(opened(tiny_llama, batch_tokens=300), requests[::-1])
-    assert backwards[::-1] == first
     some = frozenset(range(1, len(requests), 3))
     part = answers_of(opened(tiny_llama), requests, some)
     assert part == [answer if place in some else None for place, answer in enumerate(first)]
-
-
-@pytest.mark.slow
-def test_an_ended_text_makes_room_for_the_next_at_once(tiny_llama: Path) -> None:
-    backend = opened(tiny_llama, batch_tokens=3 * 64)
-    backend.network.generation_config.eos_token_id = None
-    backend.tokenizer.pretrained.eos_token = None
-    base = GenerateRequest(prompt="The guard waited for the", max_tokens=4)
-    n_prompt = len(backend.tokenizer.context_ids(base.prompt))
-    long = replace(base, max_tokens=64 - n_prompt)
-    requests = [long, *(replace(base, sample=index) for index in range(20))]
-    all_answers_of(backend, requests)
-    with passes_of(backend) as seen:
-        answers = all_answers_of(backend, requests)
-    assert [answer.n_completion_tokens for answer in answers] == [64 - n_prompt, *[4] * 20]
-    sizes = [rows for rows, columns in seen if columns == 1]
-    # Three rows: while the long text takes 63 - n_prompt steps, two rows go through the 20 short ones in 3 steps each.
-    assert max(sizes) == 3
-    trying = 3  # The comparison with the plain way.
-    assert len(sizes) == 63 - n_prompt + trying
-    assert sizes.count(3) == 30
 
 
 def test_requests_with_one_prompt_share_its_computation(tiny_llama: Path) -> None:
@@ -168,7 +143,7 @@ def test_a_single_request_beyond_memory_fails_with_the_remedy(tiny_llama: Path) 
 
 
 def test_every_request_is_announced_before_it_is_answered(tiny_llama: Path) -> None:
-    requests = made_requests()
+    requests = made_requests(60)
     announced = answered = 0
     for event in opened(tiny_llama).ask(requests, frozenset(range(len(requests)))):
         if isinstance(event, Sent):
@@ -176,28 +151,8 @@ def test_every_request_is_announced_before_it_is_answered(tiny_llama: Path) -> N
         else:
             answered += len(event.responses)
             assert answered <= announced
+            assert len(event.responses) <= 32, "a killed process would lose more"
     assert (announced, answered) == (len(requests), len(requests))
-    many = [GenerateRequest(prompt="The nurse", max_tokens=1, temperature=1.0, sample=n) for n in range(100)]
-    assert max(len(group.responses) for group in groups_of(opened(tiny_llama, batch_tokens=4096), many)) <= 32
-
-
-def test_half_precision_goes_on_side_by_side(tiny_llama: Path) -> None:
-    backend = opened(tiny_llama, dtype="bfloat16")
-    answers = all_answers_of(backend, made_requests(12))
-    assert {answer.status for answer in answers} == {"answered"}
-    assert backend.runtime.settings["generation"] == "continuous"
-
-
-@pytest.fixture(params=["made", "flat", "tinystories-656k"])
-def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A model that the test makes, one that prefers no token, and a real one where it is at hand."""
-    if request.param == "made":
-        made: Path = request.getfixturevalue("tiny_llama")
-        return made
-    if request.param == "flat":
-        return save_flat_llama(tmp_path / "flat", hidden_size=64)
-    data: Path = request.getfixturevalue("shared_data")
-    return data / "models" / str(request.param)
 
 
 def opened_alone(folder: Path, batch_tokens: int | None = None) -> TransformersBackend:
@@ -212,14 +167,17 @@ def widest_pass(backend: TransformersBackend, requests: list[GenerateRequest]) -
 
 
 @pytest.mark.slow
-def test_answers_are_equal_whatever_runs_side_by_side(model: Path) -> None:
+@pytest.mark.parametrize("is_flat", [False, True], ids=["made", "flat"])
+def test_answers_are_equal_whatever_runs_side_by_side(tiny_llama: Path, tmp_path: Path, is_flat: bool) -> None:
+    # A flat model prefers no token, so that rounding could decide each of them.
+    model = save_flat_llama(tmp_path / "flat", hidden_size=64) if is_flat else tiny_llama
     requests = [
-        replace(request, stop=(" the",) if index % 5 == 0 else ()) for index, request in enumerate(made_requests(60))
+        replace(request, stop=(" the",) if index % 5 == 0 else ()) for index, request in enumerate(made_requests(24))
     ]
     alone = all_answers_of(opened_alone(model, 1), requests)
     assert {answer.status for answer in alone} == {"answered"}
     assert len({answer.n_completion_tokens for answer in alone}) > 5, "answers of one length try nothing"
-    for batch_tokens in (100, 333, None):
+    for batch_tokens in (100, None):
         backend = opened_alone(model, batch_tokens)
         assert all_answers_of(backend, requests) == alone
         assert "tokens_left_to_rounding" not in backend.runtime.settings
@@ -230,6 +188,8 @@ def test_what_rounding_may_have_decided_is_counted(tiny_llama: Path) -> None:
     requests = [request for request in made_requests(60) if request.temperature > 0]
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", dtype="bfloat16"))
     answers = all_answers_of(backend, requests)
+    assert {answer.status for answer in answers} == {"answered"}
+    assert backend.runtime.settings["generation"] == "continuous"
     n_tokens = sum(answer.n_completion_tokens or 0 for answer in answers)
     assert 0 < int(backend.runtime.settings["tokens_left_to_rounding"]) <= n_tokens
 
@@ -237,21 +197,21 @@ def test_what_rounding_may_have_decided_is_counted(tiny_llama: Path) -> None:
 @pytest.mark.slow
 def test_without_a_choice_memory_decides_and_not_the_budget_of_scoring(tiny_llama: Path) -> None:
     base = GenerateRequest(prompt="The guard waited for the", max_tokens=100, temperature=1.0)
-    requests = [replace(base, sample=index) for index in range(40)]
+    requests = [replace(base, sample=index) for index in range(12)]
     backend = opened_alone(tiny_llama)
     backend.network.generation_config.eos_token_id = None
     backend.tokenizer.pretrained.eos_token = None
     assert backend.batch_tokens == 1024
-    assert widest_pass(backend, requests) == 40
+    assert widest_pass(backend, requests) == 12
     backend.wanted_tokens = 330
     assert widest_pass(backend, requests) == 3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_more", [7, 5000])
 def test_ids_without_a_token_are_never_generated(
-    tiny_llama: Path, tmp_path: Path, n_more: int, caplog: pytest.LogCaptureFixture
+    tiny_llama: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    n_more = 700
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_llama)
     network: Any = transformers.AutoModelForCausalLM.from_pretrained(tiny_llama)
     network.resize_token_embeddings(len(tokenizer) + n_more)
@@ -262,27 +222,14 @@ def test_ids_without_a_token_are_never_generated(
     tokenizer.save_pretrained(tmp_path)
     backend = opened_alone(tmp_path)
     backend.network.generation_config.eos_token_id = list(ENDS)
-    requests = made_requests()
+    requests = made_requests(12)
     with caplog.at_level(logging.WARNING, "evaluators"):
         answers = all_answers_of(backend, requests)
     assert backend.runtime.settings["ids_without_token"] == str(n_more)
-    assert ("name that one with --tokenizer" in caplog.text) == (n_more == 5000)
+    assert "name that one with --tokenizer" in caplog.text
     for request, answer in zip(requests, answers, strict=True):
         expected = plain(backend, request)
-        assert max(expected.ids) < len(tokenizer)
         assert (answer.n_completion_tokens, answer.finish_reason) == (len(expected.ids), expected.finish_reason)
-    assert {answer.finish_reason for answer in answers} == {"stop", "length"}
-
-
-def test_the_prompts_of_a_wrong_tokenizer_fail_with_the_remedy(tiny_llama: Path, tmp_path: Path) -> None:
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_llama)
-    network: Any = transformers.AutoModelForCausalLM.from_pretrained(tiny_llama)
-    network.resize_token_embeddings(50)
-    network.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    (answer,) = all_answers_of(opened_alone(tmp_path), [GenerateRequest(prompt="The guard waited", max_tokens=4)])
-    assert answer.status == "failed"
-    assert "is not among the model's 50; name the tokenizer that it was trained with" in str(answer.error)
 
 
 _THREADS = """
@@ -291,23 +238,23 @@ from evaluators.backends.transformers import load
 torch = load.import_torch()
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
 print(load.set_threads(torch), os.environ.get("OMP_WAIT_POLICY"))
+os.environ["OMP_NUM_THREADS"] = "2"
+torch.set_num_threads(2)
+print(load.set_threads(torch))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
-@pytest.mark.parametrize("variables", [{}, {"OMP_NUM_THREADS": "2"}])
-def test_threads_are_those_of_the_user_or_the_usable_cores(variables: dict[str, str]) -> None:
+def test_threads_are_those_of_the_user_or_the_usable_cores() -> None:
     left_out: dict[str, Any] = dict.fromkeys(name for name in os.environ if name.startswith(("OMP_", "MKL_")))
-    found = run("-c", _THREADS, status=0, fresh=True, **left_out | variables)
-    number, policy = found.stdout.split()
-    assert policy == "None", "programs that are started later inherit the setting"
-    chosen = 1 if not variables else min(2, len(os.sched_getaffinity(0)))
-    assert int(number) == chosen
-    assert ("threads that outnumber cores" in found.stderr) == (chosen > 1)
+    found = run("-c", _THREADS, status=0, fresh=True, **left_out)
+    # Programs that are started later do not inherit the policy.
+    assert found.stdout == "1 None\n2\n"
+    assert found.stderr.count("threads that outnumber cores") == 1
 
 
-NOISE = 1e-5
+NOISE = 1e-3
 
 
 def made_logits(n: int, n_tokens: int, spread: float, seed: int) -> Any:
@@ -323,33 +270,26 @@ def drawn_by(logits: Any, *, temperature: float = 1.0, top_p: float = 1.0, seed:
     return sampling.draw(logits, temperatures, masses, numbers, NOISE)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.5, 1.0), (1.0, 0.95), (0.7, 0.5)])
-@pytest.mark.parametrize("spread", [0.05, 1.0, 6.0])
-@pytest.mark.parametrize("n_tokens", [37, 5000])
-def test_what_rounding_changes_is_in_doubt(n_tokens: int, spread: float, temperature: float, top_p: float) -> None:
-    logits = made_logits(2000, n_tokens, spread, 1)
+@pytest.mark.parametrize(
+    ("spread", "temperature", "top_p", "most"),
+    # Where all tokens are about equally probable, many lie at the border of top_p.
+    [(1.0, 0.5, 1.0, 160), (1.0, 1.0, 0.95, 160), (0.05, 0.7, 0.5, 2400), (6.0, 1.0, 0.95, 160)],
+)
+def test_what_rounding_changes_is_in_doubt(spread: float, temperature: float, top_p: float, most: int) -> None:
+    # Far more rounding than there is, and few tokens, so that it changes some of them.
+    logits = made_logits(8000, 32, spread, 1)
     noise = torch.from_numpy(np.random.default_rng(2).uniform(-NOISE, NOISE, logits.shape))
     first, second = (
         drawn_by(each, temperature=temperature, top_p=top_p) for each in (logits, (logits + noise).float())
     )
     changed = {row for row, (a, b) in enumerate(zip(first[0], second[0], strict=True)) if a != b}
+    assert changed
     for drawn in (first, second):
         assert changed <= {row for row, doubtful in enumerate(drawn[1]) if doubtful}
-        assert sum(drawn[1]) <= 20, "more than one token in a hundred is in doubt"
+        assert sum(drawn[1]) <= most
 
 
-@pytest.mark.slow
-def test_a_change_beyond_rounding_may_go_unnoticed() -> None:
-    """The same test with a hundred times the noise, to show that the test above can fail."""
-    logits = made_logits(2000, 5000, 1.0, 1)
-    noise = torch.from_numpy(np.random.default_rng(2).uniform(-100 * NOISE, 100 * NOISE, logits.shape))
-    first, second = drawn_by(logits, top_p=0.95), drawn_by((logits + noise).float(), top_p=0.95)
-    rows = zip(first[0], second[0], first[1], strict=True)
-    assert any(a != b and not doubtful for a, b, doubtful in rows)
-
-
-@pytest.mark.parametrize("n_tokens", [2, 3, 8, 13])
+@pytest.mark.parametrize("n_tokens", [2, 13])
 def test_tokens_are_drawn_as_often_as_they_are_probable(n_tokens: int) -> None:
     probabilities = np.arange(1, n_tokens + 1) / (n_tokens * (n_tokens + 1) / 2)
     n = 20_000
@@ -362,20 +302,3 @@ def test_equally_probable_tokens_are_always_in_doubt_at_the_border() -> None:
     drawn = drawn_by(torch.zeros((50, 64)), top_p=0.5)
     assert set(drawn[0]) <= set(range(32)), "among equally probable tokens, lower ids come first"
     assert all(drawn[1])
-
-
-def test_a_token_without_probability_is_never_drawn() -> None:
-    logits = made_logits(3000, 40, 1.0, 3)
-    logits[:, 25:] = -torch.inf
-    logits[:, ::2] = -torch.inf
-    for top_p in (1.0, 0.9):
-        tokens = set(drawn_by(logits, top_p=top_p)[0])
-        assert tokens <= set(range(1, 25, 2))
-        assert len(tokens) > 6
-
-
-def test_a_certain_token_is_never_in_doubt() -> None:
-    logits = torch.full((10, 1000), -30.0)
-    logits[:, 77] = 30.0
-    for top_p in (1.0, 0.9):
-        assert drawn_by(logits, top_p=top_p) == ([77] * 10, [False] * 10)

@@ -87,12 +87,6 @@ def test_nothing_is_asked_if_no_number_fits(dataset: Path, tmp_path: Path) -> No
         fitting(asked, 90, tmp_path)
 
 
-def test_a_number_is_asked_of_which_few_requests_do_not_fit(dataset: Path, tmp_path: Path) -> None:
-    asked = plans(dataset, "0,8")
-    room = max(longest(plan) for plan in asked) - 1
-    assert [plan.prompt.n_examples for plan in fitting(asked, room, tmp_path, 0.99)] == [0, 8, 8, 8]
-
-
 def test_what_is_answered_already_need_not_fit(tmp_path: Path) -> None:
     data = write_dataset(tmp_path / "data", {"type2": made_items(3)})
     plan = Plan(select(data, read_manifest(data), "type2"), TASK, prompt_of(TASK, "mcq2-v1"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tomllib
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 from huggingface_hub import constants
-from packaging.requirements import Requirement
 
 from biasboard.ground.errors import BiasboardError, ConfigError
 from evaluators.backend_options import BackendOptions
@@ -40,26 +38,17 @@ def made_files(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.pt", "deeper/template.jinja", "deeper/new.json"])
-def test_any_changed_or_added_file_is_another_revision(made_files: Path, name: str) -> None:
+def test_a_revision_is_that_of_all_files_and_their_places(made_files: Path, tmp_path: Path) -> None:
     before = folder_revision(made_files)
-    (made_files / name).write_text("changed", encoding="utf-8")
-    assert folder_revision(made_files) != before
-
-
-def test_a_moved_file_is_another_revision_and_a_moved_folder_is_not(made_files: Path, tmp_path: Path) -> None:
-    before = folder_revision(made_files)
-    assert folder_revision(made_files.rename(tmp_path / "other-name")) == before
-    (tmp_path / "other-name/model.pt").rename(tmp_path / "other-name/deeper/model.pt")
-    assert folder_revision(tmp_path / "other-name") != before
-
-
-def test_hidden_files_are_no_part_of_a_model(made_files: Path) -> None:
-    before = folder_revision(made_files)
+    # Hidden files are no part of a model, and neither is the name of its folder.
     (made_files / ".cache").mkdir()
     (made_files / ".cache/download.json").touch()
-    (made_files / ".gitattributes").touch()
-    assert folder_revision(made_files) == before
+    folder = made_files.rename(tmp_path / "other-name")
+    assert folder_revision(folder) == before
+    (folder / "model.pt").rename(folder / "deeper/model.pt")
+    moved = folder_revision(folder)
+    (folder / "deeper/template.jinja").write_text("changed", encoding="utf-8")
+    assert len({before, moved, folder_revision(folder)}) == 3
 
 
 def test_a_folder_is_named_without_its_path(made_files: Path) -> None:
@@ -87,7 +76,6 @@ def test_a_downloaded_model_is_known_by_its_commit_also_offline(made_files: Path
     [
         ("{}", "main", "a local model folder has no revision"),
         ("./nothing", None, r"model folder '\./nothing' does not exist"),
-        ("out/models/nothing", None, "model folder 'out/models/nothing' does not exist"),
         ("{}/config.json", None, r"is a file; name the folder that holds it and config\.json"),
         ("made-org/absent", None, "model 'made-org/absent' cannot be found: .* check the id"),
     ],
@@ -183,37 +171,23 @@ def panics(folder: Path) -> None:
 
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a billion layers": (settings(num_hidden_layers=10**9), "config.json says num_hidden_layers = 1000000000, and its"),
-    "fewer layers than none": (settings(num_hidden_layers=-1), "config.json says num_hidden_layers = -1, and its"),
-    "layers in a part": (settings(text_config={"num_layers": 10**9}), "config.json says num_layers = 1000000000"),
     "many words": (settings(vocab_size=10**12), "config.json says vocab_size = 1000000000000, and its weights are"),
-    "wide layers": (settings(hidden_size=2**20), "config.json says hidden_size = 1048576, and its weights are"),
     "a negative width": (settings(hidden_size=-64), "config.json says hidden_size = -64, and its weights are"),
-    "many labels": (settings(num_labels=10**8), "config.json says num_labels = 100000000, and its weights are"),
-    "many experts": (settings(model_type="mixtral", architectures=["MixtralForCausalLM"], num_local_experts=10**9),
-        "config.json says num_local_experts = 1000000000, and its weights are"),
     "layers in words": (settings(num_hidden_layers="two"), "its config.json cannot be loaded: Validation error"),
-    "no heads": (settings(num_attention_heads=0), "its config.json cannot be loaded: integer modulo by zero"),
-    "no such precision": (settings(dtype="none"), "its config.json cannot be loaded: module 'torch' has no"),
-    "a list": (lambda folder: (folder / "config.json").write_text("[]"), "its config.json cannot be loaded"),
     "a configuration of 130 MB": (sparse("config.json"), r"config\.json: has 136,314,880 bytes, more than"),
-    "a tokenizer of 130 MB": (sparse("tokenizer.json"), r"tokenizer\.json: has 136,314,880 bytes, more than"),
-    "settings of 130 MB": (sparse("special_tokens_map.json"), r"special_tokens_map\.json: has 136,314,880 bytes"),
     "a pipe": (pipe, r"generation_config\.json: is not a regular file; save the model again"),
     "code in a pickle": (pickled, "its weights are no plain numbers, but a pickle that would run code, which is never"),
     "rules that panic": (panics, "the tokenizer fails: index out of bounds"),
     "no tokenizer": (without("tokenizer.json", "tokenizer_config.json"), "has no tokenizer .*save_pretrained"),
     "no weights": (without("model.safetensors"), "cannot be loaded"),
-    "cut weights": (lambda folder: os.truncate(folder / "model.safetensors", 1000), "cannot be loaded"),
     "fewer weights": (with_fewer_weights, "lacks 3 weights of a causal language model, such as .*mlp"),
     "an encoder": (encoder, "is no causal language model"),
     "a way of quantising that nobody knows": (settings(quantization_config={"quant_method": "of-tomorrow"}),
         "by of-tomorrow, which transformers does not know; ask it with --backend"),
     "a pointer for a tokenizer": (lambda folder: (folder / "tokenizer.json").write_text(POINTER),
         r"in place of tokenizer\.json; run git lfs pull"),
-    "random weights": (random_bytes("model.safetensors"), "cannot be loaded: Error while deserializing header"),
-    "a random tokenizer": (random_bytes("tokenizer.json"), "tokenizer '.*' cannot be loaded: "),
     "a random configuration": (random_bytes("config.json"), r"config\.json: cannot be read as JSON"),
-    "random settings": (random_bytes("tokenizer_config.json"), "tokenizer '.*' cannot be loaded: "),
+    "a random tokenizer": (random_bytes("tokenizer.json"), "tokenizer '.*' cannot be loaded: "),
 }  # fmt: skip
 
 
@@ -229,23 +203,17 @@ def test_a_faulty_file_is_one_line(
     assert "`weights_only` set to `False`" not in str(error.value)
 
 
-@pytest.mark.slow
-def test_signs_in_the_names_of_weights_are_shown_as_escapes(tiny_llama: Path, tmp_path: Path) -> None:
+def test_signs_in_the_names_of_weights_are_shown_as_escapes(
+    tiny_llama: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     from safetensors.torch import load_file, save_file
 
     folder = Path(shutil.copytree(tiny_llama, tmp_path / "copy"))
     path = folder / "model.safetensors"
     save_file(load_file(path) | {HIDDEN: torch.zeros(2)}, path, metadata={"format": "pt"})
-    program = (
-        "import sys\nfrom evaluators.backend import open_backend\n"
-        "from evaluators.backend_options import BackendOptions\n"
-        "open_backend('transformers', sys.argv[1], BackendOptions(device='cpu'))\n"
-    )
-    done = commands.run("-c", program, str(folder))
-    assert done.returncode == 0
-    printed = done.stdout + done.stderr
-    assert r"evil\x1b]0;title\x07\x1b[31m\u202e.weight" in printed
-    assert not {"\x1b", "\x07", "\u202e"} & {*printed}
+    open_backend(str(folder), CPU)
+    assert r"evil\x1b]0;title\x07\x1b[31m\u202e.weight" in caplog.text
+    assert not {"\x1b", "\x07", "\u202e"} & {*caplog.text}
 
 
 def copy(model: Path, folder: Path, **fields: Any) -> Path:
@@ -256,6 +224,7 @@ def copy(model: Path, folder: Path, **fields: Any) -> Path:
 
 
 def adapter_in(folder: Path, base: str | None = "acme/base") -> None:
+    folder.mkdir(exist_ok=True)
     settings = {"peft_type": "LORA", "r": 4, "base_model_name_or_path": base}
     (folder / "adapter_config.json").write_text(json.dumps(settings), encoding="utf-8")
     (folder / "adapter_model.safetensors").touch()
@@ -265,15 +234,15 @@ def adapter_in(folder: Path, base: str | None = "acme/base") -> None:
 def test_what_the_files_tell_is_told_without_importing_torch(tiny_llama: Path, tmp_path: Path) -> None:
     pointer = copy(tiny_llama, tmp_path / "pointer")
     (pointer / "model.safetensors").write_text(POINTER, encoding="ascii")
-    (tmp_path / "adapter").mkdir()
     adapter_in(tmp_path / "adapter")
+    adapter_in(tmp_path / "of-none", base=None)
     encoder = copy(tiny_llama, tmp_path / "encoder", architectures=["RobertaForMaskedLM"])
     told = {
-        ("nowhere/at/all", ""): "model folder 'nowhere/at/all' does not exist",
         (str(tiny_llama), "not/a/name"): "model id 'not/a/name' must be NAME or ORG/NAME",
         (str(tiny_llama), "chat"): "the tokenizer has no chat template; leave out --chat",
         (str(pointer), ""): "holds a Git LFS pointer in place of model.safetensors; run git lfs pull in it",
         (str(tmp_path / "adapter"), ""): f"give --model acme/base --lora {tmp_path}/adapter",
+        (str(tmp_path / "of-none"), ""): f"give --model BASE --lora {tmp_path}/of-none",
         (str(encoder), ""): "RobertaForMaskedLM is no causal language model: a token changes what was predicted before "
         "it; give a decoder, or ask a masked model which text is likelier with --backend masked",
     }
@@ -303,12 +272,6 @@ def test_a_dry_run_says_the_same(tiny_llama: Path, tmp_path: Path) -> None:
         outline_of("transformers", str(tmp_path / "whole"), BackendOptions())
 
 
-def test_an_adapter_that_names_no_base_leaves_its_place_open(tmp_path: Path) -> None:
-    adapter_in(tmp_path, base=None)
-    with pytest.raises(ConfigError, match=f"give --model BASE --lora {tmp_path}$"):
-        open_backend(str(tmp_path), BackendOptions())
-
-
 def test_a_special_token_beyond_the_embeddings_is_found_on_loading(tiny_llama: Path, tmp_path: Path) -> None:
     folder = copy(tiny_llama, tmp_path / "model")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -331,7 +294,6 @@ def test_a_special_token_beyond_the_embeddings_is_found_on_loading(tiny_llama: P
     ("settings", "method"),
     [
         ({}, None),
-        ({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}, "fp8"),
         ({"quantization_config": {"load_in_4bit": True}}, "bitsandbytes"),
         ({"text_config": {"quantization_config": {"quant_method": "awq"}}}, "awq"),
         ({"quantization_config": {"quant_method": ["\x1b[31m"]}}, "['\\x1b[31m']"),
@@ -341,29 +303,12 @@ def test_how_weights_are_quantised_is_in_the_configuration(settings: dict[str, A
     assert quantisation(settings) == method
 
 
-@pytest.mark.parametrize(("method", "module"), [("gptq", "gptqmodel"), ("awq", "gptqmodel"), ("hqq", "hqq")])
-def test_weights_whose_library_is_missing_are_refused_in_a_line(
-    tiny_llama: Path, tmp_path: Path, method: str, module: str
-) -> None:
-    if find_spec(module) is not None:
-        pytest.skip(f"{module} is installed")
-    settings = {"quant_method": method, "bits": 4, "group_size": 32, "quant_config": {}}
+@pytest.mark.skipif(find_spec("gptqmodel") is not None, reason="the library of this quantisation is installed")
+def test_weights_whose_library_is_missing_are_refused_in_a_line(tiny_llama: Path, tmp_path: Path) -> None:
+    settings = {"quant_method": "gptq", "bits": 4, "group_size": 32, "quant_config": {}}
     folder = copy(tiny_llama, tmp_path / "model", quantization_config=settings)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, match="install what its quantisation by gptq needs, or ask it with --backend vllm"):
         open_backend(str(folder), CPU)
-    told = str(error.value)
-    assert told.startswith(f"model '{folder}' cannot be loaded: ")
-    assert told.endswith(
-        f"; install what its quantisation by {method} needs, or ask it with --backend vllm, or serve it with vllm "
-        "serve MODEL, and score it with --backend openai --base-url URL"
-    )
-    assert "\n" not in told
-
-
-def test_the_extra_has_what_its_methods_need(repository: Path) -> None:
-    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    packages = {Requirement(line).name for line in project["optional-dependencies"]["quantised"]}
-    assert {"accelerate", "bitsandbytes", "compressed-tensors", "transformers"} <= packages
 
 
 def test_a_folder_with_gguf_alone_says_what_asks_it(tmp_path: Path) -> None:

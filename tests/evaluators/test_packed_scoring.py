@@ -1,32 +1,38 @@
-"""Packed scoring against single passes, over architectures, tokenizers and awkward requests; trees by counts."""
+"""Options scored by causal models, packed and plain, against single passes; and models that look ahead."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Answers, BlockLimits, ChoiceRequest, RunContext
+from evaluators.backend import Answers, BlockLimits, ChoiceRequest, GenerateRequest, Response, RunContext
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.load import looks_ahead
 from evaluators.backends.transformers.packed_scoring import (
     MAX_TREE,
-    MIN_PREFIX,
-    TokenTree,
-    context_of,
     prefix_groups,
     trees_of,
 )
 from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.tokenizer import TokenRows, load_tokenizer
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
+from evaluators.runs.plan.selection import select
 from evaluators.stores.store import ResponseStore
+from evaluators.task import Asked, prompt_of
+from evaluators.tasks.coreference.coreference_task import TASK
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.evaluators.made_tokenizers import save_trained
 from tests.evaluators.single_passes import ROUNDING, plain_logprob
 
@@ -90,9 +96,11 @@ def save_model(folder: Path, network: str, *, tokenizer: str = "byte-level", **c
     return folder
 
 
-def assert_equals_single_passes(folder: Path, *, scoring: str, requests: list[ChoiceRequest] | None = None) -> None:
+def assert_equals_single_passes(
+    folder: Path, *, scoring: str, requests: list[ChoiceRequest] | None = None, wanted: str | None = None
+) -> list[Response]:
     requests = made_requests() if requests is None else requests
-    backend = open_backend(str(folder), BackendOptions(device="cpu", batch_tokens=512))
+    backend = open_backend(str(folder), BackendOptions(device="cpu", batch_tokens=512, scoring=wanted))
     answers = all_answers_of(backend, requests)
     assert backend.runtime.settings["option_scoring"] == scoring, backend.runtime.settings
     network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -104,18 +112,15 @@ def assert_equals_single_passes(folder: Path, *, scoring: str, requests: list[Ch
         ):
             plain, plain_end = plain_logprob(network, tokenizer, request, option)
             assert [logprob, end] == pytest.approx([plain, plain_end], abs=ROUNDING)
+    return answers
 
 
 PACKED: dict[str, tuple[str, dict[str, Any]]] = {
     "tied embeddings": ("Llama", {"tie_word_embeddings": True}),
-    "untied embeddings": ("Llama", {"tie_word_embeddings": False}),
-    "grouped queries": ("Llama", {"num_key_value_heads": 2}),
+    "pieces of SentencePiece": ("Llama", {"tokenizer": "sentencepiece", "tie_word_embeddings": False}),
     "one key head": ("Qwen2", {"num_key_value_heads": 1}),
     "learned positions": ("GPT2", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}),
-    "parallel layers": ("GPTNeoX", {}),
     "window wider than any text": ("Mistral", {"sliding_window": 200, "num_key_value_heads": 2}),
-    "normed queries": ("Qwen3", {"num_key_value_heads": 2, "head_dim": 8}),
-    "one product for queries, keys and values": ("Phi3", {"num_key_value_heads": 2, "pad_token_id": 0}),
     "experts": ("Mixtral", {"num_key_value_heads": 2, "num_local_experts": 2, "num_experts_per_tok": 1}),
     "biased projections": ("OPT", {"ffn_dim": 64, "word_embed_proj_dim": 32}),
 }
@@ -124,12 +129,9 @@ PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
     "every other layer slides": ("Gemma2",
         {"sliding_window": 8, "num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8}),
     "positions in the attention": ("Bloom", {"n_layer": 2, "n_head": 4}),
-    "positions that cannot be given": ("Mpt", {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 256}),
     "local layers": ("GPTNeo",
         {"num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 24, "num_heads": 4}),
     "state space": ("Mamba", {"state_size": 4}),
-    "attention and state space": ("Jamba", {"num_key_value_heads": 2, "attn_layer_period": 2, "attn_layer_offset": 1,
-        "use_mamba_kernels": False, "mamba_d_state": 4, "num_experts": 2, "num_experts_per_tok": 1}),
 }  # fmt: skip
 
 
@@ -151,53 +153,22 @@ def test_models_that_cannot_be_packed_fall_back_and_equal_single_passes(tmp_path
         answers_of(backend, made_requests())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tokenizer", ["byte-level without BOS", "byte-level", "sentencepiece"])
-def test_tokenizers_with_and_without_a_first_token(tmp_path: Path, tokenizer: str) -> None:
-    folder = save_model(tmp_path / "model", "Llama", tokenizer=tokenizer)
-    assert_equals_single_passes(folder, scoring="packed")
+@pytest.mark.parametrize("scoring", ["packed", "plain"])
+def test_tokens_that_span_a_prompt_and_its_options(tmp_path: Path, scoring: str) -> None:
+    merging = save_tiny_llama(tmp_path / "merging", merge_words=True)
+    requests = [
+        request
+        for item in made_items(12)
+        for request in TASK.requests(item, Asked(prompt_of(TASK, "intrinsic-v1")))
+        if isinstance(request, ChoiceRequest)
+    ]
+    answers = assert_equals_single_passes(merging, scoring=scoring, requests=requests, wanted=scoring)
+    assert any(answer.n_moved_tokens for answer in answers), "this tokenizer merges no prompt with an option"
 
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model(tmp_path_factory.mktemp("models") / "llama", "Llama")
-
-
-def test_the_last_layer_runs_where_a_token_is_predicted_and_nowhere_else(llama: Path) -> None:
-    backend = open_backend(str(llama), BackendOptions(device="cpu", scoring="packed"))
-    network: Any = backend.network
-    layers = network.model.layers
-    requests = [choice(text, " A", " the market") for text in (TEXTS[0], f"Now {TEXTS[30]}")]
-    expected = answers_of(backend, requests)  # From here on no two ways are compared.
-    n_tokens: list[int] = []
-    for layer in (layers[0], layers[-1]):
-        for part in (layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.o_proj, layer.mlp.up_proj):
-            part.register_forward_hook(lambda _module, _given, output: n_tokens.append(output.shape[:2].numel()))
-    assert answers_of(backend, requests) == expected
-    n_all = n_tokens[0]
-    n_needed = 0
-    for request in requests:
-        rows = load_tokenizer(str(llama)).rows(request)
-        assert not isinstance(rows, str)
-        # The context's end, and every distinct beginning of an option.
-        starts = {tuple(ids[rows.n_context : end]) for ids in rows.ids for end in range(rows.n_context, len(ids) + 1)}
-        n_needed += len(starts)
-    assert n_needed < n_all / 2
-    assert n_tokens == [n_all] * 4 + [n_needed, n_all, n_needed, n_needed]
-
-
-def test_options_that_begin_one_another_are_scored_apart(llama: Path) -> None:
-    request = choice(TEXTS[0], " The", " The baker", " The baker met", " The")
-    assert_equals_single_passes(llama, scoring="packed", requests=[request])
-    (answer,) = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu")), [request])
-    first, second, third, twin = answer.option_logprobs
-    assert first == twin
-    assert None not in (first, second, third)
-    assert first is not None
-    assert second is not None
-    assert third is not None
-    # More tokens can only be less probable.
-    assert first > second > third
 
 
 def test_a_model_that_takes_the_place_in_the_row_for_the_place_in_the_text_is_found_out(llama: Path) -> None:
@@ -226,7 +197,7 @@ def _forget_positions(_module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[
 
 def test_half_precision_is_packed_where_rounding_alone_tells_both_ways_apart(llama: Path) -> None:
     backend = open_backend(str(llama), BackendOptions(device="cpu", dtype="bfloat16"))
-    assert all(answer.status == "answered" for answer in all_answers_of(backend, made_requests()))
+    assert all(answer.status == "answered" for answer in all_answers_of(backend, made_requests()[-12:]))
     assert backend.runtime.settings["option_scoring"] == "packed"
 
 
@@ -235,9 +206,10 @@ def test_tokens_that_the_model_does_not_know_fail_alone(llama: Path, tmp_path: P
     tokenizer.add_tokens(["zzyzx"])
     tokenizer.save_pretrained(tmp_path / "larger")
     backend = open_backend(str(llama), BackendOptions(device="cpu", tokenizer=str(tmp_path / "larger")))
-    answers = all_answers_of(backend, [choice(TEXTS[0], " zzyzx", " The"), choice(TEXTS[0], " The", " A")])
-    assert [answer.status for answer in answers] == ["failed", "answered"]
-    assert "name the tokenizer that it was trained with" in str(answers[0].error)
+    text = GenerateRequest(prompt="The zzyzx", max_tokens=4)
+    answers = all_answers_of(backend, [choice(TEXTS[0], " zzyzx", " The"), text, choice(TEXTS[0], " The", " A")])
+    assert [answer.status for answer in answers] == ["failed", "failed", "answered"]
+    assert all("name the tokenizer that it was trained with" in str(answer.error) for answer in answers[:2])
 
 
 def test_who_insists_on_plain_scoring_gets_no_stored_answer_of_the_packed_one(llama: Path) -> None:
@@ -264,12 +236,12 @@ def test_a_chat_template_gets_one_date_whatever_the_day(llama: Path, tmp_path: P
     assert [dated.pretrained.decode(ids[rows.n_context :]) for ids in rows.ids] == ["The", "A"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("left_out", "start"), [((), "<s>"), (("bos_token",), "</s>")])
 def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(
-    llama: Path, tmp_path: Path, left_out: tuple[str, ...], start: str
+    tmp_path: Path, left_out: tuple[str, ...], start: str
 ) -> None:
     requests = [choice("", "The baker", "The judge", "A"), choice("", "A B", "B C")]
-    assert_equals_single_passes(llama, scoring="packed", requests=requests)
     without = without_tokens(tmp_path / "model", left_out)
     assert_equals_single_passes(without, scoring="packed", requests=requests)
     backend = open_backend(str(without), BackendOptions(device="cpu"))
@@ -279,15 +251,18 @@ def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(
     tokenizer = load_tokenizer(str(without))
     longest = max(len(tokenizer.context_ids(option)) for option in requests[0].options)
     assert (backend.needed_tokens(requests)[0], tokenizer.count_tokens(requests).n_prompt) == (longest + 1, 2)
+
+
+def test_an_empty_context_of_a_tokenizer_that_begins_texts_and_of_one_without_such_a_token(
+    llama: Path, tmp_path: Path
+) -> None:
+    requests = [choice("", "The baker", "The judge")]
+    assert_equals_single_passes(llama, scoring="packed", requests=requests)
     begun = open_backend(str(llama), BackendOptions(device="cpu"))
     all_answers_of(begun, requests)
     assert "start_token" not in begun.runtime.settings
-
-
-def test_an_empty_context_without_any_such_token_is_refused(tmp_path: Path) -> None:
     without = without_tokens(tmp_path / "model", ("bos_token", "eos_token"))
-    backend = open_backend(str(without), BackendOptions(device="cpu"))
-    (answer,) = all_answers_of(backend, [choice("", "The baker", "The judge")])
+    (answer,) = all_answers_of(open_backend(str(without), BackendOptions(device="cpu")), requests)
     assert answer.status == "failed"
     assert str(answer.error).endswith("and the tokenizer has none for the start or the end of a text")
 
@@ -300,18 +275,6 @@ def without_tokens(folder: Path, left_out: Sequence[str]) -> Path:
     strict_json.write(folder / "tokenizer_config.json", {key: config[key] for key in config if key not in left_out})
     (folder / "special_tokens_map.json").unlink(missing_ok=True)
     return folder
-
-
-def test_options_without_tokens_and_contexts_that_do_not_fit_fail_alone(llama: Path) -> None:
-    requests = [
-        choice(TEXTS[0], " The", ""),
-        choice(" ".join(TEXTS[:40]), " The", " A"),
-        choice(TEXTS[0], " The", " A"),
-    ]
-    answers = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu")), requests)
-    assert [answer.status for answer in answers] == ["failed", "failed", "answered"]
-    assert answers[0].error == "option '' has no tokens of its own"
-    assert "tokens, the model 256" in str(answers[1].error)
 
 
 def test_what_is_missing_gets_the_answer_of_the_whole_run(llama: Path) -> None:
@@ -384,45 +347,19 @@ def rows_of(context: list[int], *options: list[int]) -> TokenRows:
     return TokenRows(tuple([*context, *option] for option in options), len(context), 0)
 
 
-def texts_with_headers(n: int) -> dict[int, TokenRows]:
-    """Two long headers, each with many endings, and a few loose texts."""
-    headers = [list(range(40)), list(range(100, 160))]
-    made = [
-        rows_of([*headers[number % 2], 1000 + number % 7, 2000 + number], [1, 2], [1, 3], [4]) for number in range(n)
-    ]
-    return dict(enumerate([*made, rows_of([5000 + n, 7], [1], [2])]))
-
-
 def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> None:
-    encoded = texts_with_headers(80)
-    groups = prefix_groups(encoded)
+    # Two long headers, each with many endings, and a loose text.
+    headers = [list(range(40)), list(range(100, 160))]
+    encoded = {
+        number: rows_of([*headers[number % 2], 1000 + number % 7, 2000 + number], [1, 2], [1, 3], [4])
+        for number in range(80)
+    }
+    groups = prefix_groups(encoded | {80: rows_of([5080, 7], [1], [2])})
     assert sorted(place for requests, _ in groups for place in requests) == list(range(81))
     assert {(n_prefix, len(requests)) for requests, n_prefix in groups} == {(40, 40), (60, 40), (0, 1)}
-
-
-@given(
-    st.lists(
-        st.tuples(st.lists(st.integers(0, 1), max_size=3), st.integers(1, 30), st.integers(0, 3)),
-        min_size=1,
-        max_size=60,
-    )
-)
-def test_a_prefix_is_shared_by_its_group_and_leaves_the_last_token_of_each_context(
-    shapes: list[tuple[list[int], int, int]],
-) -> None:
-    encoded = {
-        place: rows_of([*(digit for digit in head for _ in range(20)), *[7] * n, 8 + tail], [1], [2])
-        for place, (head, n, tail) in enumerate(shapes)
-    }
-    groups = prefix_groups(encoded)
-    assert sorted(place for requests, _ in groups for place in requests) == list(range(len(encoded)))
-    for requests, n_prefix in groups:
-        contexts = [context_of(encoded[place]) for place in requests]
-        assert n_prefix == 0 or n_prefix >= MIN_PREFIX
-        assert len({context[:n_prefix] for context in contexts}) == 1
-        assert all(len(context) > n_prefix for context in contexts)
-        trees = trees_of(requests, n_prefix, encoded)
-        assert [place for tree in trees for place in tree] == list(requests)
+    # The last token of each context predicts the options, and is computed with them.
+    equal = {number: rows_of([*headers[0], 7], [number], [1000]) for number in range(20)}
+    assert prefix_groups(equal) == [(tuple(range(20)), 40)]
 
 
 def test_contexts_that_go_on_together_become_one_tree_within_its_limit() -> None:
@@ -434,18 +371,140 @@ def test_contexts_that_go_on_together_become_one_tree_within_its_limit() -> None
     assert MAX_TREE < 2 * 300 + 30
 
 
-@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), min_size=1, max_size=8))
-def test_a_tree_holds_each_beginning_once_and_its_mask_is_the_path(texts: list[list[int]]) -> None:
-    tree = TokenTree(5)
-    paths = [tree.add(text) for text in texts]
-    beginnings = {tuple(text[:n]) for text in texts for n in range(1, len(text) + 1)}
-    assert len(tree.tokens) == len(beginnings)
-    width = len(tree.tokens) + 2
-    sees = tree.ancestors(width)
-    for text, path in zip(texts, paths, strict=True):
-        assert [tree.tokens[node] for node in path] == text
-        assert [tree.depths[node] for node in path] == list(range(5, 5 + len(text)))
-        for n, node in enumerate(path):
-            assert set(sees[node].nonzero()[0].tolist()) == set(path[: n + 1])
-    for padding in range(len(tree.tokens), width):
-        assert sees[padding].nonzero()[0].tolist() == [padding]
+def requests_of(prompt_id: str, n_pairs: int = 40) -> list[ChoiceRequest]:
+    prompt = prompt_of(TASK, prompt_id)
+    requests = [request for item in made_items(n_pairs) for request in TASK.requests(item, Asked(prompt))]
+    return [request for request in requests if isinstance(request, ChoiceRequest)]
+
+
+def test_models_that_show_no_output_layer_score_the_same(tiny_llama: Path) -> None:
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
+    requests = requests_of("intrinsic-v1", 3)
+    full = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
+    full.network.get_output_embeddings = lambda: None  # type: ignore[method-assign]
+    for one, other in zip(all_answers_of(backend, requests), all_answers_of(full, requests), strict=True):
+        assert one.option_logprobs == pytest.approx(other.option_logprobs, abs=ROUNDING)
+
+
+def test_what_does_not_fit_fails_alone(tiny_llama: Path) -> None:
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
+    sound = requests_of("intrinsic-v1", 1)[0]
+    long = ChoiceRequest(prompt="The guard waited. " * 80, options=(" a", " b"), outcomes=("guard", "nurse"))
+    empty = ChoiceRequest(prompt="The guard", options=(" waited", ""), outcomes=("guard", "nurse"))
+    answers = all_answers_of(backend, [long, sound, empty])
+    assert [answer.status for answer in answers] == ["failed", "answered", "failed"]
+    assert "tokens, the model 256" in str(answers[0].error)
+    assert answers[2].error == "option '' has no tokens of its own"
+
+
+def test_another_precision_or_weight_is_another_model(tiny_llama: Path, tmp_path: Path) -> None:
+    changed = save_tiny_llama(tmp_path / "tiny-llama", seed=1)
+    full, half, other = (
+        open_backend(str(folder), BackendOptions(device="cpu", dtype=name)).model
+        for folder, name in ((tiny_llama, "float32"), (tiny_llama, "bfloat16"), (changed, "float32"))
+    )
+    assert (full.precision, half.precision) == ("float32", "bfloat16")
+    assert full.id == other.id == "local/tiny-llama"
+    assert len({full.identity_sha256, half.identity_sha256, other.identity_sha256}) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dtype": "int3"}, r"--dtype int3 .* have: float32"),
+        ({"device": "abacus"}, "use cpu, cuda"),
+        ({"device": "meta"}, "--device meta cannot be used"),
+        ({"revision": "main"}, "has no revision"),
+        ({"name": "baseline/uniform"}, "'baseline/' is reserved for the baselines"),
+    ],
+)
+def test_options_that_cannot_be_met_are_refused(tiny_llama: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        open_backend(str(tiny_llama), BackendOptions(**options))
+
+
+@pytest.mark.slow
+def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(6)})
+    selection = select(dataset, read_manifest(dataset), "type2")
+    finished = run(
+        Plan(selection, TASK, prompt_of(TASK, "mcq2-v1")),
+        open_backend(str(tiny_llama), BackendOptions(device="cpu")),
+        RunOptions(root=tmp_path / "runs", command="test"),
+    )
+    result, records = read_run(finished.folder)
+    assert result.counts.scored == len(records) == 12
+    assert result.model.revision is not None
+    assert result.model.revision.startswith("sha256:")
+    assert result.environment.packages["transformers"] == transformers.__version__
+    assert json.loads((finished.folder / "result.json").read_text())["usage"]["n_requests"] == 24
+
+
+def test_not_a_number_is_a_failure_of_the_request(tiny_llama: Path) -> None:
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
+    with torch.no_grad():
+        backend.network.lm_head.weight.fill_(float("nan"))
+    (answer,) = all_answers_of(backend, requests_of("intrinsic-v1", 1)[:1])
+    assert answer.status == "failed"
+    assert answer.error == "a log-probability is NaN in float32; use --dtype float32 or bfloat16"
+
+
+def test_the_arguments_open_the_same_model_and_hold_no_path(tiny_llama: Path) -> None:
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", name="acme/tiny"))
+    assert backend.model.id == "acme/tiny"
+    assert backend.arguments == ("--model tiny-llama", "--name acme/tiny", "--dtype float32", "--device cpu")
+
+
+SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+DECODERS = {
+    "Llama": SIZES,
+    # Its tokens meet in the products of experts, in groups that depend on all of them.
+    "Olmoe": SIZES | {"num_experts": 8, "bos_token_id": 0, "eos_token_id": 1},
+    # Without a mask: state-space layers.
+    "Mamba": {"hidden_size": 32, "num_hidden_layers": 2},
+    # Encoders by name, made causal.
+    "Bert": SIZES | {"is_decoder": True},
+}
+
+
+def made(kind: str, settings: dict[str, Any], scale: float, dtype: str) -> Any:
+    torch.manual_seed(5)
+    config = getattr(transformers, f"{kind}Config")(vocab_size=300, **settings)
+    config.initializer_range = scale
+    network = transformers.AutoModelForCausalLM.from_config(config)
+    return network.to(getattr(torch, dtype)).eval()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_encoders_are_found_out_however_small_their_effects(dtype: str) -> None:
+    for scale in (0.02, 0.2):
+        assert looks_ahead(made("Bert", SIZES, scale, dtype)), scale
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", sorted(DECODERS))
+def test_causal_models_pass_in_every_precision(kind: str, dtype: str) -> None:
+    for scale in (0.02, 0.2):
+        assert not looks_ahead(made(kind, DECODERS[kind], scale, dtype)), scale
+
+
+def test_rounding_that_depends_on_other_texts_is_no_look_ahead(tmp_path: Path) -> None:
+    network = transformers.AutoModelForCausalLM.from_pretrained(save_tiny_llama(tmp_path), dtype=torch.bfloat16).eval()
+    calls = [0]
+
+    def rounded(_module: Any, _args: Any, output: Any) -> Any:
+        # As if each pass added up in another order, down to the last bit of bfloat16.
+        calls[0] += 1
+        torch.manual_seed(calls[0])
+        output.logits = output.logits * (1 + torch.randn_like(output.logits) / 256)
+        return output
+
+    network.register_forward_hook(rounded)
+    assert not looks_ahead(network)
+    assert calls[0] == 7
+
+
+def test_a_model_of_few_positions_and_tokens_can_be_probed() -> None:
+    small = {"vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 4}
+    config = transformers.GPT2Config(**small, bos_token_id=0, eos_token_id=1)
+    assert not looks_ahead(transformers.AutoModelForCausalLM.from_config(config).eval())

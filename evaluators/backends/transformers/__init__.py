@@ -50,7 +50,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
 
 
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
-    """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
+    """Load a model to train adapters for; see :func:`evaluators.backends.transformers.lora.open_trainer`."""
     from evaluators.backends.transformers import lora
 
     return lora.open_trainer(model, options, hyperparameters)

@@ -61,11 +61,6 @@ class LoadedModel(NamedTuple):
         """The data type of the weights."""
         return precision_of(self.network)
 
-    @property
-    def context_tokens(self) -> int | None:
-        """The largest number of tokens that the model takes; None if it is unknown."""
-        return context_tokens_of(self.network)
-
 
 def load_model(model: str, options: BackendOptions, *, is_masked: bool = False) -> LoadedModel:
     """Load a language model and its tokenizer onto a device.
@@ -85,9 +80,10 @@ def load_model(model: str, options: BackendOptions, *, is_masked: bool = False) 
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     named = options.tokenizer or model, None if options.tokenizer else files.commit
     config = settings_of(model, CONFIG, files.commit) or {}
-    other = class_named(config, "ForCausalLM" if is_masked else "ForMaskedLM")
-    if other is not None and (is_masked or not config.get("is_decoder")):
-        raise _of_other_kind(other, is_masked=is_masked)
+    match config.get("architectures"):
+        case [str(name)] if name.endswith("ForCausalLM" if is_masked else "ForMaskedLM"):
+            if is_masked or not config.get("is_decoder"):
+                raise _of_other_kind(printable(name, most=100), is_masked=is_masked)
     if options.chat:
         check_template_files(*named)
     has_encoder = bool(config.get("is_encoder_decoder")) and not is_masked
@@ -252,18 +248,6 @@ def check_no_causal_options(options: BackendOptions) -> None:
             )
 
 
-def class_named(config: Mapping[str, Any], ending: str) -> str | None:
-    """Return the class of transformers that a configuration names if its name ends so, and None otherwise.
-
-    >>> class_named({"architectures": ["BertForMaskedLM"]}, "ForMaskedLM")
-    'BertForMaskedLM'
-    """
-    match config.get("architectures"):
-        case [str(name)] if name.endswith(ending):
-            return printable(name, most=100)
-    return None
-
-
 def _of_other_kind(kind: str, *, is_masked: bool) -> ConfigError:
     if is_masked:
         return ConfigError(
@@ -328,30 +312,19 @@ def computing(options: BackendOptions) -> tuple[str, Any, dict[str, str]]:
     """
     torch = import_torch()
     n_threads = set_threads(torch)
-    device = _usable_device(torch, options.device)
+    device = options.device
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        # torch accepts names of devices that this machine or build lacks, so the device must be tried.
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"--device {device} cannot be used: {reason}; use cpu, cuda, cuda:N or mps") from error
     # Half precision is slow and coarse on a CPU.
     usual = torch.float32 if device == "cpu" else "auto"
     dtype = usual if options.dtype is None else getattr(torch, options.dtype)
     return device, dtype, {"threads": str(n_threads)} if device == "cpu" else {}
-
-
-def _usable_device(torch: Any, requested: str | None) -> str:
-    """Return the requested device, or the best available one if none is requested.
-
-    Raises:
-        ConfigError: the requested device cannot be used.
-    """
-    if requested is None:
-        if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        # torch accepts names of devices that this machine or build lacks, so the device must be tried.
-        torch.zeros(1, device=requested).item()
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"--device {requested} cannot be used: {reason}; use cpu, cuda, cuda:N or mps") from error
-    return requested
 
 
 _WAIT_POLICY = "OMP_WAIT_POLICY"

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError, import_extra
@@ -31,11 +30,11 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.adapter_set import SETTINGS, WEIGHTS, base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.load import LoadedModel, load_model
+from evaluators.backends.transformers.load import LoadedModel, context_tokens_of, load_model
 from evaluators.backends.transformers.plain_scoring import PlainScorer
 from evaluators.models.pretrained import refusals
 from evaluators.models.tokenizer import TokenRows
-from evaluators.trainer import Likelihoods, Trainer, TrainingContext
+from evaluators.trainer import Likelihoods, TrainingContext
 from schemas.documents.adapters import BaseModel, Hyperparameters
 
 if TYPE_CHECKING:
@@ -252,9 +251,13 @@ _EPSILON = 1e-8
 
 
 @dataclass(kw_only=True)
-class LoraTrainer(Trainer):
-    """A causal language model for which LoRA adapters are trained."""
+class LoraTrainer:
+    """A causal language model for which LoRA adapters are trained. Its own weights never change."""
 
+    base: BaseModel
+    hyperparameters: Hyperparameters
+    target_modules: tuple[str, ...]
+    """Names of the layers that get an adapter, sorted."""
     loaded: LoadedModel
     end_id: int
     _slot: AdapterSlot = field(init=False, repr=False)
@@ -263,28 +266,28 @@ class LoraTrainer(Trainer):
         self._slot = AdapterSlot(self.loaded.network)
 
     @property
-    @override
     def computation(self) -> str:
+        """The data type of the forward passes and the type of the device."""
         kind = self.loaded.device.partition(":")[0]
         return f"{'bfloat16' if kind == 'cuda' else self.loaded.precision} on {kind}"
 
     @property
-    @override
     def packages(self) -> dict[str, str]:
+        """The versions of the libraries."""
         names = ("accelerate", "numpy", "peft", "tokenizers", "torch", "transformers")
         return {name: importlib.metadata.version(name) for name in names}
 
-    @override
     def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a prompt, in the chat template if there is one."""
         return self.loaded.tokenizer.needed_tokens([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1
 
-    @override
-    def check(self, context: TrainingContext) -> None:
-        self._rows(context)
-
-    @override
     def train(self, context: TrainingContext, folder: Path) -> Likelihoods:
-        torch, rows = import_extra("torch", "hf"), self._rows(context)
+        """Train the adapter of a context, write it into an existing empty folder, and remove it from the model.
+
+        Raises:
+            RunError: memory ran out, or the loss or a likelihood is not finite.
+        """
+        torch, rows = import_extra("torch", "hf"), self.check(context)
         # One for each context, so that the contexts trained before it do not matter.
         digest = hashlib.sha256(f"{self.hyperparameters.seed}:{context.name}".encode()).digest()
         seed = int.from_bytes(digest[:4])
@@ -315,13 +318,13 @@ class LoraTrainer(Trainer):
             )
         return Likelihoods(before, after)
 
-    def _rows(self, context: TrainingContext) -> list[TokenRows]:
+    def check(self, context: TrainingContext) -> list[TokenRows]:
         """Return the token ids of the prompt and right label of each item.
 
         Raises:
             ConfigError: an item has more tokens than the model takes, or cannot be tokenised.
         """
-        context_tokens = self.loaded.context_tokens
+        context_tokens = context_tokens_of(self.loaded.network)
         # One fewer, for the end token.
         encoded = self.loaded.tokenizer.rows_of_all(
             [lesson.request for lesson in context.lessons], None if context_tokens is None else context_tokens - 1
@@ -387,7 +390,12 @@ class LoraTrainer(Trainer):
 
 
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
-    """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
+    """Load a model to train adapters for.
+
+    Raises:
+        ConfigError: the model cannot be loaded or has no layers to train, or an option cannot be used.
+        MissingExtraError: a library is not installed.
+    """
     options.refuse_others("transformers", but=_OPTIONS)
     import_extra("peft", EXTRA)
     loaded = load_model(model, options)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from biasboard.ground.errors import ConfigError, import_extra
-from evaluators.adapter_set import AdapterSet
 from evaluators.backend import (
     OF_LANGUAGE_MODELS,
     Backend,
@@ -34,13 +33,9 @@ from evaluators.backend import (
     identified_model,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
-from evaluators.backends.transformers.generation import generate, limits_for_texts
 from evaluators.backends.transformers.load import context_tokens_of, device_name, load_model
-from evaluators.backends.transformers.lora import EXTRA, AdapterSlot
 from evaluators.backends.transformers.option_scoring import OptionScorer
-from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
-from evaluators.models.model_files import opening_arguments
+from evaluators.models.model_files import NO_ADAPTERS, ChosenAdapters, chosen_adapters, opening_arguments
 from evaluators.models.request_blocks import ask_in_blocks
 from evaluators.models.thinking_aloud import (
     arguments_of,
@@ -55,6 +50,10 @@ from schemas.documents.result import Model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from evaluators.adapter_set import AdapterSet
+    from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
+    from evaluators.backends.transformers.lora import AdapterSlot
 
 _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Number of tokens per batch, by type of device. On a CPU, the activations of that many float32 tokens stay in its
@@ -87,13 +86,16 @@ class TransformersBackend(Backend):
     chosen: ChosenAdapters = NO_ADAPTERS
     """Adapters with which the model answers."""
     _option_scorer: OptionScorer = field(init=False, repr=False)
-    _slot: AdapterSlot = field(init=False, repr=False)
+    _slot: AdapterSlot | None = field(init=False, repr=False, default=None)
+    """Holds one adapter at a time; None for a model that answers without."""
     _two_parts: EncoderDecoder | None = field(init=False, repr=False, default=None)
     """Way to ask a model with an encoder; None for a model that continues texts."""
 
     def __post_init__(self) -> None:
-        self._slot = AdapterSlot(self.network)
+        # Imported where a model or a request needs them: most choose one of a few options.
         if self.network.config.is_encoder_decoder:
+            from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
+
             self._two_parts = EncoderDecoder(self.network, self.tokenizer, self.batch_tokens, self.model.precision)
         self._option_scorer = OptionScorer(
             self.network,
@@ -105,8 +107,12 @@ class TransformersBackend(Backend):
             self._packages,
             self.settings,
         )
-        if self.chosen.single is not None:
-            self._slot.use(Path(self.chosen.single.folder))
+        if self.chosen != NO_ADAPTERS:
+            from evaluators.backends.transformers.lora import AdapterSlot
+
+            self._slot = AdapterSlot(self.network)
+            if self.chosen.single is not None:
+                self._slot.use(Path(self.chosen.single.folder))
 
     @property
     @override
@@ -143,7 +149,7 @@ class TransformersBackend(Backend):
         return ask_with_thinking(ask, requests, missing, self.thinking_tokens)
 
     def _ask_block(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        if self.adapters is not None:
+        if self.adapters is not None and self._slot is not None:
             # All requests of a block have the same adapter.
             self._slot.use(self.adapters.folder_of(requests[0].adapter))
         if self._two_parts is not None:
@@ -152,6 +158,8 @@ class TransformersBackend(Backend):
             return
         yield from self._option_scorer.ask(requests, missing)
         if any(isinstance(requests[index], GenerateRequest) for index in missing):
+            from evaluators.backends.transformers.generation import generate, limits_for_texts
+
             limits = limits_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
             if any(isinstance(request, GenerateRequest) and request.json_schema is not None for request in requests):
                 # Tokens are not constrained to the schema, which only the prompt asks for; the result records this.
@@ -196,14 +204,17 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     if options.scoring not in (None, "packed", "plain"):
         raise ConfigError(f"--scoring {options.scoring} does not exist; have: packed, plain")
     chosen = chosen_adapters(options)
-    if chosen.rank:
+    if chosen != NO_ADAPTERS:
+        from evaluators.backends.transformers.lora import EXTRA
+
         import_extra("peft", EXTRA)
     loaded = load_model(model, options)
-    chosen.check_base(
-        loaded.files,
-        tokenizer_sha256=loaded.other_tokenizer_sha256,
-        chat_template_sha256=loaded.tokenizer.chat_template_sha256,
-    )
+    if chosen.of_contexts is not None:
+        chosen.of_contexts.check_base(
+            loaded.files.identity,
+            tokenizer_sha256=loaded.other_tokenizer_sha256,
+            chat_template_sha256=loaded.tokenizer.chat_template_sha256,
+        )
     device = loaded.device
     kind = device.partition(":")[0]
     batch_tokens = _BATCH_TOKENS.get(kind, 8192)

@@ -39,8 +39,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.engine import Continuation, Done, EngineSettings, ModelSpecs, Work, specs_of
 from evaluators.backends.vllm.pool import InProcess, Workers, environments_of
-from evaluators.models.chosen_adapters import chosen_adapters
-from evaluators.models.model_files import find_files, find_model, opening_arguments
+from evaluators.models.model_files import chosen_adapters, find_files, find_model, opening_arguments
 from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
 from evaluators.models.request_blocks import plan_blocks
 from evaluators.models.thinking_aloud import (
@@ -245,11 +244,12 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, **options.chat_settings)
     thinking_tokens = thinking_tokens_of(options, tokenizer)
     conditions = conditions_of(options, thinking_tokens)
-    chosen.check_base(
-        files,
-        tokenizer_sha256=None if options.tokenizer is None else tokenizer.sha256,
-        chat_template_sha256=tokenizer.chat_template_sha256,
-    )
+    if chosen.of_contexts is not None:
+        chosen.of_contexts.check_base(
+            files.identity,
+            tokenizer_sha256=None if options.tokenizer is None else tokenizer.sha256,
+            chat_template_sha256=tokenizer.chat_template_sha256,
+        )
     identity = {
         "backend": "vllm",
         "model": files.identity,

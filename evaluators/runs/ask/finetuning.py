@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -26,18 +27,21 @@ from evaluators.runs.measure.finish import locked_folder
 from evaluators.runs.plan.plan import Plan, shown_examples
 from evaluators.task import Asked
 from evaluators.task_abilities import TrainsAdapters
-from evaluators.trainer import Lesson, Trainer, TrainingContext
+from evaluators.trainer import Lesson, TrainingContext
 from schemas.documents.adapters import Adapters, TrainedAdapter, TrainingData
 from schemas.documents.base import SCHEMA_VERSION, from_values
 from schemas.documents.item_shape import Item
 from schemas.files import contract
 from schemas.folders.run_folder import ADAPTERS
 
+if TYPE_CHECKING:
+    from evaluators.backends.transformers.lora import LoraTrainer
+
 _SETUP = "setup.json"
 _ADAPTER = "adapter.json"
 
 
-def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
+def finetune(plans: Sequence[Plan], trainer: LoraTrainer, out: Path) -> AdapterSet:
     """Train the adapters that a folder does not hold yet, and write the list of all adapters in it.
 
     The plans are all of one dataset and task.
@@ -80,7 +84,7 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
     return open_adapters(str(out))
 
 
-def _contexts(plans: Sequence[Plan], trainer: Trainer) -> Iterator[TrainingContext]:
+def _contexts(plans: Sequence[Plan], trainer: LoraTrainer) -> Iterator[TrainingContext]:
     """Yield each config under a prompt, with the items to train on."""
     for plan in plans:
         task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
@@ -113,7 +117,7 @@ def _lesson(config: str, item: Item, target: str | None, requests: Sequence[obje
     return Lesson(item.item_id, request, request.outcomes.index(target))
 
 
-def _setup(plan: Plan, trainer: Trainer) -> dict[str, JsonValue]:
+def _setup(plan: Plan, trainer: LoraTrainer) -> dict[str, JsonValue]:
     """Return what all adapters of a folder have in common: the fields of their list but the adapters."""
     manifest = plan.selection.manifest
     data = TrainingData(
@@ -177,7 +181,7 @@ def _complete(out: Path) -> dict[str, TrainedAdapter]:
     return adapters
 
 
-def _train(out: Path, context: TrainingContext, trainer: Trainer) -> TrainedAdapter:
+def _train(out: Path, context: TrainingContext, trainer: LoraTrainer) -> TrainedAdapter:
     """Train the adapter of a context, and print how much more probable the labels became."""
     start = time.perf_counter()
     with replacing_folder(out / context.name) as folder:

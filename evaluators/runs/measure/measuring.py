@@ -13,7 +13,6 @@ from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.kinds import METRICS, TASKS
-from evaluators.adapter_set import trained_items
 from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, MetricName, StatisticsSource, TableSource
 from evaluators.scorer import TextScorer
 from evaluators.statistics.cluster_sums import ratio
@@ -276,7 +275,13 @@ def read_inputs(folder: Path, result: Result, scores: TextScores = NO_SCORES, *,
     """
     stored = read_corrections(folder, result)
     corrections = () if stored is None else stored.corrections
-    return MetricInputs(scores, corrections, trained_items(folder, result), may_fit)
+    trained: Mapping[str, frozenset[str]] = {}
+    if result.adapters is not None:
+        # Few models answer with adapters.
+        from evaluators.adapter_set import trained_items
+
+        trained = trained_items(folder, result)
+    return MetricInputs(scores, corrections, trained, may_fit)
 
 
 def write_corrections(folder: Path, corrections: Sequence[FittedCorrection]) -> CorrectionsFile | None:
