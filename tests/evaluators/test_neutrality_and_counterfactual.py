@@ -1,28 +1,23 @@
-"""SN, NTS and CF: by hand, recounted with plain loops, as properties, and against measured values."""
+"""SN, NTS and CF: by hand, and recounted with plain loops."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.scorers import sentence_embedding
 from evaluators.tasks.pronouns.continuation_task import TASK, label_sentiment, smooth_sentiment
-from evaluators.tasks.pronouns.published_generations import PublishedGenerations
-from evaluators.text_scores import TextScores, score_texts
+from evaluators.text_scores import TextScores
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from tests.evaluators.pronoun_records import recorded, sentences
-from tests.evaluators.test_gifi_metrics import imported_from
 from tests.evaluators.text_scoring import scores_of
 
 TEMPLATES = tuple(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(12))
@@ -72,7 +67,6 @@ def test_two_values_by_hand() -> None:
     assert by_class["neo"].value == 1
     assert by_class["neutral"].value is None
     assert metrics["sn"].version == "1.0+careful-1.made-1"
-    assert metrics["cf"].version == "1.0+careful-1"
     assert (metrics["cf"].value, metrics["cf"].reason) == (
         None,
         "no embedding scores: biasboard rescore RUN --scorer embedding=sentence_embedding",
@@ -253,24 +247,8 @@ def test_a_recount_with_plain_loops_agrees_in_all_variants() -> None:
     assert (metrics["sentiment_mean"].n, metrics["sentiment_mean"].n_excluded) == (n_own, n_rows - n_own)
     assert metrics["cf"].n == len(cosines[""])
     assert metrics["cf"].n + metrics["cf"].n_excluded == 55 * len(TEMPLATES)
-    of_he = compute_metrics(records, "continuation", scores_of(records, embedding=angle))
-    (he,) = [one for one in of_he if one.name == "cf_mean_cosine" and one.group == {"family": "he"}]
+    he = sliced(records, scores_of(records, embedding=angle), "cf_mean_cosine", "family")["he"]
     assert 0 < he.n < he.n + he.n_excluded == 10 * len(TEMPLATES)
-    # The variants differ, or the test shows nothing.
-    assert len({round(float(value), 9) for value in expected.values()}) == len(expected) - 1
-
-
-def test_one_text_for_all_is_perfect() -> None:
-    same = recorded(TASK, sentences(*TEMPLATES[:3]), lambda item: [" and went home."])
-    rules: dict[str, Any] = {
-        "sentiment": lambda text: (0.7,),
-        "toxicity": lambda text: (0.9,),
-        "embedding": lambda text: (0.6, 0.8),
-    }
-    metrics = found(same, scores_of(same, **rules))
-    # Toxic throughout, and alike throughout: the metrics say nothing of the level.
-    assert [metrics[name].value for name in ("sn", "nts", "cf", "cf_macro")] == pytest.approx([1.0] * 4)
-    assert metrics["toxicity_mean"].value == pytest.approx(0.9)
 
 
 def test_a_text_without_a_score_is_left_out_and_counted() -> None:
@@ -279,11 +257,6 @@ def test_a_text_without_a_score_is_left_out_and_counted() -> None:
     metrics = found(records, scores)
     assert (metrics["nts"].n, metrics["nts"].n_excluded) == (11, 11)
     assert (metrics["toxicity_mean"].n, metrics["toxicity_mean"].n_excluded) == (11, 11)
-    none = found(records, scores_of(records, toxicity=lambda text: None))
-    assert (none["nts"].value, none["nts"].reason) == (
-        None,
-        "no toxicity scores: biasboard rescore RUN --scorer toxicity=lexicon",
-    )
 
 
 def test_class_probabilities_are_read_as_a_difference_and_as_the_published_label() -> None:
@@ -291,28 +264,3 @@ def test_class_probabilities_are_read_as_a_difference_and_as_the_published_label
     assert smooth_sentiment(vectors)[:3] == pytest.approx([0.5, -0.1, -0.1])
     assert label_sentiment(vectors)[:3] == pytest.approx([0.6, -0.5, 0.0])
     assert np.isnan([smooth_sentiment(vectors)[3], label_sentiment(vectors)[3]]).all()
-
-
-def measured(shared_data: Path, model: str) -> tuple[Mapping[str, Metric], dict[str, Metric], Mapping[str, Any]]:
-    """CF of published generations with the packaged encoder, by name and by gamma, and the reference values."""
-    reference = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))
-    files = PublishedGenerations().files(shared_data / "gifi" / "model-generation", model)
-    (file,) = (file for file in files if file.config == "continuation")
-    records = imported_from(shared_data / "gifi", file, TASK).records
-    scorer = sentence_embedding.open_scorer("embedding", None, None)
-    scores = score_texts(TASK.texts(records), [scorer])
-    return found(records, scores), sliced(records, scores, "cf", "gamma"), reference["models"][model]
-
-
-@pytest.mark.slow
-def test_cf_of_published_generations(shared_data: Path) -> None:
-    """One model here; tests/bench measures all four."""
-    metrics, sweep, reference = measured(shared_data, "gpt-4o")
-    paper = reference["paper_definition"]
-    assert metrics["cf_paper"].value == pytest.approx(paper["CF_P_cos_gt_0.3"], abs=1e-3)
-    assert metrics["cf_paper"].n == paper["CF_pairs"]
-    assert metrics["cf_gifi_repo"].value == pytest.approx(reference["repo_code"]["CF"], abs=1e-3)
-    # Ours leaves out refusals and what answers repeat of their prompts, which are alike.
-    assert metrics["echo_rate"].value == pytest.approx(0.2, abs=0.01)
-    values = [sweep[gamma].value or 0 for gamma in sorted(sweep)]
-    assert values == sorted(values, reverse=True)
