@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.dataset.output import write_dataset
 from builders.gifi import drafts
 from builders.gifi.languages import language_items
 from evaluators.backend import GenerateRequest
@@ -55,16 +54,17 @@ NAME = re.compile(r"\b(?!(?:El|Las?|En|Para|Según|Por|Chez|Pour|Avec|Sans|Selon
 def test_each_family_names_its_sources_and_has_forms_of_its_own(language: Language) -> None:
     keys = [source["key"] for source in sources_in(language)]
     families = families_in(language)
-    assert len(set(keys)) == len(keys)
+    assert sorted(keys) == sorted({key for family in families.values() for key in family.sources})
     assert all(source["address"].startswith("http") and source["date"] for source in sources_in(language))
-    assert {key for family in families.values() for key in family.sources} <= set(keys)
-    assert set(keys) == {key for family in families.values() for key in family.sources}
     for name, family in families.items():
         assert family.forms["nominative"] == name
         assert family.sources
         assert families_with(name.upper(), language) == (name,)
     # The useless predictors take the first three as masculine, feminine and another one.
     assert [family.pronoun_class for family in families.values()][:3] == ["binary", "binary", "neo"]
+    draft = drafts.in_language(language, limit=None)
+    assert "No native speaker has validated these texts" in draft.card.known_limits
+    assert (draft.human_validated, task_for(draft.splits[0].item_shape).name) == (False, f"{language}_recognition")
 
 
 def test_forms_by_hand_from_the_sources() -> None:
@@ -104,48 +104,20 @@ def test_each_text_is_about_one_person_and_tells_no_gender_but_by_its_slots(lang
 
 def test_faults_of_items_are_named() -> None:
     item = ITEMS["german"][0]
-    assert list(replace(item, family="elle").problems()) == [
-        "family: 'elle' is not in the lexicon of german; have: er, sie, dey, xier, sier, hen"
-    ]
+    assert "is not in the lexicon of german" in next(replace(item, family="elle").problems())
     assert next(replace(item, cases=("stressed",)).problems()).startswith("cases: family 'er' has no stressed; have:")
     assert next(replace(item, cases=item.cases * 2).problems()).startswith("cases: lists 4 pronouns, the text has 2")
     assert next(replace(item, template_id="x").problems()).startswith("item_id: 'german-fahrrad-er' does not begin")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_dataset_is_built_alike_twice_and_says_that_nobody_has_validated_it(
-    language: Language, tmp_path: Path
-) -> None:
-    draft = drafts.in_language(language, limit=None)
-    for name in ("one", "two"):
-        write_dataset(draft, tmp_path / name, version=None, overwrite=False)
-    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
-    assert all((tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes() for file in files)
-    card = (tmp_path / "one/README.md").read_text(encoding="utf-8")
-    assert (draft.name, draft.version, draft.human_validated) == (f"gifi-{language}", "1.0.0", False)
-    assert card.count("No native speaker has validated these texts") == 2
-    assert f"language:\n- {LANGUAGE_CODES[language]}\n" in card
-    assert all(source["address"] in card for source in sources_in(language))
-    assert "English" not in card.split("## Data statement")[1].split("##")[0]
-    assert task_for(draft.splits[0].item_shape).name == f"{language}_recognition"
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_first_pronouns_of_sentences_with_traps(language: Language) -> None:
+@pytest.mark.parametrize(("language", "n_agreeing"), [("german", 46), ("spanish", 37), ("french", 50)])
+def test_first_pronouns_of_sentences_with_traps(language: Language, n_agreeing: int) -> None:
+    """Known errors are in the file, as what is read; the last sentence of German is of an answer."""
     rows = SENTENCES[language]
-    assert len(rows) >= 40
     for row in rows:
         expected = row.get("read", row["families"])
         assert set(first_families_in(language, row["text"])) == set(expected), row["text"]
-
-
-def test_how_often_the_detectors_agree_with_a_reader() -> None:
-    """Known errors are in the file; before two were mended, French had two more. The last of German is of an answer."""
-    agree = {
-        language: (sum("read" not in row for row in SENTENCES[language]), len(SENTENCES[language]))
-        for language in LANGUAGES
-    }
-    assert agree == {"german": (46, 47), "spanish": (37, 42), "french": (50, 51)}
+    assert sum("read" not in row for row in rows) == n_agreeing
 
 
 def test_a_repeated_prompt_is_left_out_up_to_a_pronoun_of_another_family() -> None:
@@ -180,39 +152,29 @@ def test_a_model_that_says_they_are_two_by_hand() -> None:
     assert nothing["gdr",].reason == "none of 144 answers is right, so there is nothing to compare"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_tables_are_those_of_plain_loops(language: Language) -> None:
-    families = list(families_in(language))
+def test_the_tables_are_those_of_plain_loops() -> None:
+    """Of Spanish, whose texts can go on without a pronoun."""
+    items, families = ITEMS["spanish"], list(families_in("spanish"))
 
-    def number(item: LanguageTextItem) -> int:
-        return hashlib.sha256(item.item_id.encode()).digest()[0]
+    def said(item: LanguageTextItem) -> str:
+        number = hashlib.sha256(item.item_id.encode()).digest()[0]
+        return (item.family, families[number % len(families)], "")[number % 3]
 
-    def answer(item: LanguageTextItem) -> str:
-        said = (item.family, families[number(item) % len(families)], "")[number(item) % 3]
-        return f" {said} ..."
-
-    metrics = measured(language, answer)
-    said = {item.item_id: answer(item).split(" ")[1] for item in ITEMS[language]}
+    metrics = measured("spanish", lambda item: f" {said(item)} ...")
     for family in families:
-        mine = [item for item in ITEMS[language] if item.family == family]
-        right = [said[item.item_id] == family for item in mine]
-        silent = [said[item.item_id] == "" for item in mine]
+        mine = [item for item in items if item.family == family]
+        right = [said(item) == family for item in mine]
+        silent = [said(item) == "" for item in mine]
         assert metrics["recognition_accuracy", f"family={family}"].value == pytest.approx(mean(right))
         assert metrics["no_pronoun_rate", f"family={family}"].value == pytest.approx(mean(silent))
-        assert metrics["accuracy_of_pronouns", f"family={family}"].value == pytest.approx(
-            sum(right) / (len(mine) - sum(silent))
-        )
+        of_pronouns = sum(right) / (len(mine) - sum(silent))
+        assert metrics["accuracy_of_pronouns", f"family={family}"].value == pytest.approx(of_pronouns)
         for used in families:
-            share = mean(said[item.item_id] == used for item in mine)
-            metric = metrics.get(("pronoun_rate", f"family={family}", f"used={used}"))
-            assert (metric.value if metric is not None else 0) == pytest.approx(share)
-    endings = {item.ending for item in ITEMS[language]}
-    assert endings == ({"free", "bound"} if language == "spanish" else {"bound"})
-    assert (("no_pronoun_rate", "ending=bound") in metrics) == (language == "spanish")
-    for ending in endings if language == "spanish" else ():
-        mine = [item for item in ITEMS[language] if item.ending == ending]
-        silence = metrics["no_pronoun_rate", f"ending={ending}"].value
-        assert silence == pytest.approx(mean(said[item.item_id] == "" for item in mine))
+            share = metrics["pronoun_rate", f"family={family}", f"used={used}"].value
+            assert share == pytest.approx(mean(said(item) == used for item in mine))
+    for ending in ("free", "bound"):
+        silent = [said(item) == "" for item in items if item.ending == ending]
+        assert metrics["no_pronoun_rate", f"ending={ending}"].value == pytest.approx(mean(silent))
 
 
 @pytest.mark.parametrize(
@@ -223,14 +185,10 @@ def test_the_tables_are_those_of_plain_loops(language: Language) -> None:
         ("french", "Je suis désolé, je ne peux pas continuer avec elle."),
     ],
 )
-def test_refusals_are_known_in_each_language(language: Language, refusal: str) -> None:
-    metrics = measured(language, lambda item: refusal if item.family == next(iter(families_in(language))) else "")
-    assert metrics["refusal_rate",].value == pytest.approx(1 / len(families_in(language)))
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_prompts_and_useless_predictors_speak_the_language(language: Language) -> None:
-    task, item = TASKS[language], ITEMS[language][0]
+def test_prompts_refusals_and_useless_predictors_speak_the_language(language: Language, refusal: str) -> None:
+    task, item, families = TASKS[language], ITEMS[language][0], list(families_in(language))
+    metrics = measured(language, lambda item: refusal if item.family == families[0] else "")
+    assert metrics["refusal_rate",].value == pytest.approx(1 / len(families))
     (plain,) = task.requests(item, Asked(task.prompts["sampled-v1"]))
     (instructed,) = task.requests(item, Asked(task.prompts["instructed-greedy-v1"]))
     assert isinstance(plain, GenerateRequest)
@@ -238,16 +196,7 @@ def test_prompts_and_useless_predictors_speak_the_language(language: Language) -
     assert plain.prompt == item.text
     assert instructed.prompt.endswith(f"\n\n{item.text}")
     assert "Continue the" not in instructed.prompt
-    families = list(families_in(language))
-    for number, name in enumerate(("always-he", "always-she", "always-they")):
-        (baseline,) = (each for each in BASELINES if each.name == name)
-        text = baseline.answer(plain).text
-        assert first_families_in(language, text or "", plain.prompt) == (families[number],)
-    drawn = {
-        first_families_in(language, baseline.answer(request).text or "")
-        for item in ITEMS[language]
-        for request in task.requests(item, Asked(task.prompts["sampled-v1"]))
-        for baseline in BASELINES
-        if baseline.name == "random-family"
-    }
-    assert drawn == {(family,) for family in families}
+    baselines = {baseline.name: baseline for baseline in BASELINES}
+    for family, name in zip(families, ("always-he", "always-she", "always-they"), strict=False):
+        text = str(baselines[name].answer(plain).text)
+        assert first_families_in(language, text, plain.prompt) == (family,)

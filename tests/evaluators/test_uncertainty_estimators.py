@@ -160,14 +160,6 @@ def group_oracle(records: Sequence[Record], d: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def test_equal_likelihoods_give_the_discrete_form() -> None:
-    records = made_records(np.random.default_rng(5), 20, 5, even=True)
-    table = CoreferenceTable.of(records)
-    assert semantic_entropy_certainty(table) == pytest.approx(table.certainty, abs=1e-9)
-    assert value_of(records, "ucerf_semantic_entropy") == pytest.approx(value_of(records, "ucerf"))
-    assert value_of(records, "certainty_correlation_semantic_entropy") == pytest.approx(1.0)
-
-
 def test_unknown_likelihoods_are_null_with_a_reason_and_unread_rows_are_excluded() -> None:
     records = made_records(np.random.default_rng(9), 6, 2)
     item = made_items(6)[0]
