@@ -129,7 +129,6 @@ def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tiny_llama:
     ("command", "message"),
     [
         ("export --prompt mcq2-generate-v1", "asks for a text, and lm-eval does not log why a text ended"),
-        ("export --config type3", "config 'type3' is not in dataset 'made'"),
         ("export", "--tokenizer: lm-eval leaves tokens out of an option where the tokenizer merges them with the"),
         ("import", "give the folder or Hub id of the model's tokenizer"),
         ("export --tokenizer none --out .", "exists already"),
@@ -187,13 +186,8 @@ def call(**arguments: str) -> Callable[[list[Sample]], object]:
 HOSTILE: dict[str, tuple[Callable[[list[Sample]], object], str]] = {
     "NaN": (logprob("nan"), ":4: option ' B' of question made-0-she#1 has a log-probability of NaN"),
     "above 0": (logprob("0.25"), ":4: option ' B' of question made-0-she#1 has 0.25, which is above 0"),
-    "infinite": (logprob("inf"), "has inf, which is above 0"),
     "a word": (logprob("low"), "has 'low', which is no number"),
     "asked twice": (lambda samples: samples[0]["resps"][0].append(["-1.0", "False"]), "has 2 responses; ask each"),
-    "edited": (
-        lambda samples: samples[3]["resps"].reverse(),
-        ":4: question made-0-she#1 has other responses than were",
-    ),
     "edited twice": (
         lambda samples: [samples[3][name].reverse() for name in ("resps", "filtered_resps")],
         ":4: question made-0-she#1 has other responses than were scored as filtered_resps and acc",
@@ -206,18 +200,12 @@ HOSTILE: dict[str, tuple[Callable[[list[Sample]], object], str]] = {
         lambda samples: samples[0].update(arguments=samples[2]["arguments"]),
         ":1: question made-0-he#0 was asked in other words: from character ",
     ),
-    "repeated": (lambda samples: samples.append(samples[0]), ":25: question made-0-he#0 was answered before, at sampl"),
     "contexts": (call(arg_0="Think."), ":2: the options of question made-0-he#1 have different contexts"),
     "options": (call(arg_1=" C"), "was asked with the options [' A', ' C'], and the task offers [' A', ' B']"),
     "no option": (
         lambda samples: samples[1]["arguments"].pop("gen_args_1"),
         "made-0-he#1 has 2 responses to 1 options",
     ),
-    "id": (
-        lambda samples: samples[1]["doc"].update(id="nobody#0"),
-        "1 questions belong to no item of made type2, such",
-    ),
-    "no responses": (lambda samples: samples[0].pop("resps"), ":1: resps: Field required"),
 }
 
 
@@ -255,7 +243,6 @@ def test_broken_lines_and_changed_files_are_named(here: Exchanged) -> None:
         ({"system_instruction_sha": "0" * 64}, "asked with a system instruction"),
         ({"n-shot": {NAME: 5}}, "asked with 5 examples before each question"),
         ({"configs": {NAME: {"task": NAME, "metadata": {"version": 1.0}}}}, "a task that biasboard did not export"),
-        ({"configs": {}}, "a task that biasboard did not export"),
         ({"config": {"model_args": {}}}, "does not say which model answered"),
     ],
 )
@@ -270,7 +257,6 @@ def test_questions_that_were_asked_in_another_way_are_refused(
     [
         ("a" * 40, {}, "a" * 40),
         ("a" * 40, {"peft": "lab/x"}, None),
-        ("a" * 40, {"lora_local_path": "x"}, None),
         ("\x1b[2Jmain", {}, None),
     ],
 )
