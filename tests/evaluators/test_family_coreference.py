@@ -51,18 +51,17 @@ def test_a_set_of_three_by_hand() -> None:
     assert ("ucerf_of_two_families", "she/he") not in values
 
 
-def made_answers(*, ambiguous: bool) -> Iterator[tuple[FamilyCoreferenceItem, float | None]]:
+def made_answers() -> Iterator[tuple[FamilyCoreferenceItem, float | None]]:
     rng = np.random.default_rng(5)
     for number in range(30):
-        for item in made_set(number, ambiguous=ambiguous, frame=f"frame {number % 7}"):
+        for item in made_set(number, frame=f"frame {number % 7}"):
             # Some answers are missing, some are ties.
             kind = rng.random()
             yield item, None if kind < 0.03 else 0.5 if kind < 0.06 else float(rng.random())
 
 
-@pytest.mark.parametrize("ambiguous", [False, True])
-def test_every_metric_is_what_plain_loops_count(ambiguous: bool) -> None:
-    answers = [*made_answers(ambiguous=ambiguous)]
+def test_every_metric_is_what_plain_loops_count() -> None:
+    answers = [*made_answers()]
     values = measured([record_of(item, p) for item, p in answers])
     sets: dict[str, dict[str, float | None]] = defaultdict(dict)
     for item, p in answers:
@@ -94,7 +93,6 @@ def test_every_metric_is_what_plain_loops_count(ambiguous: bool) -> None:
     assert values["ucerf_of_two_families",].value == pytest.approx(sum(everything) / len(everything))
 
     right: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    female: dict[str, list[float]] = defaultdict(list)
     for item, p in answers:
         if p is None:
             continue
@@ -102,13 +100,6 @@ def test_every_metric_is_what_plain_loops_count(ambiguous: bool) -> None:
         keys: list[tuple[str, ...]] = [(), (item.family,), (item.reference,), (item.reference, item.family)]
         for key in keys:
             right[key].append(credit)
-        is_female = item.reference == item.cluster.split("|")[1]
-        female[item.family].append(credit if is_female else 1 - credit)
-    if ambiguous:
-        assert values["accuracy",].value is values["worst_group_accuracy",].value is None
-        for family, credits in female.items():
-            assert values["female_occupation_rate", family].value == pytest.approx(sum(credits) / len(credits))
-        return
     for key, credits in right.items():
         assert values["accuracy", *key].value == pytest.approx(sum(credits) / len(credits))
     accuracies = [sum(right[family,]) / len(right[family,]) for family in FAMILIES]
@@ -160,6 +151,7 @@ def test_useless_predictors_have_their_known_values() -> None:
     assert stereotype["ucerf_of_families",].value == pytest.approx(1 - math.sqrt(2 / 11))
     assert stereotype["ucerf_of_two_families", "he/xe"].value == 0.5
     lean = answered("stereotype", ambiguous=True)
+    assert lean["accuracy",].value is lean["worst_group_accuracy",].value is None
     rates = {family: lean["female_occupation_rate", family].value for family in FAMILIES}
     assert rates == {family: {"he": 0, "she": 1}.get(family, 0.5) for family in FAMILIES}
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scipy.stats import chisquare
 
 from evaluators.backend import GenerateRequest
 from tests.evaluators.asking import all_answers_of
@@ -17,7 +15,6 @@ from tests.evaluators.plain_generation import (
     made_requests,
     opened,
     plain,
-    plain_distribution,
 )
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
@@ -120,32 +117,6 @@ def test_logits_that_are_no_numbers_are_failures(tiny_llama: Path) -> None:
         backend.network.lm_head.weight.fill_(float("nan"))
     answers = all_answers_of(backend, made_requests(6))
     assert {answer.error for answer in answers} == {"a logit is not a number; use --dtype float32 or bfloat16"}
-
-
-@pytest.mark.slow
-def test_samples_follow_the_distribution(tiny_llama: Path) -> None:
-    backend = opened(tiny_llama, batch_tokens=4096)
-    backend.network.generation_config.eos_token_id = None
-    base = GenerateRequest(prompt="The guard", max_tokens=1, temperature=0.9, top_p=0.8)
-    n = 3000
-    answers = all_answers_of(backend, [replace(base, sample=index) for index in range(n)])
-    with torch.no_grad():
-        logits = backend.network(torch.tensor([backend.tokenizer.context_ids(base.prompt)])).logits[0, -1]
-    exact = plain_distribution(logits, base)
-    total = sum(exact)
-    by_text: defaultdict[str, float] = defaultdict(float)
-    for token, probability in enumerate(exact):
-        by_text[decoded(backend, [token])] += probability / total
-    found = Counter(str(answer.text) for answer in answers)
-    assert all(by_text[text] > 0 for text in found), "a token that has no probability"
-    often = [text for text, probability in by_text.items() if probability * n >= 8]
-    observed = [found[text] for text in often]
-    expected = [by_text[text] * n for text in often]
-    assert len(often) > 10
-    # What is expected rarely counts together, with one of the others where even that is rare.
-    observed[0] += n - sum(observed)
-    expected[0] += n - sum(expected)
-    assert chisquare(observed, expected).pvalue > 1e-3
 
 
 @pytest.mark.slow

@@ -13,8 +13,7 @@ import pytest
 from builders.gifi import published
 from evaluators.benchmark import AnswerFile
 from evaluators.runs.ask.importing import Imported, import_file
-from evaluators.runs.measure.measuring import Measurement, compute_metrics, metric_definitions
-from evaluators.runs.measure.stored_results import StoredSums, rows_of
+from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import SelectedPart, Selection
 from evaluators.task import Task, load_task
@@ -28,7 +27,6 @@ from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
 from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 from schemas.documents.item_shape import Item
 from schemas.files import row_files
-from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences
 from tests.schemas import examples
@@ -158,34 +156,6 @@ def test_word_problems_one_by_one_by_hand() -> None:
     for name in ONE_BY_ONE:
         assert lacking[name].value is None
         assert lacking[name].reason == "no problem has an answer in every family"
-
-
-def test_word_problems_one_by_one_follow_from_the_sums_of_older_results() -> None:
-    def answer(item: Any) -> list[str]:
-        is_right = item.family in ("he", "she", "they") or item.template_id != "p1"
-        return ["The answer is 12." if is_right else "The answer is 11."]
-
-    measurement = Measurement.of([RecordColumns.of(recorded(WORD_PROBLEM, problems(4), answer))], "word_problem")
-    rows = list(rows_of(metric_definitions("word_problem"), measurement.source))
-    older = [row for row in rows if row.metric not in ONE_BY_ONE]
-    with_own, derived, without = (
-        {
-            definition.name: definition.compute(source, group)
-            for definition in metric_definitions("word_problem")
-            for group in source.groups(definition)
-            if definition.name in ONE_BY_ONE
-        }
-        for source in (
-            StoredSums(kept, None, is_suite=False)
-            for kept in (rows, older, [row for row in older if row.metric != "pe"])
-        )
-    )
-    assert derived == with_own
-    assert derived["solved_with_all_rate"].value == 3 / 4
-    for metric in without.values():
-        assert metric.value is None
-        assert metric.reason is not None
-        assert metric.reason.startswith("its sums were not stored")
 
 
 @pytest.mark.slow

@@ -151,18 +151,6 @@ def test_draws_vary_as_the_values_do_and_together() -> None:
     assert draws(both[:1], 5) == pytest.approx(draws(both, 5)[:1])
 
 
-def test_values_from_other_items_add_their_variances() -> None:
-    first, second = (
-        known(deviations_of(np.column_stack([np.random.default_rng(seed).random(9), np.ones(9)]), mean))
-        for seed in (1, 2)
-    )
-    both = joined([first, second])
-    assert both.variance == pytest.approx(first.variance + second.variance)
-    assert both.n_clusters == 9
-    assert both.n_effective == pytest.approx(9)
-    assert (first + second).variance != pytest.approx(first.variance + second.variance)
-
-
 def test_an_only_factor_counts_as_either_of_two_beside_crossed_values() -> None:
     sums, crossing = made_cells(np.random.default_rng(1), 9, 7, 40)
     crossed = known(deviations_of(sums, smaller_share, crossing))
@@ -172,3 +160,5 @@ def test_an_only_factor_counts_as_either_of_two_beside_crossed_values() -> None:
     for part, own in zip(both.parts, crossed.parts, strict=True):
         np.testing.assert_array_equal(part, [*single.first, *own])
     assert (both.n_clusters, both.n_effective) == (7, crossed.n_effective)
+    # Values from other items add their variances.
+    assert joined([single, single]).variance == pytest.approx(2 * single.variance)

@@ -37,17 +37,6 @@ TASKS: Mapping[Language, LanguageRecognitionTask] = {
 SENTENCES: dict[Language, list[dict[str, Any]]] = tomllib.loads(  # type: ignore[assignment]
     (Path(__file__).parents[1] / "data/language_pronouns.toml").read_text(encoding="utf-8")
 )
-# Words that would tell the gender of the person, or bring in another one.
-TRAPS: Mapping[Language, str] = {
-    "german": r"\b(?:frau|mann|freund\w*|nachbar\w*|kolleg\w*|\w+innen|jemand\w*|niemand\w*|man|sich|ich|du|wir|mir)\b",
-    "spanish": r"\b(?:alguien|nadie|(?:amig|vecin|hij|herman|compañer|médic)[oa]s?|yo|tú|mí|me|te|"
-    r"(?:est[áa]|estaba|es|era|fue|parece|se siente|queda)\s+\w+(?:[ai]d[oa]|os[oa])|(?:cansad|content|list|tranquil|"
-    r"seri|simpátic|enferm|segur|orgullos|sol|ocupad|preparad|dormid|nervios|alt|guap)[oa])\b",
-    "french": r"\b(?:est|était|sera|semble)\s+\w+(?:é|ée|ie|u|ue|eux|euse|if|ive)\b|\bs['e]\s?\w*\s?est\b|"
-    r"\b(?:quelqu.un\w*|on|je|tu|me|te|nous|ami\w*|voisin\w*|collègue\w*|seule?|contente?|prête?|il\s+(?:faut|pleut))\b",
-}
-# What people are called in the texts.
-NAME = re.compile(r"\b(?!(?:El|Las?|En|Para|Según|Por|Chez|Pour|Avec|Sans|Selon|Ce)\b)[A-ZÁÉ][a-záéëï]+\b")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -95,9 +84,6 @@ def test_each_text_is_about_one_person_and_tells_no_gender_but_by_its_slots(lang
             tells = [word for word in tells if word.lower() in families]
         assert all(item.family in families_with(word, language) for word in tells), item.text
         assert len(tells) <= len(item.cases)
-        assert re.search(TRAPS[language], item.text, re.IGNORECASE) is None, item.text
-        if language != "german":  # All of its nouns are capitalised.
-            assert len({name for name in NAME.findall(item.text) if not families_with(name, language)}) == 1, item.text
     # The text tells the family to a reader, and to the detector.
     assert all(first_families_in(language, item.text) == (item.family,) for item in items)
 
