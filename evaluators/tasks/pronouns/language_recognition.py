@@ -93,7 +93,6 @@ class LanguageTable(RecognitionTable):
     """The table of first pronouns for texts in one language other than English."""
 
     language: Language
-    crossed_by = None
 
     @property
     def families(self) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -91,7 +90,7 @@ class RecognitionTask(PronounTextTask):
 
     def table(self, records: Sequence[Record]) -> RecognitionTable:
         """Return records as arrays."""
-        return RecognitionTable.of(records)
+        return RecognitionTable.of(records, crossed_by=self.crossed_by)
 
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where all answers to an item are right, False where none is; refused answers do not count."""
@@ -103,7 +102,6 @@ class RecognitionTable(AnswerTable):
     """Records as arrays, one row per answer, with the first pronoun of each."""
 
     published_refusals = PUBLISHED_PREFIXES
-    crossed_by: ClassVar[str | None] = PATTERN
 
     @property
     def used_families(self) -> tuple[str, ...]:
