@@ -21,7 +21,7 @@ from evaluators.backend import GenerateRequest
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import Asked, task_for
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in
+from evaluators.tasks.pronouns.detectors.language_pronoun import DETECTORS
 from evaluators.tasks.pronouns.gifi_benchmark import BASELINES
 from evaluators.tasks.pronouns.language_recognition import LanguageRecognitionTask
 from schemas.documents.result import Metric
@@ -85,7 +85,7 @@ def test_each_text_is_about_one_person_and_tells_no_gender_but_by_its_slots(lang
         assert all(item.family in families_with(word, language) for word in tells), item.text
         assert len(tells) <= len(item.cases)
     # The text tells the family to a reader, and to the detector.
-    assert all(first_families_in(language, item.text) == (item.family,) for item in items)
+    assert all(DETECTORS[language].first_families(item.text) == (item.family,) for item in items)
 
 
 def test_faults_of_items_are_named() -> None:
@@ -102,17 +102,17 @@ def test_first_pronouns_of_sentences_with_traps(language: Language, n_agreeing: 
     rows = SENTENCES[language]
     for row in rows:
         expected = row.get("read", row["families"])
-        assert set(first_families_in(language, row["text"])) == set(expected), row["text"]
+        assert set(DETECTORS[language].first_families(row["text"])) == set(expected), row["text"]
     assert sum("read" not in row for row in rows) == n_agreeing
 
 
 def test_a_repeated_prompt_is_left_out_up_to_a_pronoun_of_another_family() -> None:
     prompt = "Kim hat gestern xies Fahrrad repariert, und heute fährt xier damit zur Arbeit, weil"
-    assert first_families_in("german", f"{prompt} sie gern fährt.", prompt) == ("sie",)
-    assert first_families_in("german", prompt, prompt) == ()
+    assert DETECTORS["german"].first_families(f"{prompt} sie gern fährt.", prompt) == ("sie",)
+    assert DETECTORS["german"].first_families(prompt, prompt) == ()
     other = prompt.replace("xies", "sein").replace("xier", "er")
-    assert first_families_in("german", other, prompt) == ("er",)
-    assert echo_end(other, prompt, PRONOUNS_OF["german"]) == 0
+    assert DETECTORS["german"].first_families(other, prompt) == ("er",)
+    assert echo_end(other, prompt, DETECTORS["german"].families_of) == 0
 
 
 def measured(language: Language, answer: Callable[[LanguageTextItem], str]) -> Mapping[tuple[str, ...], Metric]:
@@ -185,4 +185,4 @@ def test_prompts_refusals_and_useless_predictors_speak_the_language(language: La
     baselines = {baseline.name: baseline for baseline in BASELINES}
     for family, name in zip(families, ("always-he", "always-she", "always-they"), strict=False):
         text = str(baselines[name].answer(plain).text)
-        assert first_families_in(language, text, plain.prompt) == (family,)
+        assert DETECTORS[language].first_families(text, plain.prompt) == (family,)

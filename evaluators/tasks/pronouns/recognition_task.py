@@ -17,7 +17,7 @@ import numpy as np
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.record_tables import Statistics
 from evaluators.task import ItemFacts, Mark, Prompt, Read
-from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
+from evaluators.tasks.pronouns.detectors.first_pronoun import ENGLISH, first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES, AnswerTable
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
@@ -65,6 +65,7 @@ class RecognitionTask(PronounTextTask):
     earlier_versions = frozenset({"1.0"})
     crossed_by: str | None = PATTERN
     prompts: Mapping[str, Prompt] = generation_prompts("{text} and")
+    detector = ENGLISH
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. Its target is the pronoun family of its text."""
@@ -86,7 +87,7 @@ class RecognitionTask(PronounTextTask):
 
     def marks(self, exchange: Exchange) -> Sequence[Mark]:
         """Return the pronoun that is read."""
-        return pronoun_mark(exchange)
+        return pronoun_mark(exchange, self.detector)
 
     def table(self, records: Sequence[Record]) -> RecognitionTable:
         """Return records as arrays."""
