@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +10,8 @@ import pytest
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.evenness import N_FOLDS, products, squares
 from evaluators.tasks.labels.label_measures import FoldSums, cobias, rsd, squared_cv
-from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
-from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
-from schemas.lexicon import pronoun_families
+from evaluators.tasks.pronouns.family_rates import evenness
 from tests.evaluators.label_data import measured, simple
-from tests.evaluators.pronoun_records import metrics, recorded, sentences
 
 
 def test_products_are_those_of_all_pairs_of_answers_in_different_folds() -> None:
@@ -78,17 +74,3 @@ def test_a_class_with_one_item_is_left_out() -> None:
         assert with_c[of_paper].value != without_c[of_paper].value
     single = measured([records[0], records[3]])["squared_cv"]
     assert (single.value, single.reason) == (None, "nothing is right, or fewer than two classes have two items")
-
-
-def test_an_estimate_beyond_the_ideal_is_shown_as_the_ideal_and_has_an_interval() -> None:
-    """Each text is right in ten of the families, another ten each time: they are more alike than chance would have."""
-    texts = [f"Kim sold {{pos}} car number {number}." for number in range(22)]
-
-    def answer(item: Any) -> list[str]:
-        is_wrong = FAMILIES.index(item.family) == int(item.template_id[1:]) % 11
-        return ["nobody." if is_wrong else f"{pronoun_families()[item.family].forms['nominative']} went."]
-
-    found = metrics(recorded(RECOGNITION, sentences(*texts), answer), RECOGNITION)["gdr"]
-    assert (found.value, found.maximum) == (1.0, 1.0)
-    assert found.interval is not None
-    assert found.interval.low < 1.0 == found.interval.high

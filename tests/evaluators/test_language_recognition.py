@@ -70,7 +70,7 @@ def test_forms_by_hand_from_the_sources() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_each_text_is_about_one_person_and_tells_no_gender_but_by_its_slots(language: Language) -> None:
+def test_each_text_tells_its_family_to_a_reader_and_to_the_detector(language: Language) -> None:
     items, families = ITEMS[language], families_in(language)
     assert 20 <= len({item.unit for item in items}) <= 30
     assert Counter(item.family for item in items) == dict.fromkeys(families, len(items) // len(families))
@@ -78,14 +78,7 @@ def test_each_text_is_about_one_person_and_tells_no_gender_but_by_its_slots(lang
     for item in items:
         assert list(item.problems()) == []
         assert not re.search(r"[{}]|\s{2}", item.text)
-        words = re.findall(r"[^\W\d_]+", item.text)
-        tells = [word for word in words if families_with(word, language)]
-        if language == "spanish":  # Their clitics are articles and indirect objects too.
-            tells = [word for word in tells if word.lower() in families]
-        assert all(item.family in families_with(word, language) for word in tells), item.text
-        assert len(tells) <= len(item.cases)
-    # The text tells the family to a reader, and to the detector.
-    assert all(DETECTORS[language].first_families(item.text) == (item.family,) for item in items)
+        assert DETECTORS[language].first_families(item.text) == (item.family,), item.text
 
 
 def test_faults_of_items_are_named() -> None:

@@ -36,17 +36,12 @@ def test_each_sentence_stands_with_each_marker_and_family_and_reads_as_english()
     assert len(markers) == 14
     assert set(markers.values()) == {12 * 11}
     assert {axis for axis, _ in markers} == {None, "age", "disability", "nationality", "race", "religion"}
-    assert len({item.item_id for item in ITEMS}) == len(ITEMS) == 14 * 12 * 11
-    assert len({item.unit for item in ITEMS}) == 12
+    # Without its marker, a sentence is the unmarked one.
+    assert len({(item.family, item.text.replace(f"{item.marker} ", "", 1)) for item in ITEMS}) == 12 * 11
     for item in ITEMS:
         assert list(item.problems()) == []
         assert item.text.startswith(f"My {item.marker} " if item.marker else "My ")
         assert not re.search(r"[\[\]{}|]|  ", item.text)
-        # Without its marker, a sentence is the unmarked one.
-        if item.marker is not None:
-            plain = item.item_id.replace(f"-{item.marker.lower()}-", "-unmarked-")
-            (unmarked,) = (other for other in ITEMS if other.item_id == plain)
-            assert item.text.replace(f"{item.marker} ", "", 1) == unmarked.text
     (broken,) = replace(ITEMS[0], axis="age").problems()
     assert broken.startswith("axis: is age and marker is None")
 
