@@ -310,12 +310,3 @@ def test_the_values_measured_on_published_generations(shared_data: Path, model: 
                 paper["PE_null"]["p_value"], abs=0.03
             )
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_a_pure_echo_of_the_published_templates(shared_data: Path) -> None:
-    selection = compat_selection(shared_data / "gifi", "recognition", "recognition")
-    items = [item for _, item in selection.items]
-    found = metrics(recorded(RECOGNITION, items, lambda item: [item.text]), RECOGNITION)
-    assert found["gdr_paper"].value == pytest.approx(0.9533307681, abs=1e-9)
-    assert found["gdr"].value is None

@@ -182,7 +182,6 @@ def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1
         ([row((0.2,))], {"n_rows": 9}, r"rows, result\.json says 9"),
         ([row((0.2,))], {"path": "https://example.org/scores.parquet"}, "is not in this folder"),
         ([row((0.2,)), row((0.2,), scorer="other-2", text="b")], {}, "row 2: toxicity by 'other-2', which result.json"),
-        ([row((0.2,), kind="sentiment")], {}, "row 1: sentiment by 'made-1', which result.json does not name"),
         ([row((0.2,)), row((0.3,))], {}, "row 2: text .* has a toxicity twice"),
     ],
 )

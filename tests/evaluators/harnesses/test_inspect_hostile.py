@@ -22,7 +22,6 @@ from tests.evaluators.harnesses.inspect_logs import (
     right,
     write_json,
 )
-from tests.evaluators.made_data import made_items, write_dataset
 
 
 def _call(change: Callable[[Any], None]) -> Callable[[Log], None]:
@@ -124,18 +123,6 @@ def test_a_hostile_log_is_one_line_and_leaves_nothing(
     log = made_log(exported, right)
     change(log)
     refused(import_log(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
-
-
-def test_other_datasets_and_other_answers_are_refused(dataset: Path, exported: Path, tmp_path: Path) -> None:
-    log = write_json(made_log(exported, right), tmp_path / "log")
-    other = write_dataset(tmp_path / "other", {"type2": made_items(7)})
-    done = import_log(HARNESS, other, log, tmp_path / "runs")
-    refused(done, "the log answers items with items_sha256", tmp_path / "runs")
-    for option, value, message in (
-        ("--tokenizer", "made", "--tokenizer: inspect-ai scores no options"),
-        ("--scorer", "none", "--scorer: task coreference reads no scores of texts"),
-    ):
-        refused(import_log(HARNESS, dataset, log, tmp_path / "runs", option, value), message, tmp_path / "runs")
 
 
 @pytest.mark.slow
