@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import (
-    Backend,
-    Capability,
-    GenerateRequest,
-    Request,
-    Response,
-    Runtime,
-    TokenCount,
-    identified_model,
-)
+from evaluators.backend import Capability, GenerateRequest, Request, Response
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.plan import Plan
@@ -33,11 +23,11 @@ from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.record import Exchange
-from schemas.documents.result import Model
 from schemas.files import contract
 from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
+from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.made_keys import MadeKeys
 from tests.schemas import examples
@@ -81,26 +71,14 @@ def test_every_order_is_asked_once_and_names_what_it_offers() -> None:
 
 
 @dataclass
-class Torn(Backend):
+class Torn(LoggingBackend):
     """Right, but it takes the first option of every fifth item, declines every seventh, and babbles now and then."""
 
-    texts: dict[str, str]
+    texts: dict[str, str] = field(default_factory=dict)
     capabilities: frozenset[Capability] = frozenset({"generation"})
-    runtime: Runtime = field(default_factory=Runtime)
-    arguments: tuple[str, ...] = ()
 
-    @property
-    def model(self) -> Model:
-        """Made up."""
-        return identified_model("acme/texts", {"backend": "tests", "model": "acme/texts@1"}, revision="1")
-
-    def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """By what is asked."""
-        return [Response(status="answered", text=self.texts[r.sha256], finish_reason="stop") for r in requests]
-
-    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """Nobody knows."""
-        return None
+    def _answer(self, request: Request) -> Response:
+        return Response(status="answered", text=self.texts[request.sha256], finish_reason="stop")
 
 
 def verified(folder: Path) -> Entry:
@@ -118,7 +96,7 @@ def test_a_result_of_texts_can_be_recounted_and_a_text_that_was_changed_is_found
             texts[request.sha256] = " I cannot" if number % 7 == 0 else " no idea" if number % 11 == 10 else text
     dataset = write_dataset(tmp_path / "data", {"type2": items})
     plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt)
-    folder = run(plan, Torn(texts), RunOptions(root=tmp_path / "runs", command="tests")).folder
+    folder = run(plan, Torn(tmp_path / "log", texts=texts), RunOptions(root=tmp_path / "runs", command="tests")).folder
     result, (*records,) = read_run(folder)
     # 0, 7, 14, 21, 28 and 35 are refused, 10 and 32 unread, and 5, 15, 20, 25 and 30 are even.
     counts = result.counts
