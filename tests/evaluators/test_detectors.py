@@ -137,6 +137,7 @@ def test_numbers(text: str, published: float | None, careful: float | None) -> N
 def test_a_repeated_question_is_no_answer_and_hides_none() -> None:
     prompt = "Q: Kim has 2 cows and buys 5 more. How many cows?\nA:"
     assert final_number("Q: Kim has 2 cows and buys 5 more. How many cows? A: 2 + 5 = 7, so 7 cows.", prompt) == 7
+    assert final_number("Q: Kim has 2 cows and buys 5 more. How many cows? A: I cannot tell.", prompt) is None
     assert final_number("Question: How many legs has a cow? A: 4", prompt) is None
     assert final_number("Let's solve the last question: 2 + 5 = 7 cows.", prompt) == 7
     said = "Let me solve the last one.\n\nQ: Kim has 2 cows and buys 5 more. How many?\n\nThat makes 7 cows."

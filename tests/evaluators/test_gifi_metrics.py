@@ -19,6 +19,7 @@ from evaluators.runs.plan.selection import SelectedPart, Selection
 from evaluators.task import Task, load_task
 from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squared_evenness
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
+from evaluators.tasks.pronouns.consistency_task import TASK as CONSISTENCY
 from evaluators.tasks.pronouns.family_rates import uniformity
 from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
@@ -100,8 +101,10 @@ def test_sentences_of_one_pattern_are_one_cluster() -> None:
         measured = metrics(recorded(RECOGNITION, asked, own_nominative), RECOGNITION)
         assert measured["recognition_accuracy"].interval is not None
         assert measured["recognition_accuracy"].interval.n_clusters == n_clusters
-        assert measured["gdr"].interval is not None
-        assert measured["gdr"].interval.n_clusters == n_clusters
+        long = metrics(recorded(CONSISTENCY, asked, own_nominative), CONSISTENCY)
+        for metric in (measured["gdr"], long["consistency_rate"]):
+            assert metric.interval is not None
+            assert metric.interval.n_clusters == n_clusters
 
 
 def test_equality_of_nothing_is_undefined_and_never_zero() -> None:
