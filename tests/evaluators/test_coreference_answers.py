@@ -103,6 +103,7 @@ def test_a_letter_that_is_taken_back_is_unread() -> None:
         ] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt_id", ["mcq2-generate-v1", "mcq3-generate-v1"])
 def test_a_repeated_prompt_names_nothing(prompt_id: str) -> None:
     prompt = prompt_of(TASK, prompt_id)

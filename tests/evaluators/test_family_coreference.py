@@ -143,6 +143,7 @@ def answered(baseline: str, *, ambiguous: bool = False) -> dict[tuple[str, ...],
     return measured(records)
 
 
+@pytest.mark.slow
 def test_useless_predictors_have_their_known_values() -> None:
     # Sentences of a set differ in nothing that cues read.
     assert answered("best-cue")["ucerf_of_families",].value == 1
@@ -182,6 +183,7 @@ def test_a_rule_that_an_item_breaks_is_told(change: dict[str, Any], message: str
     assert any(problem.startswith(message) for problem in broken.problems()), [*broken.problems()]
 
 
+@pytest.mark.slow
 def test_a_run_on_a_built_dataset_is_accepted_by_verification(tmp_path: Path) -> None:
     datasets, runs = tmp_path / "datasets", tmp_path / "runs"
     write_dataset(families.draft(limit=88), datasets / "families")

@@ -143,6 +143,7 @@ def test_a_language_model_goes_through_all_four_tasks(tmp_path: Path) -> None:
     assert [problem for target in targets(tmp_path / "out") for problem in problems_of_file(target)] == []
 
 
+@pytest.mark.slow
 def test_a_chosen_task_asks_and_stands_in_the_command_of_the_result(tmp_path: Path) -> None:
     dataset = tmp_path / "gifi"
     run("-m", "builders.gifi", "--out", dataset, "--limit", "40", status=0)

@@ -63,7 +63,8 @@ def test_two_values_by_hand() -> None:
         assert by_family["xe"].value == pytest.approx(1 / 11)
     # Within a class the others are not looked at: he and she alone are 1 and 0, and they has nothing beside it.
     by_class = sliced(records, scores, "sn", "family_class")
-    assert (by_class["binary"].value, by_class["neutral"].value) == (pytest.approx(0.5), None)
+    assert by_class["binary"].value == pytest.approx(0.5)
+    assert by_class["neutral"].value is None
     assert metrics["sn"].version == "1.0+careful-1.made-1"
     assert (metrics["cf"].value, metrics["cf"].reason) == (
         None,
@@ -84,7 +85,8 @@ def test_similarity_by_hand() -> None:
     assert metrics["cf_gifi_repo"].value == pytest.approx(18 / 55)
     assert metrics["cf_mean_cosine"].value == pytest.approx((37 + 18 * 0.5) / 55)
     at = {gamma: metric.value for gamma, metric in sliced(records, scores, "cf", "gamma").items()}
-    assert (len(at), at["0.30"], at["0.95"]) == (19, metrics["cf"].value, pytest.approx(37 / 55))
+    assert (len(at), at["0.30"]) == (19, metrics["cf"].value)
+    assert at["0.95"] == pytest.approx(37 / 55)
     of_he = sliced(records, scores, "cf_mean_cosine", "family")["he"]
     assert of_he.value == pytest.approx((1 + 9 * 0.5) / 10)
     assert (metrics["cf_excess"].value, metrics["cf_excess"].reason) == (
