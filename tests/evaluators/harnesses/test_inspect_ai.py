@@ -43,7 +43,7 @@ from tests.leaderboard.made_keys import load_known
 def pronouns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set with a task that is asked eleven times per item."""
     folder = tmp_path_factory.mktemp("pronouns") / "gifi"
-    run("-m", "builders.gifi", "--out", folder, status=0)
+    run("-m", "builders.gifi", "--out", folder, "--limit", "160", status=0)
     return folder
 
 
