@@ -233,21 +233,10 @@ class _Context:
         return first == 0 or "\n" in opening or self.text[first - 1] in ".!?:;"
 
     @property
-    def next_word(self) -> str:
-        """The next word, if only white space and commas precede it; otherwise empty."""
-        match = _NEXT_WORD.match(self.text, self.end)
-        return match[1] if match is not None else ""
-
-    @property
     def previous_word(self) -> str:
         """The previous word, unless a digit comes between; otherwise empty."""
         end = self.start - len(_backwards(self.text, self.start, _NO_WORD))
         return _backwards(self.text, end, _WORD)
-
-    @property
-    def is_last(self) -> bool:
-        """True if only white space follows."""
-        return _REST.match(self.text, self.end) is not None
 
 
 def _backwards(text: str, end: int, pattern: re.Pattern[str]) -> str:
@@ -347,12 +336,14 @@ def _only_looks_like_it(context: _Context) -> bool:
     # VI is a numeral, EMS an ambulance.
     if len(word) > 1 and word.isupper():
         return True
-    following_word = context.next_word
+    # Empty if more than white space and commas precede it.
+    match = _NEXT_WORD.match(context.text, context.end)
+    following_word = match[1] if match is not None else ""
     # A capitalised form is a name, unless it begins a sentence that goes on in lower case.
     if word[0].isupper() and not (following_word[:1].islower() and context.starts_sentence):
         return True
     # The last word of a long text without a full stop may be cut off.
-    if context.is_last and context.start > _LONG:
+    if _REST.match(context.text, context.end) and context.start > _LONG:
         return True
     if following_word.lower() in _NOT_AFTER.get(form, ()) or (form == "cos" and following_word.lower() in _BECAUSE):
         return True
