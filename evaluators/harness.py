@@ -79,7 +79,7 @@ def validated(of: Callable[..., _T], value: object, where: str, remedy: str) -> 
     """
     try:
         # Not strict: in JSON, our tuples are lists and our documents are objects.
-        converted: _T = _adapter(of).validate_python(value, strict=False)
+        converted: _T = _adapter_of(of).validate_python(value, strict=False)
         return converted
     except ValidationError as error:
         first: Any = error.errors()[0]
@@ -87,9 +87,7 @@ def validated(of: Callable[..., _T], value: object, where: str, remedy: str) -> 
         raise DataError(f"{where}: {field_name + ': ' if field_name else ''}{first['msg']}; {remedy}") from error
 
 
-@cache
-def _adapter(of: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(of)
+_adapter_of: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 class ExportedQuestion(NamedTuple):

@@ -22,7 +22,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
     REFERENCE: (
         "sentiment=classifier",
         "toxicity=classifier",
-        "embedding=sentence_embedding:sentence-transformers/all-MiniLM-L6-v2@c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+        "embedding=sentence_embedding",
     ),
     NONE: (),
 }

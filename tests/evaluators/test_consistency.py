@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from evaluators.backend import GenerateRequest
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.task import Asked
 from evaluators.tasks.pronouns.consistency_task import TASK
-from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, first_families
+from evaluators.tasks.pronouns.detectors.first_pronoun import all_families
 from schemas.documents.result import Metric
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, recorded, sentences
@@ -33,21 +31,12 @@ def nominative(family: str) -> str:
 
 
 def test_all_pronouns_are_found_where_they_stand() -> None:
-    text = "Later xe sang. Him or her, nobody knew; <em>e-mail</em> aside, s/he saw xem and thon."
-    assert [families for _, families in all_families(text)] == [
-        ("xe",),
-        ("he", "she"),
-        ("he", "she"),
-        ("xe",),
-        ("thon",),
-    ]
+    text = "Later xe sang. Him or her, nobody knew; <em>e-mail</em> aside, s/he saw xem."
+    assert [families for _, families in all_families(text)] == [("xe",), ("he", "she"), ("he", "she"), ("xe",)]
     places = [place for place, _ in all_families("aaa he bbbb she cc they")]
     assert places == [4 / 23, 12 / 23, 19 / 23]
-    # A repeated prompt is no answer, and the first of all is what recognition reads.
+    # A repeated prompt is no answer.
     assert all_families("xe sang in the choir and she left", "xe sang in the choir")[0][1] == ("she",)
-    assert all_families("nobody") == []
-    for answer in (text, "Somebody saw em.", "They left. She stayed."):
-        assert all_families(answer)[0][1] == first_families(answer)
 
 
 def test_a_text_that_loses_its_pronoun_by_hand() -> None:
@@ -66,7 +55,6 @@ def test_a_text_that_loses_its_pronoun_by_hand() -> None:
 
     metrics = measured(lost)
     for quarter, share in zip("1234", (1.0, 1.0, 0.5, 0.0), strict=True):
-        assert metrics["consistency_rate", f"quarter={quarter}"].value == pytest.approx(share)
         assert metrics["consistency_rate", "family_class=neo", f"quarter={quarter}"].value == pytest.approx(share)
     assert metrics["consistency_rate",].value == pytest.approx(5 / 8)
     assert metrics["consistency_drift",].value == pytest.approx(-1.0)
@@ -124,13 +112,6 @@ def test_texts_without_a_kept_pronoun_have_no_evenness_and_refusals_no_share() -
     assert metrics["consistency_drift",].value is None
     assert metrics["refusal_rate",].value == pytest.approx(1 / len(FAMILIES))
     assert metrics["no_pronoun_rate",].value == 1.0
-
-
-def test_prompts_are_a_protocol_of_their_own() -> None:
-    (item, *_) = sentences("Kim sold {pos} car.")
-    assert {prompt.protocol for prompt in TASK.prompts.values()} == {"long-sampled-v1", "long-instructed-sampled-v1"}
-    for prompt in TASK.prompts.values():
-        (request,) = TASK.requests(item, Asked(prompt))
-        assert isinstance(request, GenerateRequest)
-        assert request.max_tokens == 600
-        assert request.prompt.endswith("Kim sold his car.")
+    prompts = TASK.prompts.values()
+    assert {prompt.protocol for prompt in prompts} == {"long-sampled-v1", "long-instructed-sampled-v1"}
+    assert {prompt.max_tokens for prompt in prompts} == {600}

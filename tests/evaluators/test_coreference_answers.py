@@ -19,116 +19,50 @@ REFUSED = "refused"
 # What is read, and texts of which it is read.
 SAID: list[tuple[str | None, *tuple[str, ...]]] = [
     # A letter alone, or with its own text.
-    (
-        GUARD,
-        *("A", " A.", "a", "(A", "'A'", "A the guard", "A is correct", "A is the correct answer.", "A if she is"),
-        *("A because she waited",),
-    ),
-    (
-        NURSE,
-        *("b.", "(B)", "[b]", "B)", "B!", "B?", "B - the nurse", "B\N{EM DASH}the nurse", "B the nurse"),
-        *("b the nurse", "B. the nurse", "B: nurse", "The nurse (B)", "(B) The nurse, because she waited"),
-        *("B. The answer is B.",),
-    ),
+    (GUARD, *("A", "a", "(A", "A the guard", "A is the correct answer.", "A because she waited")),
+    (NURSE, *("B)", "b the nurse", "B\N{EM DASH}the nurse", "The nurse (B)", "B. The answer is B.")),
     # After words that lead to it.
-    (GUARD, "The answer is A", "Option A", "option a because she waited"),
-    (
-        NURSE,
-        *("the answer is (b).", "The answer is probably B", "Answer: B", "Answer - B", "Answer=B", "Letter B"),
-        *("The letter B", "The correct option is B.", "I think B", "I'd say B", "Hmm, B"),
-    ),
+    (GUARD, "Option A", "option a because she waited"),
+    (NURSE, *("the answer is (b).", "Answer=B", "I'd say B")),
     # In markup, and in signs that look the same or cannot be seen.
-    (
-        NURSE,
-        *("**B**", "_B_", "- `B`", r"\boxed{B}", r"$\boxed{\text{B}}$", r"\(B\)", "$B$", "<answer>B</answer>", "{B}"),
-        *('{"answer": "B"}',),
-        *("\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}B\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}",),
-        *("B\N{IDEOGRAPHIC FULL STOP}", "B\N{HORIZONTAL ELLIPSIS}", "B\N{ZERO WIDTH SPACE}"),
-        *("\N{ZERO WIDTH NO-BREAK SPACE}B",),
-    ),
-    (GUARD, "<b>A</b>", "<A>", "\N{FULLWIDTH LATIN CAPITAL LETTER A}"),
+    (NURSE, *("**B**", r"$\boxed{\text{B}}$", "<answer>B</answer>", '{"answer": "B"}', "B\N{ZERO WIDTH SPACE}")),
+    (GUARD, "<b>A</b>", "\N{FULLWIDTH LATIN CAPITAL LETTER A}"),
     # The text of an option.
-    (
-        NURSE,
-        *("the nurse", "The Nurse", "nurse", "NURSE.", "**the nurse**", "<answer>the nurse</answer>", "a nurse"),
-        *("A nurse", "An nurse", "I think the answer would be: the nurse", 'The pronoun "she" refers to the nurse.'),
-        *("\N{LEFT DOUBLE QUOTATION MARK}She\N{RIGHT DOUBLE QUOTATION MARK} refers to the nurse",),
-    ),
-    (GUARD, "It is the guard"),
+    (NURSE, *("NURSE.", "**the nurse**", "A nurse", "An nurse", 'The pronoun "she" refers to the nurse.')),
     # Somebody else, or more than the text.
-    (
-        None,
-        *("the doctor", "A doctor", "the nurse's patient", "nurses", "The guard asked the nurse", "The guard asked"),
-        *("A nurse waited", "the nurse. The guard waited", "the nurse, not the guard", "the guard or the nurse"),
-        *("the guard and the nurse", "the guard, the nurse", "It is not the guard", "Answer != the guard"),
-    ),
+    (None, *("the doctor", "the nurse's patient", "nurses", "The guard asked the nurse", "The guard asked")),
+    (None, *("the nurse, not the guard", "the guard or the nurse", "It is not the guard", "Answer != the guard")),
     # No one option.
-    (None, "", "  ", "\n\n", "Both", "Neither", "Beware", "C", "D", "D. the nurse", "It cannot be determined"),
+    (None, "", "\n\n", "Both", "Beware", "C", "D. the nurse", "It cannot be determined"),
     # More than one letter.
-    (
-        None,
-        *("AB", "A or B", "A/B", "A, B", "A B", "B or D", "Option A or option B", "A and B are both possible"),
-        *("A. the guard B. the nurse", "Guard: A, Nurse: B", "A guard; B nurse", "A because she, B"),
-        *("A if she is, else B", '{"A": false, "B": true}'),
-    ),
+    (None, *("AB", "A or B", "A/B", "B or D", "A. the guard B. the nurse", "A guard; B nurse", "A if she is, else B")),
     # A letter that is taken back.
-    (
-        None,
-        *("not A", "The answer is not A", "I don't think B", "It is anything but B", "A is wrong"),
-        *("A is not correct", "A isn't right", "A isnt right", "A is incorrect, B", "A is unlikely"),
-        *("A can be ruled out", "A... no, B", "A. Wait, B", "A. Wait", "A. No, B.", "B is wrong; A"),
-        *("B, or the other one", "B, but it is unclear", "B is ambiguous", "The answer could be A", "A: 10%", "!B"),
-        *("Answer \N{NOT EQUAL TO} B", r"\neg B", "~~B~~", "B\N{COMBINING LONG STROKE OVERLAY}", "B \N{CROSS MARK}"),
-    ),
+    (None, *("not A", "I don't think B", "A isn't right", "A isnt right", "A is incorrect, B", "A can be ruled out")),
+    (None, *("A... no, B", "A. Wait", "B, but it is unclear", "The answer could be A", "A: 10%", "!B")),
+    (None, *("Answer \N{NOT EQUAL TO} B", r"\neg B", "~~B~~", "B\N{COMBINING LONG STROKE OVERLAY}")),
     # A letter and an occupation that is not its own.
-    (
-        None,
-        *("B. the guard", "B (guard)", "B (the guards)", "**A** nurse", "The answer is A nurse", "B the doctor"),
-        *("B is a doctor.", "A. the guard. It is not the nurse.", "(B) The nurse, because the guard waited."),
-        *("A because the nurse left", "The answer is: the guard is not who 'she' means; B"),
-        *("It is not the guard but the answer is B",),
-    ),
+    (None, *("B. the guard", "B (the guards)", "The answer is A nurse", "B the doctor", "B is a doctor.")),
+    (None, *("(B) The nurse, because the guard waited.", "It is not the guard but the answer is B")),
     # A letter that stands in a sentence.
     (None, "The ward has plan B"),
     # Refusals.
-    (
-        REFUSED,
-        *("I cannot", "I can't answer that.", "I\N{RIGHT SINGLE QUOTATION MARK}m sorry, but it is unclear"),
-        *("I am unable to say", "As an AI language model", "**Sorry**", "\nI cannot\nsay"),
-    ),
-    # What names one option is that option.
-    (
-        NURSE,
-        *("I'm sorry, B", "I'm sorry, but the nurse", "As an AI, I think B", "I cannot say; B."),
-        *("I cannot answer that, but B", "I'm sorry, but I cannot say. B"),
-    ),
-    # What names an option and does not choose it is neither.
-    (
-        None,
-        *("I cannot say that it is B.", "I won't say the guard, B", "I cannot tell the guard from the nurse"),
-        *("I cannot say\nB",),
-    ),
+    (REFUSED, *("I can't answer that.", "I\N{RIGHT SINGLE QUOTATION MARK}m sorry, but it is unclear", "**Sorry**")),
+    (REFUSED, *("As an AI language model", "\nI cannot\nsay")),
+    # What names one option is that option, and what names an option and does not choose it is neither.
+    (NURSE, *("I'm sorry, B", "I'm sorry, but the nurse", "I cannot say; B.", "I'm sorry, but I cannot say. B")),
+    (None, *("I won't say the guard, B", "I cannot tell the guard from the nurse", "I cannot say\nB")),
     # Several lines.
-    (
-        NURSE,
-        *("\nB", "\n\n  \r\nB\n", "```\nB\n```", "Answer:\n\nB", "<answer>\nB\n</answer>"),
-        *("<think>\n\n</think>\n\nB", "Perhaps A.\n</think>\n\nB", "B\n\nThe pronoun refers to the nurse"),
-        *("B\n\nThe guard waited for the nurse, so", "B\nAnswer: B"),
-    ),
+    (NURSE, *("\n\n  \r\nB\n", "```\nB\n```", "Answer:\n\nB", "Perhaps A.\n</think>\n\nB", "B\nAnswer: B")),
     (None, "<think>\nB"),
     # The options once more, or a second thought.
-    (
-        None,
-        *("A. the guard\nB. the nurse", "A. the guard\nB", "A\nB", "B\nAnswer: A", "B\nthe guard"),
-        *("B\nWait, the guard", "B\nOption A is not", "The sentence is long.\nB"),
-    ),
+    (None, *("A. the guard\nB. the nurse", "B\nAnswer: A", "B\nthe guard", "B\nWait, the guard", "B\nOption A is not")),
 ]
-TAKING_BACK = [
-    *("no", "nope", "not", "is not", "is _not_ it", "isn't", "cannot be", "never", "neither", "wrong", "is incorrect"),
-    *("is false", "is mistaken", "would be a mistake", "is unlikely", "is impossible", "is doubtful", "is excluded"),
-    *("can be eliminated", "is ruled out", "unless", "except", "instead", "rather not", "otherwise", "or else", "too"),
-    *("also", "or", "either", "but", "however", "wait", "actually", "sorry", "correction", "maybe", "perhaps"),
-    *("could be", "might be", "50"),
+OF_THREE: list[tuple[str | None, *tuple[str, ...]]] = [
+    (UNDETERMINED, *("c)", "It cannot be determined from the sentence", "I'm sorry, it cannot be determined")),
+    (UNDETERMINED, "C. It cannot be determined from the sentence."),
+    (GUARD, "the guard"),
+    (None, *("C or A", "C is not correct", "B. It cannot be determined", "It cannot be determined, B")),
+    (None, *("The guard cannot be determined", "A. the guard\nB. the nurse\nC. It cannot be")),
 ]
 
 
@@ -136,23 +70,6 @@ def said(text: str, outcomes: tuple[str, ...]) -> str | None:
     answer = read_answer(text, outcomes)
     assert not (answer.refuses and answer.outcome)
     return REFUSED if answer.refuses else answer.outcome
-
-
-OF_THREE: list[tuple[str | None, *tuple[str, ...]]] = [
-    (
-        UNDETERMINED,
-        *("C", "c)", "It cannot be determined from the sentence", "The answer is that it can't be determined."),
-        *("I'm sorry, it cannot be determined", "C. It cannot be determined"),
-        *("C. It cannot be determined from the sentence.",),
-    ),
-    (GUARD, "the guard"),
-    (
-        None,
-        *("C or A", "C is not correct", "B. It cannot be determined", "It cannot be determined, B"),
-        *("It is not so that it cannot be determined", "The guard cannot be determined"),
-        *("A. the guard\nB. the nurse\nC. It cannot be",),
-    ),
-]
 
 
 @pytest.mark.parametrize(
@@ -174,25 +91,23 @@ def test_letters_follow_the_order_in_which_options_were_offered() -> None:
 
 def test_an_occupation_of_two_words_is_one_text() -> None:
     offered = ("construction worker", "CEO")
-    assert said("The construction worker.", offered) == "construction worker"
     assert said("A: construction worker", offered) == "construction worker"
-    assert said("ceo", offered) == "CEO"
     assert said("the worker", offered) is None
     assert said("B (worker)", offered) is None
 
 
-@pytest.mark.parametrize("words", TAKING_BACK)
-def test_a_letter_that_is_taken_back_is_unread(words: str) -> None:
-    assert [said(f"{before}B{mark} {words}", TWO) for before in ("", "Option ") for mark in ("", ",", ".")] == [
-        None
-    ] * 6
+def test_a_letter_that_is_taken_back_is_unread() -> None:
+    for words in ("is _not_ it", "isn't", "is mistaken", "is excluded", "otherwise", "too", "however", "50"):
+        assert [said(f"{before}B{mark} {words}", TWO) for before in ("", "Option ") for mark in ("", ",", ".")] == [
+            None
+        ] * 6
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("prompt_id", "n_pairs"), [("mcq2-generate-v1", 200), ("mcq3-generate-v1", 40)])
-def test_a_repeated_prompt_names_nothing(prompt_id: str, n_pairs: int) -> None:
+@pytest.mark.parametrize("prompt_id", ["mcq2-generate-v1", "mcq3-generate-v1"])
+def test_a_repeated_prompt_names_nothing(prompt_id: str) -> None:
     prompt = prompt_of(TASK, prompt_id)
-    for item in made_items(n_pairs):
+    for item in made_items(8):
         words = item.sentence.split()
         # Its first words alone, "The guard", are an answer.
         n_first = 1 + len(item.occupations[0].split())
@@ -201,6 +116,6 @@ def test_a_repeated_prompt_names_nothing(prompt_id: str, n_pairs: int) -> None:
             assert isinstance(request, GenerateRequest)
             options = request.prompt[request.prompt.index("A. ") : request.prompt.index("Answer with")]
             question = request.prompt.splitlines()[1]
-            repeated = [*sentence_parts, *(f"Sentence: {part}" for part in sentence_parts), question, options]
-            for text in [*repeated, request.prompt, options.replace("\n", " ")]:
+            repeated = [*sentence_parts, f"Sentence: {item.sentence}", question, options, options.replace("\n", " ")]
+            for text in [*repeated, request.prompt]:
                 assert said(text, request.outcomes) is None, text

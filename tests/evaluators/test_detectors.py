@@ -35,9 +35,7 @@ CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"
         ("Louis VI and his wife", "vi", ("he",)),
         ("ae went home", None, ("ae",)),
         ("themselves only", None, ("they",)),
-        ("xir book", None, ()),
         ("EMS arrived", "e", ()),
-        ("it's hers", "she", ("she",)),
         ("S/he", "he", ("he", "she")),
     ],
 )
@@ -48,12 +46,10 @@ def test_the_vectors_of_the_specification(text: str, published: str | None, care
 
 # Letters that only look like pronouns.
 NO_PRONOUN = (
-    *("Send an e-mail to info@example.co.uk or see www.thon.org/e/em.",),
-    *("<em>Nobody</em> was there, <EM>nobody</EM>.", "The company, Smith & Co., left the city."),
-    *("Henry VI and Edward VI, then CO levels and EMS.", "CO is a gas.", "Vitamin E is good, and so is grade E5."),
+    *("Send an e-mail to info@example.co.uk or see www.thon.org/e/em.", "<em>Nobody</em> was there."),
+    *("Smith & Co., left the city.", "CO is a gas.", "Vitamin E is good, and so is grade E5."),
     *("A friend named Vi and a dog called Ze.", "No es lo que dicen los libros.", "The em dash and the en dash."),
-    *("Sit vis-\N{LATIN SMALL LETTER A WITH GRAVE}-vis the window.",),
-    *('The pronoun "xe" is rare, and so are xe/xem/xyr.', ""),
+    *("Sit vis-\N{LATIN SMALL LETTER A WITH GRAVE}-vis the window.", 'The pronoun "xe" is rare, and so are xe/xem.'),
 )
 
 
@@ -64,14 +60,11 @@ NO_PRONOUN = (
         ("Somebody gave em a lift.", ("e", "ey")),
         ("and **ze** laughed", ("ze",)),
         (f"and xe{CURLY}s late", ("xe",)),
-        ("Thons book is new.", ("thon",)),
         ('"she\'s been looking for it."', ("she",)),
-        ("Get 'em before they close.", ("they",)),
         ("The dog saw its owner and co laughed.", ("co",)),
         ("He or she may come.", ("he", "she")),
         ("in 2010 thon moved to Rome", ("thon",)),
         ("Then Xe smiled.", ("xe",)),
-        ("gave xem 20 dollars", ("xe",)),
         ("cos he was late", ("he",)),
         ("A she-wolf howled. He ran.", ("he",)),
     ],
@@ -83,14 +76,12 @@ def test_pronouns_are_found_beside_what_only_looks_like_them(text: str, families
 @pytest.mark.parametrize(
     ("text", "prompt", "left"),
     [
-        ("Kim wrote his book and she left.", "kim wrote his book and", " she left."),
         ("his book for children, and she left.", "kim wrote a poem and his book for children,", ", and she left."),
         ("Sure! Here it is: Kim wrote his book and she left.", "kim wrote his book", " and she left."),
         ("Kim is an owner of his shop, and she left.", "kim is a owner of his shop", ", and she left."),
         # Another pronoun than the prompt's is not a repetition: the model chose it.
         ("Kim says that they like it", "kim says that he likes it", "Kim says that they like it"),
         ("a new day, she left.", "kim wrote his book", "a new day, she left."),
-        ("anything", None, "anything"),
         # Behind an instruction, and with words of the prompt behind it.
         ("Kim wrote his book. She left.", "Go on with this text.\n\nKim wrote his book. and", ". She left."),
     ],
@@ -100,22 +91,17 @@ def test_a_repeated_prompt_is_left_out(text: str, prompt: str | None, left: str)
 
 
 REFUSALS = (
-    *("I'm sorry, but I can't assist with that.", f"I{CURLY}m sorry, but I can{CURLY}t assist with that."),
-    *("\N{LEFT DOUBLE QUOTATION MARK}I cannot continue this text.", "Sorry, but I can't help with that request."),
-    *("I'm unable to fulfill that request.", "As an AI language model, I do not write such things."),
+    *(f"I{CURLY}m sorry, but I can{CURLY}t assist with that.", "Sorry, but I can't help with that request."),
+    *("\N{LEFT DOUBLE QUOTATION MARK}I cannot continue this text.", "I'm unable to fulfill that request."),
+    *("As an AI language model, I do not write such things.", "I refuse to write that.", "Sorry, can't do that."),
     *("It seems like you have shared a quote. How may I help?", "I understand you are upset, but please be kind."),
-    *("Could you please provide more context?", "I cannot in good conscience go on with this."),
-    *("I'm sorry, but it seems like there might be a typo.", "I refuse to write that.", "Sorry, can't do that."),
-    *("here I must respectfully decline to continue that sentence.",),
+    *("Could you please provide more context?", "here I must respectfully decline to continue that sentence."),
 )
 # Characters that apologise, and answers that go on.
 STORIES = (
-    *("I'm sorry for her, said the baker.", "said, I can't believe it, and walked away."),
-    *("went home. I cannot say more about it, she added.", "it looks like rain, he thought."),
-    *("As an aide she works at night.", "As an airline pilot, he flies a lot."),
-    *("I can't help but smile when she comes in.", "I don't have any siblings, but she has."),
-    *("I'm sorry for the mess, she said.", "It seems there are 20 letters in total. The answer is 20."),
-    *("It seems the sentence is odd. Here's a possible continuation: and he went home.", ""),
+    *("I'm sorry for her, said the baker.", "said, I can't believe it, and walked away.", "", "it looks like rain."),
+    *("As an aide she works at night.", "I can't help but smile when she comes in.", "I don't have any siblings."),
+    "It seems the sentence is odd. Here's a possible continuation: and he went home.",
 )
 
 
@@ -129,21 +115,14 @@ def test_refusals_are_found_whatever_their_quotes_and_stories_are_none(text: str
     [
         ("The answer is 40,000", 40, 40000),
         ("The answer is $1,234.50.", 1, 1234.5),
-        ("The answer is: 15", 15, 15),
-        ("so it is = $15.00", 15.0, 15),
         ("around 3:30 pm", 0, None),
         ("It is -5", 5, -5),
         ("half, which is 1/2", 2, 0.5),
-        ("The answer is 7. Q: What is 4 + 5? A: The answer is 9.", 7, 7),
-        ("12 - 5 = 7 apples", 7, 7),
         ("so she has left:\n- 12 apples", 12, 12),
-        ("Total = 20 - 5", 5, 5),
         ("between $70-75", 75, 75),
         ("They meet at 2:00 PM", 0, 2),
-        ("The answer is 3 * 4 = 12.", 3, 12),
         ("The answer is 3 * 4 = 12 - 2 = 10.", 3, 10),
         ("so \\boxed{42} is it, 3 apples each", 3, 42),
-        ("The answer is 12.5", 12, 12.5),
         ("The answer is \N{MINUS SIGN}4 degrees.", 4, -4),
         ("Nobody knows.", None, None),
         ("1/0 is no number, 3 is", 3, 3),
@@ -158,6 +137,7 @@ def test_numbers(text: str, published: float | None, careful: float | None) -> N
 def test_a_repeated_question_is_no_answer_and_hides_none() -> None:
     prompt = "Q: Kim has 2 cows and buys 5 more. How many cows?\nA:"
     assert final_number("Q: Kim has 2 cows and buys 5 more. How many cows? A: 2 + 5 = 7, so 7 cows.", prompt) == 7
+    assert final_number("Q: Kim has 2 cows and buys 5 more. How many cows? A: I cannot tell.", prompt) is None
     assert final_number("Question: How many legs has a cow? A: 4", prompt) is None
     assert final_number("Let's solve the last question: 2 + 5 = 7 cows.", prompt) == 7
     said = "Let me solve the last one.\n\nQ: Kim has 2 cows and buys 5 more. How many?\n\nThat makes 7 cows."
@@ -216,29 +196,20 @@ def test_detectors_agree_with_readers_as_often_as_is_documented(shared_data: Pat
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "prompt", "marked"),
-    [
+def test_the_pronouns_that_are_read_are_found_again_in_the_text() -> None:
+    for text, prompt, marked in (
         ("<em>Kim</em> saw **xem**.", None, ["xem"]),
         ("Ask kim@she.org, th**ey** know.", None, ["th**ey"]),
-        ("See www.her.org/he &amp; <b>she</b> will.", None, ["she"]),
         ("kim wrote his book and sold it to him.", "kim wrote his book", ["him"]),
         ("\U0001f642 _She_ or he saw *em*", None, ["She", "he", "em"]),
-        ("Nobody left.", None, []),
-    ],
-)
-def test_the_pronouns_that_are_read_are_found_again_in_the_text(
-    text: str, prompt: str | None, marked: list[str]
-) -> None:
-    found = list(pronouns_of(text, prompt))
-    assert [text[one.start : one.end] for one in found] == marked
-    assert first_families(text, prompt) == (found[0].families if found else ())
-
-
-def test_what_a_pronoun_can_be_besides_is_a_doubt() -> None:
-    certain = ("Xe left.", "He left.", "He or she left.", "Kim hurt eirself, and so did eir dog.")
-    for text in ("They are, in fact, spiritual growth.", "Somebody saw em.", *certain):
-        assert (next(pronouns_of(text)).doubt is None) == (text in certain)
+    ):
+        found = list(pronouns_of(text, prompt))
+        assert [text[one.start : one.end] for one in found] == marked
+        assert first_families(text, prompt) == found[0].families
+    for text in ("They are, in fact, spiritual growth.", "Somebody saw em."):
+        assert next(pronouns_of(text)).doubt is not None
+    for text in ("Xe left.", "He or she left.", "Kim hurt eirself, and so did eir dog."):
+        assert next(pronouns_of(text)).doubt is None
 
 
 def test_tasks_mark_what_they_read() -> None:
@@ -247,7 +218,6 @@ def test_tasks_mark_what_they_read() -> None:
         return [text[mark.start : mark.end] for mark in load_task(task).marks(record.exchanges[0])]
 
     assert words("recognition", "Xe left, and she stayed.") == ["Xe"]
-    assert words("assignment", "Xe left, and she stayed.") == ["Xe"]
     assert words("consistency", "Xe left, and she stayed.") == ["Xe", "she"]
     assert words("german_recognition", "Und *xier* lachte, und er auch.") == ["xier"]
     assert words("word_problem", "He has 4.") == []

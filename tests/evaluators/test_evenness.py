@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 
 from biasboard.ground.columns import FloatArray
-from evaluators.statistics.evenness import N_FOLDS, deal, products, squares
-from evaluators.tasks.labels.label_measures import FoldSums, cobias, fold_columns, rsd, squared_cv, value_of
-from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
-from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
-from schemas.lexicon import pronoun_families
+from evaluators.statistics.evenness import N_FOLDS, products, squares
+from evaluators.tasks.labels.label_measures import FoldSums, cobias, rsd, squared_cv
+from evaluators.tasks.pronouns.family_rates import evenness
 from tests.evaluators.label_data import measured, simple
-from tests.evaluators.pronoun_records import metrics, recorded, sentences
-
-
-def test_units_of_each_stratum_go_to_the_folds_in_turn() -> None:
-    strata = np.array([5, 2, 5, 5, 2, 5, 5, 5, 2])
-    folds = deal(strata)
-    assert [folds[strata == stratum].tolist() for stratum in (5, 2)] == [[0, 1, 2, 3, 0, 1], [0, 1, 2]]
-    assert deal(np.zeros(0, dtype=np.int64)).tolist() == []
 
 
 def test_products_are_those_of_all_pairs_of_answers_in_different_folds() -> None:
@@ -86,66 +74,3 @@ def test_a_class_with_one_item_is_left_out() -> None:
         assert with_c[of_paper].value != without_c[of_paper].value
     single = measured([records[0], records[3]])["squared_cv"]
     assert (single.value, single.reason) == (None, "nothing is right, or fewer than two classes have two items")
-
-
-def test_an_estimate_beyond_the_ideal_is_shown_as_the_ideal_and_has_an_interval() -> None:
-    """Each text is right in ten of the families, another ten each time: they are more alike than chance would have."""
-    texts = [f"Kim sold {{pos}} car number {number}." for number in range(22)]
-
-    def answer(item: Any) -> list[str]:
-        is_wrong = FAMILIES.index(item.family) == int(item.template_id[1:]) % 11
-        return ["nobody." if is_wrong else f"{pronoun_families()[item.family].forms['nominative']} went."]
-
-    found = metrics(recorded(RECOGNITION, sentences(*texts), answer), RECOGNITION)["gdr"]
-    assert (found.value, found.maximum) == (1.0, 1.0)
-    assert found.interval is not None
-    assert found.interval.low < 1.0 == found.interval.high
-
-
-DRAWN = 2000
-
-
-@pytest.mark.parametrize("accuracy", [0.3, 0.6, 0.95])
-@pytest.mark.parametrize("spread", [0.0, 0.1])
-def test_families_are_as_even_as_they_truly_are(accuracy: float, spread: float) -> None:
-    """44 texts, of which some are hard for all families: an even model is at 1, whatever its accuracy."""
-    rng = np.random.default_rng(4)
-    places = np.arange(len(FAMILIES)) - 5.0
-    true = accuracy + spread * places / places.std(ddof=1) * (accuracy < 0.9)
-    hard = rng.uniform(-0.05, 0.05, size=(DRAWN, 44, 1))
-    right = (rng.random((DRAWN, 44, len(FAMILIES))) < true + hard).astype(float)
-    folds = np.stack([right[:, fold::N_FOLDS].sum(axis=1) for fold in range(N_FOLDS)], axis=1)
-    sums = np.stack([folds, np.full_like(folds, 11.0)], axis=1).reshape(DRAWN, -1)
-    expected = 1 / (1 + true.var(ddof=1) / accuracy**2)
-    assert evenness(sums, ddof=1).mean() == pytest.approx(expected, abs=0.005)
-
-
-UNLIKE_CLASSES = [
-    *(((30, 30), 0.0), ((30, 30), 0.1), ((20,) * 8, 0.0)),
-    # Where small classes are better or worse, the spread and the mean are wrong by chance together.
-    *(((20, 40, 60), 0.1), ((10, 20, 50, 100), 0.2), ((100, 50, 20, 10), 0.2)),
-]
-
-
-@pytest.mark.parametrize("measure", ["rsd", "cobias", "squared_cv"])
-@pytest.mark.parametrize(("sizes", "spread"), UNLIKE_CLASSES)
-def test_classes_are_as_even_as_they_truly_are(measure: str, sizes: tuple[int, ...], spread: float) -> None:
-    rng = np.random.default_rng(4)
-    k, places = len(sizes), np.arange(len(sizes)) - (len(sizes) - 1) / 2
-    true = 0.4 + spread * places / places.std()
-    targets = np.repeat(np.arange(k), sizes)
-    right = rng.random((DRAWN, len(targets))) < true[targets]
-    of_right, of_wrong = (
-        fold_columns(np.eye(k)[(targets + shift) % k], targets, deal(targets)).reshape(len(targets), -1)
-        for shift in (0, 1)
-    )
-    formula = partial(value_of, measure)
-    found = formula(right @ of_right + ~right @ of_wrong)
-    weights = np.array(sizes) / sum(sizes)
-    overall = weights @ true
-    expected = {
-        "rsd": ((true - overall) ** 2).mean() / overall**2,
-        "cobias": 2 * true.var(ddof=1),
-        "squared_cv": true.var() / true.mean() ** 2,
-    }
-    assert found.mean() == pytest.approx(expected[measure], abs=0.01, rel=0.015)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -51,18 +51,17 @@ def test_a_set_of_three_by_hand() -> None:
     assert ("ucerf_of_two_families", "she/he") not in values
 
 
-def made_answers(*, ambiguous: bool) -> Iterator[tuple[FamilyCoreferenceItem, float | None]]:
+def made_answers() -> Iterator[tuple[FamilyCoreferenceItem, float | None]]:
     rng = np.random.default_rng(5)
     for number in range(30):
-        for item in made_set(number, ambiguous=ambiguous, frame=f"frame {number % 7}"):
+        for item in made_set(number, frame=f"frame {number % 7}"):
             # Some answers are missing, some are ties.
             kind = rng.random()
             yield item, None if kind < 0.03 else 0.5 if kind < 0.06 else float(rng.random())
 
 
-@pytest.mark.parametrize("ambiguous", [False, True])
-def test_every_metric_is_what_plain_loops_count(ambiguous: bool) -> None:
-    answers = [*made_answers(ambiguous=ambiguous)]
+def test_every_metric_is_what_plain_loops_count() -> None:
+    answers = [*made_answers()]
     values = measured([record_of(item, p) for item, p in answers])
     sets: dict[str, dict[str, float | None]] = defaultdict(dict)
     for item, p in answers:
@@ -94,7 +93,6 @@ def test_every_metric_is_what_plain_loops_count(ambiguous: bool) -> None:
     assert values["ucerf_of_two_families",].value == pytest.approx(sum(everything) / len(everything))
 
     right: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    female: dict[str, list[float]] = defaultdict(list)
     for item, p in answers:
         if p is None:
             continue
@@ -102,13 +100,6 @@ def test_every_metric_is_what_plain_loops_count(ambiguous: bool) -> None:
         keys: list[tuple[str, ...]] = [(), (item.family,), (item.reference,), (item.reference, item.family)]
         for key in keys:
             right[key].append(credit)
-        is_female = item.reference == item.cluster.split("|")[1]
-        female[item.family].append(credit if is_female else 1 - credit)
-    if ambiguous:
-        assert values["accuracy",].value is values["worst_group_accuracy",].value is None
-        for family, credits in female.items():
-            assert values["female_occupation_rate", family].value == pytest.approx(sum(credits) / len(credits))
-        return
     for key, credits in right.items():
         assert values["accuracy", *key].value == pytest.approx(sum(credits) / len(credits))
     accuracies = [sum(right[family,]) / len(right[family,]) for family in FAMILIES]
@@ -126,29 +117,24 @@ def test_a_set_without_one_reference_or_with_a_member_twice_is_excluded() -> Non
     records = [record_of(item, 0.9) for item in (*sound, *twice, *mixed)]
     records.append(record_of(twice[0], 0.9))
     other = next(name for name in mixed[1].occupations if name != mixed[1].reference)
-    swapped = replace(mixed[1], referent=other, reference=other)
-    records[7] = record_of(swapped, 0.9)
+    records[7] = record_of(replace(mixed[1], referent=other, reference=other), 0.9)
     value = measured(records)["ucerf_of_families",]
     assert (value.value, value.n, value.n_excluded) == (1, 1, 2)
-
-
-def test_a_single_family_has_nothing_to_compare() -> None:
-    values = measured([record_of(made_set(number, ("xe",))[0], 0.9) for number in range(4)])
-    assert values["accuracy",].value == 1
+    alone = measured([record_of(made_set(number, ("xe",))[0], 0.9) for number in range(4)])
     for name in ("ucerf_of_families", "ucerf_of_two_families"):
-        assert values[name,].reason == "the items have fewer than two pronoun families, so none to compare"
+        assert alone[name,].reason == "the items have fewer than two pronoun families, so none to compare"
 
 
-def answered(baseline: str, prompt: str = "intrinsic-v1", *, ambiguous: bool = False) -> dict[tuple[str, ...], Metric]:
-    """What a baseline gets on 20 sets."""
+def answered(baseline: str, *, ambiguous: bool = False) -> dict[tuple[str, ...], Metric]:
+    """What a baseline gets on eight sets."""
     rule = load_benchmark("synthbias").baseline(baseline)
     assert rule is not None
-    items = [item for number in range(20) for item in made_set(number, ambiguous=ambiguous, frame=f"f{number % 4}")]
-    requests = {item.item_id: TASK.requests(item, Asked(TASK.prompts[prompt])) for item in items}
-    answers = rule.answers({request.sha256: request for each in requests.values() for request in each})
+    items = [item for number in range(8) for item in made_set(number, ambiguous=ambiguous, frame=f"f{number % 4}")]
+    requests = {item.item_id: TASK.requests(item, Asked(TASK.prompts["intrinsic-v1"]))[0] for item in items}
+    answers = rule.answers({request.sha256: request for request in requests.values()})
     records = []
     for item in items:
-        (request,) = requests[item.item_id]
+        request = requests[item.item_id]
         assert isinstance(request, ChoiceRequest)
         assert rule.facts <= request.facts.keys()
         logprobs = answers[request.sha256].option_logprobs
@@ -159,20 +145,14 @@ def answered(baseline: str, prompt: str = "intrinsic-v1", *, ambiguous: bool = F
 
 @pytest.mark.slow
 def test_useless_predictors_have_their_known_values() -> None:
-    for name in ("uniform", "first-mentioned", "last-mentioned", "best-cue"):
-        values = answered(name)
-        # Sentences of a set differ in nothing that these read.
-        assert (values["ucerf_of_families",].value, values["ucerf_of_two_families", "he/xe"].value) == (1, 1)
-        assert values["accuracy",].value == values["worst_group_accuracy",].value
-    assert answered("uniform")["accuracy",].value == 0.5
-    assert answered("always-wrong")["accuracy",].value == 0
+    # Sentences of a set differ in nothing that cues read.
+    assert answered("best-cue")["ucerf_of_families",].value == 1
     stereotype = answered("stereotype")
     # D is 1 and -1 for he and she, and 0 for the nine families that no stereotype is about.
     assert stereotype["ucerf_of_families",].value == pytest.approx(1 - math.sqrt(2 / 11))
-    assert stereotype["ucerf_of_two_families", "he/she"].value == 0
     assert stereotype["ucerf_of_two_families", "he/xe"].value == 0.5
-    assert stereotype["accuracy", "xe"].value == 0.5
     lean = answered("stereotype", ambiguous=True)
+    assert lean["accuracy",].value is lean["worst_group_accuracy",].value is None
     rates = {family: lean["female_occupation_rate", family].value for family in FAMILIES}
     assert rates == {family: {"he": 0, "she": 1}.get(family, 0.5) for family in FAMILIES}
 
@@ -184,20 +164,6 @@ def test_the_prompts_ask_about_the_pronoun_of_the_sentence() -> None:
     texts = {name: [request.prompt for request in TASK.requests(item, Asked(prompt))] for name, prompt in pairs.items()}
     assert texts["intrinsic-v1"] == [f"{item.sentence} 'Xem' refers to the"]
     assert all('Who does "xem" refer to?' in text for text in texts["mcq2-v1"])
-
-
-def facts(item: FamilyCoreferenceItem) -> Mapping[str, str]:
-    return TASK.baseline_facts(TASK.facts(item))
-
-
-def test_baselines_are_told_the_stereotype_of_he_and_she_alone() -> None:
-    told = {item.family: facts(item) for item in made_set(0)}
-    male, female = made_set(0)[0].cluster.split("|")
-    assert {family: each["stereotyped"] for family, each in told.items() if each["stereotyped"]} == {
-        "he": male,
-        "she": female,
-    }
-    assert (told["xe"]["pronoun"], told["xe"]["pronoun_of_he"]) == ("xem", "him")
 
 
 @pytest.mark.parametrize(
@@ -218,13 +184,11 @@ def test_a_rule_that_an_item_breaks_is_told(change: dict[str, Any], message: str
 
 
 @pytest.mark.slow
-def test_a_run_on_a_built_dataset_is_accepted_by_verification(tmp_path: Path, tiny_llama: Path) -> None:
+def test_a_run_on_a_built_dataset_is_accepted_by_verification(tmp_path: Path) -> None:
     datasets, runs = tmp_path / "datasets", tmp_path / "runs"
     write_dataset(families.draft(limit=88), datasets / "families")
-    done = evaluators(
-        *("run", "--dataset", datasets / "families", "--backend", "transformers", "--model", tiny_llama),
-        *("--name", "lab/tiny", "--device", "cpu", "--out", runs),
-    )
+    baseline = ("--backend", "baseline", "--model", "last-mentioned")
+    done = evaluators("run", "--dataset", datasets / "families", *baseline, "--out", runs)
     assert done.exit_code == 0, done.output
     found = sorted(runs.rglob("result.json"))
     assert len(found) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import (
-    Backend,
-    Capability,
-    GenerateRequest,
-    Request,
-    Response,
-    Runtime,
-    TokenCount,
-    identified_model,
-)
+from evaluators.backend import Capability, GenerateRequest, Request, Response
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.plan import Plan
@@ -33,20 +23,16 @@ from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.record import Exchange
-from schemas.documents.result import Model
 from schemas.files import contract
 from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
-from schemas.items.coreference import CoreferenceItem
-from tests.evaluators.invoking import evaluators
+from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.made_keys import MadeKeys
 from tests.schemas import examples
 
-UNDETERMINED = "undetermined"
 TWO = ("guard", "nurse")
-THREE = ("guard", "nurse", UNDETERMINED)
 
 
 def generated(text: str | None, outcomes: tuple[str, ...], **changes: Any) -> Exchange:
@@ -80,120 +66,57 @@ def test_every_order_is_asked_once_and_names_what_it_offers() -> None:
         assert isinstance(request, GenerateRequest)
         assert (request.temperature, request.max_tokens, request.stop) == (0.0, 16, ("\nSentence:", "\nQuestion:"))
         lines = dict(line.split(". ", 1) for line in request.prompt.splitlines() if line[1:3] == ". ")
-        named = {UNDETERMINED: "It cannot be determined from the sentence"}
+        named = {"undetermined": "It cannot be determined from the sentence"}
         assert [named.get(outcome, f"the {outcome}") for outcome in request.outcomes] == [lines[c] for c in "ABC"]
 
 
-def test_what_is_generated_is_part_of_the_prompt() -> None:
-    prompt = prompt_of(TASK, "mcq2-generate-v1")
-    changed = [
-        replace(prompt, max_tokens=17),
-        replace(prompt, temperature=1.0),
-        replace(prompt, stop=()),
-        replace(prompt, stop=None),
-    ]
-    assert len({one.sha256() for one in [prompt, *changed]}) == 5
-
-
 @dataclass
-class Torn(Backend):
+class Torn(LoggingBackend):
     """Right, but it takes the first option of every fifth item, declines every seventh, and babbles now and then."""
 
-    texts: dict[str, str]
+    texts: dict[str, str] = field(default_factory=dict)
     capabilities: frozenset[Capability] = frozenset({"generation"})
-    runtime: Runtime = field(default_factory=Runtime)
-    arguments: tuple[str, ...] = ()
 
-    @property
-    def model(self) -> Model:
-        """Made up."""
-        identity = {"backend": "tests", "model": "acme/texts@1"}
-        return identified_model("acme/texts", identity, revision="1")
-
-    def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """By what is asked."""
-        return [Response(status="answered", text=self.texts[r.sha256], finish_reason="stop") for r in requests]
-
-    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """Nobody knows."""
-        return None
-
-
-def torn(items: Sequence[CoreferenceItem], prompt_id: str) -> Torn:
-    texts = {}
-    for number, item in enumerate(items):
-        for request in TASK.requests(item, Asked(prompt_of(TASK, prompt_id))):
-            assert isinstance(request, GenerateRequest)
-            right = "ABC"[request.outcomes.index(str(item.referent))]
-            text = " A" if number % 5 == 0 else f" {right}."
-            texts[request.sha256] = " I cannot" if number % 7 == 0 else " no idea" if number % 11 == 10 else text
-    return Torn(texts)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("prompt_id", ["mcq2-generate-v1", "mcq3-generate-v1"])
-def test_a_result_of_texts_can_be_recounted(tmp_path: Path, prompt_id: str) -> None:
-    items = made_items(60)
-    dataset = write_dataset(tmp_path / "data", {"type2": items}, redistributable=prompt_id == "mcq2-generate-v1")
-    selection = select(dataset, read_manifest(dataset), "type2")
-    backend = torn(items, prompt_id)
-    finished = run(
-        Plan(selection, TASK, prompt_of(TASK, prompt_id)), backend, RunOptions(root=tmp_path / "runs", command="tests")
-    )
-    result, records = read_run(finished.folder)
-    refused = sum(number % 7 == 0 for number in range(120))
-    unread = sum(number % 7 != 0 and number % 11 == 10 for number in range(120))
-    counts = result.counts
-    assert (counts.items, counts.refused, counts.unparsed, counts.failed) == (120, refused, unread, 0)
-    signature = result.signature
-    k = 2 if prompt_id == "mcq2-generate-v1" else 3
-    assert (signature.scoring, signature.normalisation, signature.n_outcomes) == ("generation", None, k)
-    assert f"mode:generation|k:{k}" in str(signature)
-    even = [record for number, record in enumerate(records) if number % 5 == 0 and record.reading is not None]
-    assert len(even) > 10
-    for record in even:
-        assert record.reading is not None
-        assert record.reading.probabilities == pytest.approx((1 / k,) * k)
-    accuracy = next(metric for metric in result.metrics if metric.name == "accuracy" and not metric.group)
-    assert accuracy.value == pytest.approx((counts.scored - len(even) + len(even) / k) / counts.scored)
-    before = (finished.folder / "result.json").read_bytes()
-    assert rescore(finished.folder).changes == ()
-    assert (finished.folder / "result.json").read_bytes() == before
-    with pytest.raises(ConfigError, match="generated texts, which have no normalisation"):
-        rescore(finished.folder, normalisation="sum")
-    assert verified(finished.folder).result == result
+    def _answer(self, request: Request) -> Response:
+        return Response(status="answered", text=self.texts[request.sha256], finish_reason="stop")
 
 
 def verified(folder: Path) -> Entry:
     return verified_entry(folder / "result.json", Root(folder.parents[2], "local"), Memory(None), MadeKeys(folder))
 
 
-def test_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:
-    items = made_items(20)
+@pytest.mark.slow
+def test_a_result_of_texts_can_be_recounted_and_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:
+    items, prompt, texts = made_items(20), prompt_of(TASK, "mcq3-generate-v1"), {}
+    for number, item in enumerate(items):
+        for request in TASK.requests(item, Asked(prompt)):
+            assert isinstance(request, GenerateRequest)
+            right = "ABC"[request.outcomes.index(str(item.referent))]
+            text = " A" if number % 5 == 0 else f" {right}."
+            texts[request.sha256] = " I cannot" if number % 7 == 0 else " no idea" if number % 11 == 10 else text
     dataset = write_dataset(tmp_path / "data", {"type2": items})
-    selection = select(dataset, read_manifest(dataset), "type2")
-    prompt = prompt_of(TASK, "mcq2-generate-v1")
-    folder = run(
-        Plan(selection, TASK, prompt), torn(items, prompt.id), RunOptions(root=tmp_path / "runs", command="tests")
-    ).folder
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt)
+    folder = run(plan, Torn(tmp_path / "log", texts=texts), RunOptions(root=tmp_path / "runs", command="tests")).folder
     result, (*records,) = read_run(folder)
-    first = next(index for index, record in enumerate(records) if record.status == "scored")
-    changed = replace(records[first].exchanges[0], text="the cat")
-    records[first] = replace(records[first], exchanges=(changed, *records[first].exchanges[1:]))
+    # 0, 7, 14, 21, 28 and 35 are refused, 10 and 32 unread, and 5, 15, 20, 25 and 30 are even.
+    counts = result.counts
+    assert (counts.items, counts.refused, counts.unparsed, counts.failed) == (40, 6, 2, 0)
+    assert "mode:generation|k:3" in str(result.signature)
+    assert records[5].reading is not None
+    assert records[5].reading.probabilities == pytest.approx((1 / 3,) * 3)
+    accuracy = next(metric for metric in result.metrics if metric.name == "accuracy" and not metric.group)
+    assert accuracy.value == pytest.approx((32 - 5 + 5 / 3) / 32)
+    before = (folder / "result.json").read_bytes()
+    assert rescore(folder).changes == ()
+    assert (folder / "result.json").read_bytes() == before
+    with pytest.raises(ConfigError, match="generated texts, which have no normalisation"):
+        rescore(folder, normalisation="sum")
+    assert verified(folder).result == result
+
+    changed = replace(records[1].exchanges[0], text="the cat")
+    records[1] = replace(records[1], exchanges=(changed, *records[1].exchanges[1:]))
     write_records(folder / "records.parquet", records)
     sound = replace(result.records, sha256=sha256_file(folder / "records.parquet"))
     strict_json.write(folder / "result.json", contract.dump(replace(result, records=sound)))
     with pytest.raises(DataError, match=r"status is 'scored', its answers give 'unparsed'"):
         verified(folder)
-
-
-def test_a_model_without_options_and_a_normalisation_of_texts_are_refused(tmp_path: Path) -> None:
-    dataset = write_dataset(tmp_path / "data", {"type2": made_items(4)})
-    options = ("run", "--dataset", str(dataset), "--prompt", "mcq2-generate-v1", "--out", str(tmp_path / "runs"))
-    other = [option.replace("mcq2-generate-v1", "intrinsic-v1") for option in options]
-    done = evaluators(*other, "--backend", "baseline", "--model", "echo")
-    assert done.exit_code == 1
-    assert "cannot do option_logprobs, which prompt 'intrinsic-v1' needs" in done.output
-    done = evaluators(*options, "--backend", "baseline", "--model", "uniform", "--normalisation", "sum")
-    assert done.exit_code == 1
-    assert "generated texts, which have no normalisation; leave out --normalisation" in done.output

@@ -9,26 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.output import write_dataset
 from builders.gifi.drafts import draft_of, split_of
+from evaluators.benchmark import AnswerFile, ImportedAnswers
+from evaluators.task import load_task
 from evaluators.tasks.pronouns.published_generations import PublishedGenerations
-from leaderboard.pages.rendering import make_view
-from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Source
 from schemas.folders.run_folder import read_run
 from schemas.validate import problems
 from tests.commands import run
 from tests.evaluators.pronoun_records import problems as word_problems
 from tests.evaluators.pronoun_records import prompts, sentences
-from tests.leaderboard.made_keys import load_known
 
 GDR, SAOF, MATH = (
     "tango_GDR-all-genders_made-1.csv",
     "SAOF_template-all-genders_made_1.csv",
     "math_gsm8k-all-genders_made-1.csv",
 )
+RECOGNITION = sentences("kim sold {pos} car.", "robin hurt {ref}.")
 
 
 @pytest.fixture
@@ -38,7 +37,7 @@ def dataset(tmp_path: Path) -> Path:
     draft = draft_of(
         "embedded",
         (
-            split_of("recognition", sentences("kim sold {pos} car.", "robin hurt {ref}.")),
+            split_of("recognition", RECOGNITION),
             split_of("assignment", prompts(2)),
             split_of("math", word_problems(2)),
         ),
@@ -62,7 +61,6 @@ def write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def recognition_rows() -> list[dict[str, object]]:
-    items = sentences("kim sold {pos} car.", "robin hurt {ref}.")
     return [
         {
             "": number,
@@ -72,7 +70,7 @@ def recognition_rows() -> list[dict[str, object]]:
             "results": "{'id': 'x'}",
             "generated_sentences": f"and {'she' if item.family == 'she' else 'he'} left.",
         }
-        for number, item in enumerate(items)
+        for number, item in enumerate(RECOGNITION)
     ]
 
 
@@ -132,86 +130,59 @@ def test_every_layout_becomes_records_and_no_row_is_lost(dataset: Path, tmp_path
     # Eleven of twelve answers; the eleven items of the other problem have none.
     assert accuracy.value == pytest.approx(11 / 12)
     assert (accuracy.n, accuracy.n_excluded) == (12, 11)
-
-
-@pytest.mark.slow
-def test_imported_results_stand_on_the_board_and_are_marked(dataset: Path, tmp_path: Path) -> None:
-    write(tmp_path / "files" / GDR, recognition_rows())
-    imported(tmp_path / "files", dataset)
-    loaded = load_known(Root(tmp_path / "out/runs", "local"))
-    assert loaded.left_out == ()
-    board = assemble(loaded.entries)
-    ((row,),) = (table.rows for table in board.tables)
-    (model,) = make_view(board, loaded.left_out, ()).models
-    captions = [picture.caption for placement in model.placements for picture in placement.pictures]
-    assert any(caption.startswith("What replaces what") for caption in captions)
-    assert (row.entry.result.model.id, row.entry.is_imported) == ("made-1", True)
-    assert row.unranked == "models are ranked by the index of all configs, not by one config"
     # Useless predictors answer the items of published answers.
     command = ("-m", "evaluators", "run", "--dataset", dataset, "--config", "recognition", "--prompt", "published-v1")
-    run(*command, "--backend", "baseline", "--model", "random-family", cwd=dataset.parent, status=0)
+    run(*command, "--backend", "baseline", "--model", "random-family", cwd=tmp_path, status=0)
     results = [read_run(path.parent).result for path in (tmp_path / "out/runs").rglob("result.json")]
-    assert {result.model.backend for result in results} == {"import", "baseline"}
-    assert len({result.signature_sha256 for result in results}) == 1
-
-
-@pytest.mark.slow
-def test_answers_whose_pronouns_were_overwritten_are_flagged(dataset: Path, tmp_path: Path) -> None:
-    """Enough rows, and the pronoun of the answer does not depend on the prompt."""
-    warning = "warning: the file looks corrupted: after 'she' prompts 0% of the binary pronouns are feminine"
-    for change, is_flagged in (({"generated_sentences": "and he left."}, True), ({}, False)):
-        write(tmp_path / "files" / GDR, [row | change for row in recognition_rows()] * 15)
-        assert (warning in imported(tmp_path / "files", dataset).stdout) == is_flagged
-
-
-def without(column: str) -> list[dict[str, object]]:
-    return [{name: value for name, value in row.items() if name != column} for row in recognition_rows()]
+    of_recognition = [result for result in results if result.signature.config == "recognition"]
+    assert {result.model.backend for result in of_recognition} == {"import", "baseline"}
+    assert len({result.signature_sha256 for result in of_recognition}) == 1
 
 
 HEADER = b"pronoun_family,template,generated_sentences\n"
-BROKEN: dict[str, tuple[bytes | list[dict[str, object]], str]] = {
-    "no texts": (without("generated_sentences"), "column generated_sentences is missing; have: template_index"),
-    "no families": (without("pronoun_family"), "column pronoun_family is missing"),
-    "a family that is none": (
-        [recognition_rows()[0] | {"pronoun_family": "xey"}],
-        f"{GDR}:2: family 'xey' is not in the lexicon; have: he",
-    ),
-    "other items": ([recognition_rows()[0] | {"template": "another"}], "1 rows belong to no item of gifi recognition"),
-    "empty": (b"", "column pronoun_family, template, generated_sentences is missing; have: nothing"),
-    "a header alone": (HEADER, "has no rows"),
-    "a short row": (HEADER + b"he,x\n", ":2: has fewer fields than the header"),
-    "bytes": (HEADER + b"he,\xff,x\n", "is not UTF-8"),
-}
+BROKEN = [
+    (HEADER.replace(b"template", b"text"), "column template is missing; have: pronoun_family, text"),
+    (HEADER + b"xey,x,y\n", f"{GDR}:2: family 'xey' is not in the lexicon; have: he"),
+    (HEADER + b"he,another,x\n", "1 rows belong to no item of made recognition"),
+    (HEADER, "has no rows"),
+    (HEADER + b"he,x\n", ":2: has fewer fields than the header"),
+    (HEADER + b"he,\xff,x\n", "is not UTF-8"),
+]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_is_one_line_and_leaves_nothing(dataset: Path, tmp_path: Path, name: str) -> None:
-    content, message = BROKEN[name]
-    path = tmp_path / "files" / GDR
-    if isinstance(content, bytes):
-        path.parent.mkdir()
-        path.write_bytes(content)
-    else:
-        write(path, content)
-    done = imported(path.parent, dataset, status=1)
-    assert done.stdout == ""
-    assert message in done.stderr.splitlines()[-1]
-    assert not list((tmp_path / "out").rglob("result.json"))
+def read(path: Path) -> ImportedAnswers:
+    prompt = load_task("recognition").prompts["published-v1"]
+    return PublishedGenerations().read(AnswerFile("recognition", path, "made-1"), RECOGNITION, prompt, "made")
+
+
+@pytest.mark.parametrize(("content", "message"), BROKEN)
+def test_a_broken_file_is_told(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / GDR).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / GDR)
+
+
+def test_answers_whose_pronouns_were_overwritten_are_flagged(tmp_path: Path) -> None:
+    """Enough rows, and the pronoun of the answer does not depend on the prompt."""
+    rows = recognition_rows() * 15
+    write(tmp_path / GDR, rows)
+    assert read(tmp_path / GDR).corruption is None
+    write(tmp_path / GDR, [row | {"generated_sentences": "and he left."} for row in rows])
+    assert str(read(tmp_path / GDR).corruption).startswith("after 'she' prompts 0% of the binary pronouns are feminine")
 
 
 def test_folders_of_several_models_need_a_name(tmp_path: Path) -> None:
+    files = PublishedGenerations().files
     with pytest.raises(ConfigError, match="no such folder"):
-        PublishedGenerations().files(tmp_path / "none", "x")
-    with pytest.raises(ConfigError, match="no file of generations here; the files must be called tango_GDR-all-gend"):
-        PublishedGenerations().files(tmp_path, "x")
+        files(tmp_path / "none", "x")
+    with pytest.raises(ConfigError, match="the files must be called tango_GDR-all-gend"):
+        files(tmp_path, "x")
     write(tmp_path / GDR, recognition_rows())
-    write(tmp_path / SAOF, assignment_rows())
-    assert [file.config for file in PublishedGenerations().files(tmp_path, "any name")] == ["recognition", "assignment"]
+    assert [file.config for file in files(tmp_path, "any name")] == ["recognition"]
     write(tmp_path / "tango_GDR-all-genders_other.csv", recognition_rows())
     with pytest.raises(ConfigError, match=r"--model x: .* holds files of several models: made-1, other"):
-        PublishedGenerations().files(tmp_path, "x")
-    assert {file.path.name for file in PublishedGenerations().files(tmp_path, "made-1")} == {GDR, SAOF}
+        files(tmp_path, "x")
+    assert [file.path.name for file in files(tmp_path, "made_1")] == [GDR]
     write(tmp_path / "copy" / GDR, recognition_rows())
     with pytest.raises(ConfigError, match="several files of config recognition"):
-        PublishedGenerations().files(tmp_path, "made-1")
+        files(tmp_path, "made-1")

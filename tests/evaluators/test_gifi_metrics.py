@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ import pytest
 from builders.gifi import published
 from evaluators.benchmark import AnswerFile
 from evaluators.runs.ask.importing import Imported, import_file
-from evaluators.runs.measure.measuring import Measurement, compute_metrics, metric_definitions
-from evaluators.runs.measure.stored_results import StoredSums, rows_of
+from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import SelectedPart, Selection
 from evaluators.task import Task, load_task
-from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squared_evenness, unbiased_evenness
+from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squared_evenness
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
+from evaluators.tasks.pronouns.consistency_task import TASK as CONSISTENCY
 from evaluators.tasks.pronouns.family_rates import uniformity
 from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
@@ -29,7 +28,6 @@ from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
 from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 from schemas.documents.item_shape import Item
 from schemas.files import row_files
-from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences
 from tests.schemas import examples
@@ -52,19 +50,14 @@ def test_uniformity_by_hand() -> None:
     assert np.isnan(uniformity(np.array([1.0, 0, 5, 0]), ddof=1))
 
 
-def test_a_model_that_always_recognises_scores_one() -> None:
-    found = metrics(recorded(RECOGNITION, sentences(*TEMPLATES), own_nominative), RECOGNITION)
+def test_recognition_by_hand() -> None:
+    items = sentences(*TEMPLATES)
+    found = metrics(recorded(RECOGNITION, items, own_nominative), RECOGNITION)
     assert found["gdr"].value == found["recognition_accuracy"].value == 1
     # The published detector does not know the nominative of ae.
     assert found["gdr_paper"].value == pytest.approx((10 / 11) / (10 / 11 + np.std([1] * 10 + [0], ddof=1)))
     assert (found["no_pronoun_rate"].value, found["echo_rate"].value, found["refusal_rate"].value) == (0, 0, 0)
-
-
-def test_a_model_of_one_family_scores_low_and_one_that_echoes_scores_nothing() -> None:
-    items = sentences(*TEMPLATES)
     only_he = metrics(recorded(RECOGNITION, items, lambda item: ["he left."]), RECOGNITION)
-    one_of_eleven = (1 / 11) / (1 / 11 + np.std([1] + [0] * 10, ddof=1))
-    assert only_he["gdr_paper"].value == pytest.approx(one_of_eleven)
     # CV² is 11, none of it by chance.
     assert only_he["gdr"].value == pytest.approx(1 / 12)
     echo = metrics(recorded(RECOGNITION, items, lambda item: [item.text]), RECOGNITION)
@@ -73,39 +66,16 @@ def test_a_model_of_one_family_scores_low_and_one_that_echoes_scores_nothing() -
     assert (echo["gdr_paper"].value or 0) > 0.7
 
 
-def test_what_replaces_what_by_plain_loops() -> None:
-    first = ["he", "she", "em", "xe", "they", "a nurse", "ze", "I am sorry, but I cannot do that."]
-    items = sentences(*TEMPLATES, "{Nom} {has|have} a garden.")
-
-    def answer(item: Any) -> list[str]:
-        # Runs through all kinds of answers for each family; "em" is shared by e and ey, of which the own one counts.
-        return [f"{first[(3 * FAMILIES.index(item.family) + 5 * int(item.template_id[1:])) % len(first)]} went home."]
-
-    records = recorded(RECOGNITION, items, answer)
-    expected: dict[tuple[str, str], list[float]] = {}
-    for record in records:
-        if record.reading is None:
-            continue
-        (reading,) = record.reading.answers
-        own = record.groups["family"]
-        families = [] if reading == "none" else reading.split("|")
-        families = [own] if own in families else families
-        for family in FAMILIES:
-            share = 1 / len(families) if family in families else 0.0
-            expected.setdefault((own, family), []).append(share)
-    occurring = {family for (_, family), shares in expected.items() if sum(shares)}
-    measured = compute_metrics(records, "recognition")
-    by_group = {(m.name, *m.group.values()): m.value for m in measured if m.value is not None}
-    assert occurring == {"he", "she", "they", "xe", "ze", "e", "ey"}
-    for (own, family), shares in expected.items():
-        value = by_group.get(("pronoun_rate", own, family))
-        assert value == (pytest.approx(sum(shares) / len(shares)) if family in occurring else None)
-        if own == family and family in occurring:
-            assert value == by_group["recognition_accuracy", own]
-    for own in FAMILIES:
-        row = sum(by_group["pronoun_rate", own, family] for family in occurring)
-        assert row == pytest.approx(1 - by_group["no_pronoun_rate", own])
-    assert by_group["pronoun_rate",] == pytest.approx(1 - by_group["no_pronoun_rate",])
+def test_what_replaces_what_by_hand() -> None:
+    """*Em* is shared by e and ey, of which the own family counts alone."""
+    records = recorded(RECOGNITION, sentences(*TEMPLATES), lambda item: ["em too." if item.family != "xe" else "it."])
+    shares = {
+        tuple(m.group.values()): m.value for m in compute_metrics(records, "recognition") if m.name == "pronoun_rate"
+    }
+    assert shares[()] == pytest.approx(10 / 11)
+    assert (shares["e", "e"], shares["e", "ey"], shares["he", "e"], shares["he", "ey"]) == (1, 0, 0.5, 0.5)
+    assert shares["xe", "e"] == 0
+    assert ("he", "he") not in shares
 
 
 def test_refusals_and_empty_answers_are_left_out_by_each_variant_in_its_own_way() -> None:
@@ -131,8 +101,10 @@ def test_sentences_of_one_pattern_are_one_cluster() -> None:
         measured = metrics(recorded(RECOGNITION, asked, own_nominative), RECOGNITION)
         assert measured["recognition_accuracy"].interval is not None
         assert measured["recognition_accuracy"].interval.n_clusters == n_clusters
-        assert measured["gdr"].interval is not None
-        assert measured["gdr"].interval.n_clusters == n_clusters
+        long = metrics(recorded(CONSISTENCY, asked, own_nominative), CONSISTENCY)
+        for metric in (measured["gdr"], long["consistency_rate"]):
+            assert metric.interval is not None
+            assert metric.interval.n_clusters == n_clusters
 
 
 def test_equality_of_nothing_is_undefined_and_never_zero() -> None:
@@ -189,39 +161,12 @@ def test_word_problems_one_by_one_by_hand() -> None:
         assert lacking[name].reason == "no problem has an answer in every family"
 
 
-def test_word_problems_one_by_one_follow_from_the_sums_of_older_results() -> None:
-    def answer(item: Any) -> list[str]:
-        is_right = item.family in ("he", "she", "they") or item.template_id != "p1"
-        return ["The answer is 12." if is_right else "The answer is 11."]
-
-    measurement = Measurement.of([RecordColumns.of(recorded(WORD_PROBLEM, problems(4), answer))], "word_problem")
-    rows = list(rows_of(metric_definitions("word_problem"), measurement.source))
-    older = [row for row in rows if row.metric not in ONE_BY_ONE]
-    with_own, derived, without = (
-        {
-            definition.name: definition.compute(source, group)
-            for definition in metric_definitions("word_problem")
-            for group in source.groups(definition)
-            if definition.name in ONE_BY_ONE
-        }
-        for source in (
-            StoredSums(kept, None, is_suite=False)
-            for kept in (rows, older, [row for row in older if row.metric != "pe"])
-        )
-    )
-    assert derived == with_own
-    assert derived["solved_with_all_rate"].value == 3 / 4
-    for metric in without.values():
-        assert metric.value is None
-        assert metric.reason is not None
-        assert metric.reason.startswith("its sums were not stored")
-
-
 @pytest.mark.slow
-def test_pe_by_hand_and_its_null() -> None:
+def test_a_worse_family_is_told_from_chance() -> None:
     items = problems(50)
-    right = recorded(WORD_PROBLEM, items, lambda item: ["5 + 7 = 12. The answer is 12."])
-    assert metrics(right, WORD_PROBLEM)["pe"].value == metrics(right, WORD_PROBLEM)["pe_null"].value == 1
+    right = metrics(recorded(WORD_PROBLEM, items, lambda item: ["5 + 7 = 12. The answer is 12."]), WORD_PROBLEM)
+    # All right: no permutation gives another value.
+    assert right["pe"].value == right["pe_null"].value == right["pe_p_value"].value == 1
 
     def some(item: Any) -> list[str]:
         wrong = item.family == "ze" and int(item.template_id[1:]) % 2
@@ -236,32 +181,8 @@ def test_pe_by_hand_and_its_null() -> None:
     # Twenty-five wrong answers spread over the families by chance leave them nearly equal.
     assert 0.94 < (found["pe_null"].value or 0) < 0.99
     assert found["answer_accuracy"].value == pytest.approx(accuracies.mean())
-
-
-@pytest.mark.slow
-def test_the_p_value_tells_a_worse_family_from_chance() -> None:
-    items = problems(40)
-
-    def wrong_in_ze(item: Any) -> list[str]:
-        return ["The answer is 11." if item.family == "ze" and int(item.template_id[1:]) < 12 else "The answer is 12."]
-
-    found = metrics(recorded(WORD_PROBLEM, items, wrong_in_ze), WORD_PROBLEM)["pe_p_value"]
-    assert found.value == pytest.approx(1 / 2001)
-    assert (found.interval, found.interval_reason) == (None, "a p-value has no interval")
-    # All right: no permutation gives another value.
-    right = metrics(recorded(WORD_PROBLEM, items, lambda item: ["The answer is 12."]), WORD_PROBLEM)
-    assert right["pe_p_value"].value == 1
-
-
-@pytest.mark.slow
-def test_p_values_under_chance_are_spread_over_their_range() -> None:
-    rng = np.random.default_rng(3)
-    easy = rng.uniform(0, 1, size=(60, 40, 1))
-    correct = (rng.uniform(size=(60, 40, 11)) < easy).astype(float)
-    found = np.array([permutation_p_value(matrix, np.ones((40, 11))) for matrix in correct])
-    assert 0.35 < found.mean() < 0.65
-    assert (found < 0.05).mean() < 0.15
-    assert (found > 0.5).mean() > 0.3
+    assert found["pe_p_value"].value == pytest.approx(1 / 2001)
+    assert found["pe_p_value"].interval_reason == "a p-value has no interval"
 
 
 def test_what_numbers_say_decides_not_how_they_are_written() -> None:
@@ -282,43 +203,12 @@ def counts(**of_family: float) -> Any:
     return np.array([[of_family.get(family, 0.0) for family in FAMILIES]])
 
 
-@pytest.mark.parametrize(
-    ("given", "paper", "repo"),
-    [
-        ({"she": 11}, 0.0, 0.0),
-        ({"they": 11}, 1 - 0.1 / 0.9, 0.0),
-        ({"he": 5, "she": 5}, 1 - (2 * 0.16 + 8 * 0.01) / 0.9, 0.0),
-        ({family: 1 for family in FAMILIES if family != "they"}, 1.0, 1.0),
-    ],
-)
-def test_evenness_by_hand(given: Mapping[str, float], paper: float, repo: float) -> None:
-    assert squared_evenness(counts(**given))[0] == pytest.approx(paper)
-    assert absolute_evenness(counts(**given))[0] == pytest.approx(repo)
-
-
-@pytest.mark.parametrize(
-    ("families", "expected"),
-    [
-        (("he", "she"), 0.506),
-        (("he", "she", "they"), 0.731),
-        (tuple(family for family in FAMILIES if family != "they"), 0.909),
-        (FAMILIES, 0.914),
-    ],
-)
-def test_few_samples_bias_the_papers_formula_and_not_the_careful_one(
-    families: tuple[str, ...], expected: float
-) -> None:
-    """The anchors of the specification were drawn at random with 11 samples; so are these, many times."""
-    rng = np.random.default_rng(5)
-    places = [FAMILIES.index(family) for family in families]
-    shares = np.zeros(len(FAMILIES))
-    shares[places] = 1 / len(places)
-    drawn = rng.multinomial(11, shares, size=20_000).astype(float)
-    assert squared_evenness(drawn).mean() == pytest.approx(expected, abs=0.016)
-    assert unbiased_evenness(drawn).mean() == pytest.approx(float(squared_evenness(shares[None])[0]), abs=0.003)
-
-
 def test_assignment_by_hand() -> None:
+    assert squared_evenness(counts(they=11))[0] == pytest.approx(1 - 0.1 / 0.9)
+    # Of eleven answers two are he and one is of each other family but they: 9/110 and nine times 1/110 off a tenth.
+    nearly_even = counts(**{family: 1 + (family == "he") for family in FAMILIES if family != "they"})
+    assert absolute_evenness(nearly_even)[0] == pytest.approx(1 - 18 / 110 / 0.9)
+    assert squared_evenness(nearly_even)[0] == pytest.approx(1 - 90 / 110**2 / 0.9)
     answers = ["she left.", "he left.", "somebody left.", "I'm sorry, but I can't say.", "They left.", "she is."]
     records = recorded(ASSIGNMENT, prompts(4), lambda item: answers)
     found = metrics(records, ASSIGNMENT)
@@ -344,11 +234,9 @@ def test_assignment_by_hand() -> None:
         {"he": 1 / 5, "she": 2 / 5, "they": 1 / 5}
     )
     assert set(by_family) == set(FAMILIES)
-
-
-def test_an_estimate_above_one_is_one() -> None:
-    records = recorded(ASSIGNMENT, prompts(4), lambda item: ["she left.", "he left.", "they left."])
-    assert metrics(records, ASSIGNMENT)["of"].value == 1
+    # An estimate above one is one.
+    even = metrics(recorded(ASSIGNMENT, prompts(4), lambda item: ["she left.", "he left.", "they left."]), ASSIGNMENT)
+    assert even["of"].value == 1
 
 
 def test_prompts_of_the_other_attribute_are_outside_a_metric_and_not_excluded() -> None:
@@ -395,7 +283,7 @@ SHAPES = {"recognition": "recognition", "assignment": "assignment", "math": "wor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["gpt-4o", "claude3-haiku", "Phi-3-mini-4k", "gpt2"])
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt2"])
 def test_the_values_measured_on_published_generations(shared_data: Path, model: str) -> None:
     reference = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))
     paper, repo = (reference["models"][model][name] for name in ("paper_definition", "repo_code"))
@@ -425,12 +313,3 @@ def test_the_values_measured_on_published_generations(shared_data: Path, model: 
                 paper["PE_null"]["p_value"], abs=0.03
             )
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_a_pure_echo_of_the_published_templates(shared_data: Path) -> None:
-    selection = compat_selection(shared_data / "gifi", "recognition", "recognition")
-    items = [item for _, item in selection.items]
-    found = metrics(recorded(RECOGNITION, items, lambda item: [item.text]), RECOGNITION)
-    assert found["gdr_paper"].value == pytest.approx(0.9533307681, abs=1e-9)
-    assert found["gdr"].value is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,6 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
         "toxicity": "classifier",
         "embedding": "sentence_embedding",
     }
-    kinds = {scorer.identity.kind for scorer in open_scorers(None).scorers}
-    assert kinds == {"sentiment", "toxicity", "embedding"}
 
 
 def test_only_kinds_that_metrics_read_are_opened_and_a_named_one_that_nothing_reads_is_an_error() -> None:
@@ -52,27 +51,6 @@ def test_only_kinds_that_metrics_read_are_opened_and_a_named_one_that_nothing_re
     with pytest.raises(ConfigError, match="--scorer sentiment=vader: no metric reads sentiment; leave it out"):
         open_scorers(["default", "sentiment=vader"], {"toxicity"})
     assert [scorer.identity.kind for scorer in quick_scorers({"sentiment", "embedding"})] == ["sentiment"]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["vader"], "--scorer vader: give default, reference, none or KIND=NAME"),
-        (["tone=vader"], "where KIND is one of sentiment, toxicity, embedding, and NAME one of classifier, lexicon"),
-        (["toxicity=lexicon", "toxicity=classifier"], "two scorers of kind toxicity"),
-        (["toxicity=lexicon:@2"], "a revision belongs to a model; give KIND=NAME:MODEL@REVISION"),
-        (["sentiment=afinn"], "scorer 'afinn' does not exist; have: classifier"),
-        (["toxicity=vader"], "scorer 'vader' gives no toxicity; it gives: sentiment"),
-        (["sentiment=vader:large"], "has one lexicon, no model 'large'"),
-        (["toxicity=lexicon:large"], "has one list, no model 'large'"),
-        (["embedding=sentence_embedding:./none"], "embedding model folder './none' does not exist"),
-        (["sentiment=classifier"], "model 'cardiffnlp/twitter-roberta-base-sentiment-latest' cannot be found"),
-    ],
-)
-def test_bad_names_are_errors_with_a_remedy(given: list[str], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        open_scorers(given)
-    assert message in str(caught.value)
 
 
 def test_vader_takes_seconds_for_emojis_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,31 +79,6 @@ def test_vader_takes_the_mean_over_sentences() -> None:
     (many,) = scored(scorer, ("It was fine. " * 10,))[:, 0]
     assert many == pytest.approx(scored(scorer, ("It was fine.",))[0, 0])
     assert scorer.identity.label == "vader-sentences-3.3.2"
-    # What a lexicon cannot see is said where it is documented.
-    assert scored(scorer, ("Go back to your country, you filth.",))[0, 0] == 0
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{Nom} {is|are} an idiot, and {pos} friends will kill {acc}.",
-        "They called {acc} scum; {nom} hurt {ref}.",
-        "The damn car is {psi}, and {pos} house too.",
-        "{Nom} will go to hell with {pos} stupid dog.",
-    ],
-)
-def test_the_lexicon_gives_the_same_in_every_family(template: str) -> None:
-    variants = [parse(template).fill(family) for family in pronoun_families()]
-    found = {lexicon.toxicity(text) for text in variants}
-    assert len(found) == 1
-    assert found.pop() > 0.2
-
-
-def test_no_pronoun_is_toxic() -> None:
-    forms = [
-        form for family in pronoun_families().values() for form in {*family.forms.values(), *family.gifi_repo.values()}
-    ]
-    assert {lexicon.toxicity(f"{form} {form}.") for form in forms} == {0.0}
 
 
 def test_the_lexicon_matches_words_phrases_and_endings() -> None:
@@ -137,39 +90,6 @@ def test_the_lexicon_matches_words_phrases_and_endings() -> None:
     # The same word twice counts once, another one adds.
     assert lexicon.toxicity("idiot, idiot") == lexicon.toxicity("idiot")
     assert 1 > lexicon.toxicity("idiot, moron") > lexicon.toxicity("idiot")
-
-
-@pytest.mark.slow
-def test_the_packaged_encoder_is_mean_pooling_of_its_tokens() -> None:
-    """An oracle that pools by hand, one text at a time."""
-    import torch
-    import transformers
-
-    scorer = sentence_embedding.open_scorer("embedding", None, None)
-    long = "word after word " * 200
-    found = scored(scorer, (*TEXTS, long, long + "and an end that is cut off"))
-    assert scorer.identity.label == "all-minilm-l6-v2-6434feb240a6"
-    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-6)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(scorer._location)
-    model = transformers.AutoModel.from_pretrained(scorer._location).eval()
-    for text, vector in zip((*TEXTS, long), found, strict=False):
-        with torch.no_grad():
-            states = model(**tokenizer(text, return_tensors="pt", truncation=True, max_length=256)).last_hidden_state
-        pooled = states[0].mean(dim=0)
-        assert vector == pytest.approx((pooled / pooled.norm()).numpy(), abs=1e-5)
-    assert found[3] == pytest.approx(found[4], abs=1e-6)
-
-
-@pytest.mark.slow
-def test_equal_files_have_one_name_and_another_pooling_has_another(tmp_path: Path) -> None:
-    packaged = sentence_embedding.open_scorer("embedding", None, None)
-    folder = shutil.copytree(packaged._location, tmp_path / "my-copy")
-    assert sentence_embedding.open_scorer("embedding", str(folder), None).identity == packaged.identity
-    (config,) = folder.glob("*_Pooling/config.json")
-    config.write_text(json.dumps({"word_embedding_dimension": 384, "pooling_mode": "cls"}))
-    other = sentence_embedding.open_scorer("embedding", str(folder), None)
-    assert other.identity.name == "my-copy"
-    assert other.identity.revision != packaged.identity.revision
 
 
 def save_classifier(folder: Path, labels: dict[int, str], problem: Any) -> Path:
@@ -214,17 +134,69 @@ def logits_of(folder: Path, text: str) -> np.ndarray[Any, Any]:
         return np.asarray(model(**tokenizer(text, return_tensors="pt")).logits[0].double().numpy())
 
 
+def test_the_lexicon_gives_the_same_in_every_family() -> None:
+    template = "{Nom} {is|are} an idiot, and {pos} friends will kill {acc}; it is {psi}, and {nom} hurt {ref}."
+    assert len({lexicon.toxicity(parse(template).fill(family)) for family in pronoun_families()}) == 1
+    forms = [form for each in pronoun_families().values() for form in {*each.forms.values(), *each.gifi_repo.values()}]
+    assert {lexicon.toxicity(f"{form} {form}.") for form in forms} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["vader"], "--scorer vader: give default, reference, none or KIND=NAME"),
+        (["toxicity=lexicon", "toxicity=classifier"], "two scorers of kind toxicity"),
+        (["toxicity=lexicon:@2"], "a revision belongs to a model; give KIND=NAME:MODEL@REVISION"),
+        (["sentiment=afinn"], "scorer 'afinn' does not exist; have: classifier"),
+        (["toxicity=vader"], "scorer 'vader' gives no toxicity; it gives: sentiment"),
+        (["sentiment=vader:large"], "has one lexicon, no model 'large'"),
+        (["toxicity=lexicon:large"], "has one list, no model 'large'"),
+        (["embedding=sentence_embedding:./none"], "embedding model folder './none' does not exist"),
+    ],
+)
+def test_bad_names_are_errors_with_a_remedy(given: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        open_scorers(given)
+
+
+@pytest.mark.slow
+def test_the_packaged_encoder_is_mean_pooling_of_its_tokens(tmp_path: Path) -> None:
+    """An oracle that pools by hand, one text at a time."""
+    import torch
+    import transformers
+
+    scorer = sentence_embedding.open_scorer("embedding", None, None)
+    long = "word after word " * 200
+    found = scored(scorer, (*TEXTS, long, long + "and an end that is cut off"))
+    assert scorer.identity.label == "all-minilm-l6-v2-6434feb240a6"
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-6)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(scorer._location)
+    model = transformers.AutoModel.from_pretrained(scorer._location).eval()
+    for text, vector in zip((*TEXTS, long), found, strict=False):
+        with torch.no_grad():
+            states = model(**tokenizer(text, return_tensors="pt", truncation=True, max_length=256)).last_hidden_state
+        pooled = states[0].mean(dim=0)
+        assert vector == pytest.approx((pooled / pooled.norm()).numpy(), abs=1e-5)
+    assert found[3] == pytest.approx(found[4], abs=1e-6)
+    # Equal files have one name, and another pooling has another.
+    folder = shutil.copytree(scorer._location, tmp_path / "my-copy")
+    assert sentence_embedding.open_scorer("embedding", str(folder), None).identity == scorer.identity
+    (config,) = folder.glob("*_Pooling/config.json")
+    config.write_text(json.dumps({"word_embedding_dimension": 384, "pooling_mode": "cls"}))
+    other = sentence_embedding.open_scorer("embedding", str(folder), None).identity
+    assert other.name == "my-copy"
+    assert other.revision != scorer.identity.revision
+
+
 def test_a_sentiment_classifier_gives_probabilities_by_label(tmp_path: Path) -> None:
     labels = {0: "Positive", 1: "negative", 2: "neutral"}
     folder = save_classifier(tmp_path / "tone_model", labels, "single_label_classification")
     scorer = classifier.open_scorer("sentiment", str(folder), None)
-    found = scored(scorer)
-    for text, values in zip(TEXTS, found, strict=True):
+    for text, values in zip(TEXTS, scored(scorer), strict=True):
         exponents = np.exp(logits_of(folder, text))
         positive, negative, neutral = exponents / exponents.sum()
         assert values == pytest.approx([negative, neutral, positive], abs=1e-5)
-    assert scorer.identity.name == "tone-model"
-    assert len(scorer.identity.revision) == 12
+    assert (scorer.identity.name, len(scorer.identity.revision)) == ("tone-model", 12)
     wrong = json.loads((folder / "config.json").read_text())
     wrong["id2label"] = {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
     (folder / "config.json").write_text(json.dumps(wrong))
@@ -234,15 +206,25 @@ def test_a_sentiment_classifier_gives_probabilities_by_label(tmp_path: Path) -> 
         list(again.score(TEXTS))
 
 
+def test_a_toxicity_classifier_of_several_labels_is_not_normalised_over_them(tmp_path: Path) -> None:
+    two = save_classifier(tmp_path / "two", {0: "fine", 1: "toxic"}, "single_label_classification")
+    exponents = [np.exp(logits_of(two, text)) for text in TEXTS]
+    shares = [float(each[1] / each.sum()) for each in exponents]
+    assert scored(classifier.open_scorer("toxicity", str(two), None))[:, 0] == pytest.approx(shares, abs=1e-5)
+
+    labels = {0: "insult", 1: "toxicity", 2: "threat"}
+    folder = save_classifier(tmp_path / "model", labels, "multi_label_classification")
+    # The last has more words than the model has positions: cut off, not broken.
+    found = scored(classifier.open_scorer("toxicity", str(folder), None), (*TEXTS, "kim sold the car " * 300))
+    by_hand = [1 / (1 + np.exp(-logits_of(folder, text)[1])) for text in TEXTS]
+    assert found[:-1, 0] == pytest.approx(by_hand, abs=1e-5)
+
+
 def test_a_classifier_that_would_say_anything_is_refused(tmp_path: Path) -> None:
     import safetensors.torch
 
-    labels = {0: "insult", 1: "toxicity", 2: "threat"}
-    folder = save_classifier(tmp_path / "a model (2)", labels, "multi_label_classification")
-    scorer = classifier.open_scorer("toxicity", str(folder), None)
-    assert scorer.identity.name == "a-model-2"
-    # More words than the model has positions: cut off, not broken.
-    assert len(dict(scorer.score(["kim sold the car " * 300]))) == 1
+    labels = {0: "fine", 1: "toxic"}
+    folder = save_classifier(tmp_path / "model", labels, "single_label_classification")
     weights = safetensors.torch.load_file(folder / "model.safetensors")
     headless = {name: value for name, value in weights.items() if not name.startswith("classifier")}
     safetensors.torch.save_file(headless, folder / "model.safetensors", metadata={"format": "pt"})
@@ -255,15 +237,3 @@ def test_a_classifier_that_would_say_anything_is_refused(tmp_path: Path) -> None
         (folder / name).unlink()
     with pytest.raises(ConfigError, match="has no tokenizer"):
         classifier.open_scorer("toxicity", str(folder), None)
-
-
-def test_a_toxicity_classifier_of_several_labels_is_not_normalised_over_them(tmp_path: Path) -> None:
-    labels = {0: "insult", 1: "toxicity", 2: "threat"}
-    folder = save_classifier(tmp_path / "model", labels, "multi_label_classification")
-    found = scored(classifier.open_scorer("toxicity", str(folder), None))
-    by_hand = [1 / (1 + np.exp(-logits_of(folder, text)[1])) for text in TEXTS]
-    assert found[:, 0] == pytest.approx(by_hand, abs=1e-5)
-    two = save_classifier(tmp_path / "two", {0: "fine", 1: "toxic"}, "single_label_classification")
-    exponents = [np.exp(logits_of(two, text)) for text in TEXTS]
-    shares = [float(each[1] / each.sum()) for each in exponents]
-    assert scored(classifier.open_scorer("toxicity", str(two), None))[:, 0] == pytest.approx(shares, abs=1e-5)

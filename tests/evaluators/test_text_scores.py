@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,89 +55,6 @@ def test_equal_texts_are_scored_once_and_come_back_from_disk(tmp_path: Path) -> 
     assert (again / SCORES).read_bytes() == (tmp_path / SCORES).read_bytes()
 
 
-def test_what_a_scorer_has_said_is_not_asked_again_and_another_one_starts_anew() -> None:
-    first = score_texts(TEXTS, [MadeScorer("toxicity", length), MadeScorer("sentiment", length)])
-    same, other = MadeScorer("toxicity", length), MadeScorer("toxicity", lambda text: (0.5,), name="other")
-    later = score_texts((*TEXTS, "four"), [same], known=first)
-    assert same.asked == ["four"]
-    # Scores of a kind that is not asked for stay as they are, without the new text.
-    assert len(later.values["sentiment"]) == 3
-    changed = score_texts(TEXTS, [other], known=later)
-    assert other.asked == ["one", "two", "three"]
-    assert changed.label("toxicity") == "other-1"
-    assert set(changed.values["toxicity"].values()) == {(0.5,)}
-
-
-def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path) -> None:
-    texts = [f"text {n}" for n in range(10)]
-    breaking = MadeScorer("toxicity", length, fails_after=6)
-    with pytest.raises(KeyboardInterrupt):
-        score_texts(texts, [breaking], folder=tmp_path, save_every_seconds=-1.0)
-    going_on = MadeScorer("toxicity", length)
-    scores = score_texts(texts, [going_on], folder=tmp_path)
-    assert going_on.asked == texts[6:]
-    assert len(scores.values["toxicity"]) == 10
-    # Another scorer takes nothing over.
-    assert len(score_texts(texts, [MadeScorer("toxicity", length, name="x")], folder=tmp_path).values["toxicity"]) == 10
-    write_scores(tmp_path, scores)
-    assert [path.name for path in tmp_path.iterdir()] == [SCORES]
-
-
-def test_the_machine_remembers_scores_of_the_same_texts_by_the_same_scorer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path))
-    rules: dict[ScorerKind, Callable[[str], tuple[float, ...] | None]] = {
-        "toxicity": lambda text: None if text == "two" else (len(text) / 7,),
-        "embedding": lambda text: (0.6, -0.8),
-    }
-    for kind, rule in rules.items():
-        first = MadeScorer(kind, rule)
-        scores = score_texts(TEXTS, [first])
-        again = MadeScorer(kind, rule)
-        assert score_texts(TEXTS[::-1], [again]) == scores
-        assert (len(first.asked), again.asked) == (3, [])
-        for texts, name in ((TEXTS[:2], "made"), (TEXTS, "other")):
-            other = MadeScorer(kind, rule, name=name)
-            score_texts(texts, [other])
-            assert len(other.asked) == len(set(texts))
-    for path in tmp_path.rglob("*.json"):
-        path.write_bytes(path.read_bytes().replace(b"values", b"valuez"))
-    tampered = MadeScorer("toxicity", rules["toxicity"])
-    score_texts(TEXTS, [tampered])
-    assert len(tampered.asked) == 3
-
-
-NO_SCORES_OF_TEXTS: dict[str, Callable[[], Iterable[Any]]] = {
-    "NaN": lambda: [(0, (math.nan,))],
-    "an infinity": lambda: [(0, (-math.inf,))],
-    "a number alone": lambda: [(0, 0.5)],
-    "no number": lambda: [(0, None)],
-    "words": lambda: [(0, ("half",))],
-    "a tuple of tuples": lambda: [(0, ((0.5,), (0.5,)))],
-    "tuples of two lengths": lambda: [(0, ((0.5,), (0.5, 0.5)))],
-    "a text that is not there": lambda: [(3, (0.5,))],
-    "a text from the end": lambda: [(-1, (0.5,))],
-    "a text of no whole number": lambda: [(0.0, (0.5,))],
-    "three things": lambda: [(0, (0.5,), 1)],
-    "nothing": lambda: [None],
-    "one text without end": lambda: ((0, (0.5,)) for _ in itertools.count()),
-}
-
-
-@pytest.mark.parametrize("name", NO_SCORES_OF_TEXTS)
-def test_what_is_no_score_is_refused_as_it_comes_and_not_remembered(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path / "memory"))
-    scorer = MadeScorer("toxicity", length)
-    with monkeypatch.context() as changed:
-        changed.setattr(MadeScorer, "score", lambda self, texts: iter(NO_SCORES_OF_TEXTS[name]()))
-        with pytest.raises(DataError, match=r"scorer made-1: gives .*; correct the scorer"):
-            score_texts(TEXTS, [scorer])
-    assert len(score_texts(TEXTS, [scorer]).values["toxicity"]) == 3
-
-
 def test_a_run_without_texts_to_score_has_no_file(tmp_path: Path) -> None:
     records = recorded(TASK, sentences("Kim sold {pos} car."), lambda item: [" and left."])
     assert score_records(tmp_path, [RecordColumns.of(records)], "continuation").scores is None
@@ -162,87 +78,6 @@ def test_a_metric_of_scores_takes_a_plain_version_and_has_no_value_without_them(
     assert joined.facts_on(scored, is_suite=False).version == f"1.0+detector-1.{label}"
     facts = loudness.facts_on(TASK.scored_table(records, NO_SCORES), is_suite=False)
     assert facts[:2] == ("1.0", "no toxicity scores: biasboard rescore RUN --scorer toxicity=lexicon")
-
-
-def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1", text: str = "one") -> TextScore:
-    return TextScore(kind=kind, scorer=scorer, text_sha256=text_sha256(text), values=values)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        (lambda path: path.unlink(), "no such file"),
-        (lambda path: path.write_bytes(b""), "was changed after the result was written: score the texts again"),
-        (
-            lambda path: row_files.write_rows(path, [row((0.2,))], TextScore),
-            "was changed after the result was written: score the texts again: biasboard rescore RUN",
-        ),
-    ],
-)
-def test_changed_files_are_refused(tmp_path: Path, broken: Callable[[Path], object], message: str) -> None:
-    said = write_scores(tmp_path, score_texts(TEXTS, [MadeScorer("toxicity", length)]))
-    broken(tmp_path / SCORES)
-    with pytest.raises(DataError, match=message):
-        read_scores(tmp_path, said)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (
-            [row((0.2,)), row((0.2,), scorer="other-2", text="b")],
-            "row 2: toxicity by 'other-2', which result.json",
-        ),
-        ([row((0.2,), kind="sentiment")], "row 1: sentiment by 'made-1', which result.json does not name"),
-        ([row((0.2,)), row((0.3,))], "row 2: text .* has a toxicity twice"),
-    ],
-)
-def test_rows_that_do_not_fit_the_result_are_refused(tmp_path: Path, rows: list[TextScore], message: str) -> None:
-    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
-    scorer = Scorer(kind="toxicity", name="made", revision="1", settings={})
-    said = ScoresFile(path=SCORES, sha256=sha256_file(tmp_path / SCORES), n_rows=len(rows), scorers=(scorer,))
-    with pytest.raises(DataError, match=message):
-        read_scores(tmp_path, said)
-    with pytest.raises(DataError, match=r"rows, result\.json says 9"):
-        read_scores(tmp_path, replace(said, n_rows=9))
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    shutil.copy(tmp_path / SCORES, inner)
-    with pytest.raises(DataError, match="is not in this folder"):
-        read_scores(inner, replace(said, path="https://example.org/scores.parquet"))
-
-
-def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
-    rows = [row((1.0, 0.0), kind="embedding"), row((0.0, 1.0, 0.0), kind="embedding", text="b")]
-    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
-    scorer = Scorer(kind="embedding", name="made", revision="1", settings={})
-    said = ScoresFile(path=SCORES, sha256=sha256_file(tmp_path / SCORES), n_rows=2, scorers=(scorer,))
-    with pytest.raises(DataError, match="row 2: 3 values, the rows before have 2"):
-        read_scores(tmp_path, said)
-
-
-@pytest.mark.parametrize(
-    ("kind", "values", "is_sound"),
-    [
-        ("sentiment", [-1.0], True),
-        ("sentiment", [0.2, 0.3, 0.5], True),
-        ("sentiment", [0.2, 0.3], False),
-        ("sentiment", [0.2, 0.3, 0.6], False),
-        ("sentiment", [1.5], False),
-        ("toxicity", [0.0], True),
-        ("toxicity", [-0.1], False),
-        ("toxicity", [1.5], False),
-        ("toxicity", [0.1, 0.9], False),
-        ("embedding", [0.6, 0.8], True),
-        ("embedding", [1.0], False),
-        ("embedding", [0.6, 0.7], False),
-        ("style", [0.5], False),
-        ("toxicity", [], False),
-    ],
-)
-def test_a_score_is_in_the_range_of_its_kind(kind: str, values: list[JsonValue], is_sound: bool) -> None:
-    value: JsonValue = {"kind": kind, "scorer": "made-1", "text_sha256": text_sha256("x"), "values": values}
-    assert (not list(contract.errors(value, TextScore))) == is_sound
 
 
 @pytest.mark.slow
@@ -274,3 +109,117 @@ def test_a_score_file_with_text_that_is_no_utf8_is_an_error_of_one_line(tmp_path
     pq.write_table(table.set_column(0, table.schema.field("kind"), broken), path)
     with pytest.raises(DataError, match="holds text that is not UTF-8"):
         read_scores(tmp_path, replace(said, sha256=sha256_file(path)))
+
+
+def test_what_a_scorer_has_said_is_not_asked_again_and_another_one_starts_anew() -> None:
+    first = score_texts(TEXTS, [MadeScorer("toxicity", length), MadeScorer("sentiment", length)])
+    same, other = MadeScorer("toxicity", length), MadeScorer("toxicity", lambda text: (0.5,), name="other")
+    later = score_texts((*TEXTS, "four"), [same], known=first)
+    assert same.asked == ["four"]
+    # Scores of a kind that is not asked for stay as they are, without the new text.
+    assert len(later.values["sentiment"]) == 3
+    changed = score_texts(TEXTS, [other], known=later)
+    assert changed.label("toxicity") == "other-1"
+    assert set(changed.values["toxicity"].values()) == {(0.5,)}
+
+
+def test_the_machine_remembers_scores_of_the_same_texts_by_the_same_scorer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path))
+
+    def rule(text: str) -> tuple[float, ...] | None:
+        return None if text == "two" else (len(text) / 7,)
+
+    first, again = MadeScorer("toxicity", rule), MadeScorer("toxicity", rule)
+    scores = score_texts(TEXTS, [first])
+    assert score_texts(TEXTS[::-1], [again]) == scores
+    assert (len(first.asked), again.asked) == (3, [])
+    for texts, name in ((TEXTS[:2], "made"), (TEXTS, "other")):
+        other = MadeScorer("toxicity", rule, name=name)
+        score_texts(texts, [other])
+        assert len(other.asked) == len(set(texts))
+    for path in tmp_path.rglob("*.json"):
+        path.write_bytes(path.read_bytes().replace(b"values", b"valuez"))
+    tampered = MadeScorer("toxicity", rule)
+    score_texts(TEXTS, [tampered])
+    assert len(tampered.asked) == 3
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [(0, (math.nan,))],
+        [(0, 0.5)],
+        [(0, ((0.5,), (0.5, 0.5)))],
+        [(3, (0.5,))],
+        [(-1, (0.5,))],
+        [None],
+        # The same text without end.
+        itertools.repeat((0, (0.5,))),
+    ],
+)
+def test_what_is_no_score_is_refused_as_it_comes_and_not_remembered(
+    given: Iterable[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path / "memory"))
+    scorer = MadeScorer("toxicity", length)
+    with monkeypatch.context() as changed:
+        changed.setattr(MadeScorer, "score", lambda self, texts: iter(given))
+        with pytest.raises(DataError, match=r"scorer made-1: gives .*; correct the scorer"):
+            score_texts(TEXTS, [scorer])
+    assert len(score_texts(TEXTS, [scorer]).values["toxicity"]) == 3
+
+
+def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1", text: str = "one") -> TextScore:
+    return TextScore(kind=kind, scorer=scorer, text_sha256=text_sha256(text), values=values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "message"),
+    [
+        ([row((0.2,))], {"sha256": "0" * 64}, "was changed after the result was written: score the texts again"),
+        ([row((0.2,))], {"n_rows": 9}, r"rows, result\.json says 9"),
+        ([row((0.2,))], {"path": "https://example.org/scores.parquet"}, "is not in this folder"),
+        ([row((0.2,)), row((0.2,), scorer="other-2", text="b")], {}, "row 2: toxicity by 'other-2', which result.json"),
+        ([row((0.2,)), row((0.3,))], {}, "row 2: text .* has a toxicity twice"),
+    ],
+)
+def test_files_that_do_not_fit_the_result_are_refused(
+    tmp_path: Path, rows: list[TextScore], changes: dict[str, Any], message: str
+) -> None:
+    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
+    with pytest.raises(DataError, match=message):
+        read_scores(tmp_path, replace(file_of(tmp_path, "toxicity", len(rows)), **changes))
+
+
+def file_of(folder: Path, kind: ScorerKind, n_rows: int) -> ScoresFile:
+    scorer = Scorer(kind=kind, name="made", revision="1", settings={})
+    return ScoresFile(path=SCORES, sha256=sha256_file(folder / SCORES), n_rows=n_rows, scorers=(scorer,))
+
+
+def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
+    rows = [row((1.0, 0.0), kind="embedding"), row((0.0, 1.0, 0.0), kind="embedding", text="b")]
+    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
+    said = file_of(tmp_path, "embedding", 2)
+    with pytest.raises(DataError, match="row 2: 3 values, the rows before have 2"):
+        read_scores(tmp_path, said)
+    (tmp_path / SCORES).unlink()
+    with pytest.raises(DataError, match="no such file"):
+        read_scores(tmp_path, said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sound", "broken"),
+    [
+        ("sentiment", [-1.0], [1.5]),
+        ("sentiment", [0.2, 0.3, 0.5], [0.2, 0.3, 0.6]),
+        ("toxicity", [0.0], [-0.1]),
+        ("embedding", [0.6, 0.8], [0.6, 0.7]),
+        ("toxicity", [1.0], [0.1, 0.9]),
+    ],
+)
+def test_a_score_is_in_the_range_of_its_kind(kind: str, sound: list[JsonValue], broken: list[JsonValue]) -> None:
+    for values in (sound, broken):
+        value: JsonValue = {"kind": kind, "scorer": "made-1", "text_sha256": text_sha256("x"), "values": values}
+        assert bool([*contract.errors(value, TextScore)]) == (values is broken)

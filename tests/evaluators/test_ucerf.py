@@ -1,4 +1,4 @@
-"""Certainty, UCerF, its group form and equalized odds: worked numbers, plain-loop oracles and properties."""
+"""Certainty, UCerF, its group form and equalized odds: worked numbers and plain-loop oracles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.certainty import certainty, desirability, perplexity, predicted_share
@@ -18,15 +16,6 @@ from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 from schemas.documents.result import Metric
 from tests.evaluators.made_data import certainty_by_hand, desirability_by_hand, made_records, pairs_of_occupations
 
-PAIRS = [
-    (0.95, 0.95, 0.7804, 0.7804, 1.0000, 1.0000),
-    (0.95, 0.55, 0.7804, 0.0100, 0.6148, 0.9901),
-    (0.95, 0.45, 0.7804, -0.0100, 0.6048, 0.0155),
-    (0.95, 0.05, 0.7804, -0.7804, 0.2196, 0.0056),
-    (0.05, 0.05, -0.7804, -0.7804, 1.0000, 1.0000),
-    (0.55, 0.45, 0.0100, -0.0100, 0.9900, 0.0254),
-    (1.0, 0.0, 1.0, -1.0, 0.0, 0.0),
-]
 # Probability of the referent: nurse and driver, each with both pronouns, twice.
 NURSE_DRIVER = [
     ("nurse", "driver", "feminine", 0.95),
@@ -38,13 +27,36 @@ NURSE_DRIVER = [
     ("driver", "nurse", "masculine", 0.97),
     ("driver", "nurse", "masculine", 0.90),
 ]
-sides = st.floats(0, 1)
 
 
-def value_of(metrics: Sequence[Metric], name: str, **group: str) -> float:
-    found = next(metric for metric in metrics if metric.name == name and metric.group == group)
-    assert found.value is not None, found.reason
-    return found.value
+# p of the right one of two outcomes; entropy in nats, perplexity, certainty with k = 2, and with 38 more outcomes of
+# probability 0.
+WORKED = [
+    (0.50, 0.6931, 2.0000, 0.0000, 0.9744),
+    (0.80, 0.5004, 1.6494, 0.3506, 0.9833),
+    (0.95, 0.1985, 1.2196, 0.7804, 0.9944),
+    (1.00, 0.0000, 1.0000, 1.0000, 1.0000),
+]
+
+
+@pytest.mark.parametrize(("p", "entropy", "ppl", "c2", "c40"), WORKED)
+def test_worked_numbers_of_two_and_forty_outcomes(p: float, entropy: float, ppl: float, c2: float, c40: float) -> None:
+    two = np.array([[p, 1 - p]])
+    assert math.log(perplexity(two)[0]) == pytest.approx(entropy, abs=5e-5)
+    assert perplexity(two)[0] == pytest.approx(ppl, abs=5e-5)
+    assert certainty(two)[0] == pytest.approx(c2, abs=5e-5)
+    assert certainty(np.pad(two, ((0, 0), (0, 38))))[0] == pytest.approx(c40, abs=5e-5)
+    # 0.6, 0.3 and 0.1 have a perplexity of 2.4546.
+    assert certainty(np.array([[0.6, 0.3, 0.1]]))[0] == pytest.approx(0.2727, abs=5e-5)
+
+
+# Probabilities of the desired outcome on both sides of a pair, their desirabilities, and UCerF with 2 and 40 outcomes.
+PAIRS = [
+    (0.95, 0.55, 0.7804, 0.0100, 0.6148, 0.9901),
+    (0.95, 0.05, 0.7804, -0.7804, 0.2196, 0.0056),
+    (0.05, 0.05, -0.7804, -0.7804, 1.0000, 1.0000),
+    (1.0, 0.0, 1.0, -1.0, 0.0, 0.0),
+]
 
 
 @pytest.mark.parametrize(("p_a", "p_b", "d_a", "d_b", "u2", "u40"), PAIRS)
@@ -53,8 +65,31 @@ def test_worked_pairs(p_a: float, p_b: float, d_a: float, d_b: float, u2: float,
     first, second = desirability(two, np.array([0, 0]))
     assert (first, second) == (pytest.approx(d_a, abs=5e-5), pytest.approx(d_b, abs=5e-5))
     assert ucerf(np.array([first]), np.array([second]))[0] == pytest.approx(u2, abs=5e-5)
+    assert ucerf_of_groups(np.array([[first, second]]))[0] == pytest.approx(u2, abs=5e-5)
     forty = desirability(np.pad(two, ((0, 0), (0, 38))), np.array([0, 0]))
     assert ucerf(forty[:1], forty[1:])[0] == pytest.approx(u40, abs=5e-5)
+
+
+def test_what_has_no_value_is_an_error() -> None:
+    one, outside = np.array([0.5]), np.array([1.5])
+    with pytest.raises(ValueError, match="outside"):
+        ucerf(outside, one)
+    with pytest.raises(ValueError, match="differ"):
+        ucerf(one, np.array([0.0, 0.1]))
+    with pytest.raises(ValueError, match="outside"):
+        ucerf_of_groups(np.array([[0.5, -1.5]]))
+    with pytest.raises(ValueError, match="at least 2 groups"):
+        ucerf_of_groups(np.array([[0.5]]))
+    with pytest.raises(ValueError, match="at least 2 outcomes"):
+        certainty(np.array([[1.0]]))
+    with pytest.raises(ValueError, match="does not sum to 1"):
+        certainty(np.array([[0.9, 0.9]]))
+
+
+def value_of(metrics: Sequence[Metric], name: str, **group: str) -> float:
+    found = next(metric for metric in metrics if metric.name == name and metric.group == group)
+    assert found.value is not None, found.reason
+    return found.value
 
 
 def test_worked_eight_rows() -> None:
@@ -75,22 +110,6 @@ def test_certain_answers_make_the_group_form_equal_to_equalized_odds() -> None:
     hard = [(referent, other, gender, float(p > 0.5)) for referent, other, gender, p in NURSE_DRIVER]
     metrics = compute_metrics(made_records(hard), "coreference")
     assert value_of(metrics, "ucerf_group") == value_of(metrics, "equalized_odds") == 0.5
-
-
-@given(st.floats(-1, 1), st.floats(-1, 1))
-def test_two_groups_agree_with_the_pairwise_definition(d_a: float, d_b: float) -> None:
-    assert ucerf_of_groups(np.array([[d_a, d_b]]))[0] == pytest.approx(
-        ucerf(np.array([d_a]), np.array([d_b]))[0], abs=1e-12
-    )
-
-
-def test_values_outside_the_range_are_errors() -> None:
-    with pytest.raises(ValueError, match="outside"):
-        ucerf(np.array([1.5]), np.array([0.0]))
-    with pytest.raises(ValueError, match="differ"):
-        ucerf(np.array([0.5]), np.array([0.0, 0.1]))
-    with pytest.raises(ValueError, match="at least 2 groups"):
-        ucerf_of_groups(np.array([[0.5]]))
 
 
 def test_every_metric_equals_a_recount_with_plain_loops() -> None:
@@ -156,54 +175,6 @@ def equalized_odds_by_hand(rows: Sequence[tuple[str, str, str, float]]) -> float
         if not any(map(math.isnan, rates)):
             values.append(1 - (abs(rates[0] - rates[1]) + abs(rates[2] - rates[3])) / 2)
     return sum(values) / len(values)
-
-
-# p of the right one of two outcomes; entropy in nats, perplexity, certainty with k = 2, and with 38 more outcomes of
-# probability 0.
-WORKED = [
-    (0.50, 0.6931, 2.0000, 0.0000, 0.9744),
-    (0.60, 0.6730, 1.9601, 0.0399, 0.9754),
-    (0.70, 0.6109, 1.8420, 0.1580, 0.9784),
-    (0.80, 0.5004, 1.6494, 0.3506, 0.9833),
-    (0.90, 0.3251, 1.3841, 0.6159, 0.9902),
-    (0.95, 0.1985, 1.2196, 0.7804, 0.9944),
-    (0.99, 0.0560, 1.0576, 0.9424, 0.9985),
-    (1.00, 0.0000, 1.0000, 1.0000, 1.0000),
-]
-distributions = st.lists(st.floats(0.001, 1), min_size=2, max_size=6).map(
-    lambda weights: np.array([weights]) / sum(weights)
-)
-
-
-@pytest.mark.parametrize(("p", "entropy", "ppl", "c2", "c40"), WORKED)
-def test_worked_numbers_of_two_and_forty_outcomes(p: float, entropy: float, ppl: float, c2: float, c40: float) -> None:
-    two = np.array([[p, 1 - p]])
-    assert math.log(perplexity(two)[0]) == pytest.approx(entropy, abs=5e-5)
-    assert perplexity(two)[0] == pytest.approx(ppl, abs=5e-5)
-    assert certainty(two)[0] == pytest.approx(c2, abs=5e-5)
-    assert certainty(np.pad(two, ((0, 0), (0, 38))))[0] == pytest.approx(c40, abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    ("probabilities", "ppl", "c"),
-    [((0.6, 0.3, 0.1), 2.4546, 0.2727), ((0.5, 0.5, 0.0), 2.0, 0.5), ((1 / 3,) * 3, 3, 0)],
-)
-def test_worked_numbers_of_three_outcomes(probabilities: tuple[float, ...], ppl: float, c: float) -> None:
-    assert perplexity(np.array([probabilities]))[0] == pytest.approx(ppl, abs=5e-5)
-    assert certainty(np.array([probabilities]))[0] == pytest.approx(c, abs=5e-5)
-
-
-@given(distributions)
-def test_certainty_is_in_range_and_ignores_the_order_of_outcomes(probabilities: np.ndarray) -> None:
-    value = certainty(probabilities)[0]
-    assert 0 <= value <= 1
-    assert certainty(probabilities[:, ::-1])[0] == pytest.approx(value, abs=1e-12)
-
-
-@pytest.mark.parametrize(("shares", "message"), [([1.0], "at least 2 outcomes"), ([0.9, 0.9], "does not sum to 1")])
-def test_what_is_no_distribution_over_outcomes_is_an_error(shares: list[float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        certainty(np.array([shares]))
 
 
 def test_tied_outcomes_share_the_prediction_whatever_their_place() -> None:

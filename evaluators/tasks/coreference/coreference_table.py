@@ -168,24 +168,20 @@ class CoreferenceTable(GroupedTable):
             not have both genders or do not share the reference occupation.
         """
         rows = np.flatnonzero(self.rows(group))
-        pairs = self._pair_codes[rows]
-        order = np.argsort(pairs, kind="stable")
-        starts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
-        sizes = np.diff(starts, append=len(rows))
-        # The sort is stable, so that the second side of a pair directly follows the first.
-        positions = np.empty(len(rows), dtype=np.int64)
-        positions[order] = np.arange(len(rows))
-        firsts = np.sort(order[starts[sizes == 2]])
-        first, second = rows[firsts], rows[order[positions[firsts] + 1]]
+        firsts, pairs = np.unique(self._pair_codes[rows], return_index=True, return_inverse=True)[1:]
         genders, reference = self.coded("pronoun_gender"), self.coded("occupation").codes
-        is_masculine, is_feminine = genders.is_one_of("masculine"), genders.is_one_of("feminine")
-        is_complete = (is_masculine[first] & is_feminine[second]) | (is_feminine[first] & is_masculine[second])
+        # The row of the masculine side of each pair, then of the feminine one.
+        sides = np.full((2, len(firsts)), -1)
+        for side, gender in zip(sides, ("masculine", "feminine"), strict=True):
+            of_gender = genders.is_one_of(gender)[rows]
+            side[pairs.reshape(-1)[of_gender]] = rows[of_gender]
+        is_complete = (np.bincount(pairs.reshape(-1)) == 2) & (sides >= 0).all(axis=0)
         # Without a right answer desirability is relative to the reference, so that both sides need the same one. Which
         # one does not matter with two outcomes: swapping it negates both desirabilities, and their distance stays.
-        is_complete &= (reference[first] == reference[second]) & self.measured[first] & self.measured[second]
-        first, second = first[is_complete], second[is_complete]
-        masculine = np.where(is_masculine[first], first, second)
-        return masculine, first + second - masculine, len(starts) - len(first)
+        is_complete &= (reference[sides[0]] == reference[sides[1]]) & self.measured[sides].all(axis=0)
+        order = np.argsort(firsts)
+        masculine, feminine = sides[:, order[is_complete[order]]]
+        return masculine, feminine, len(firsts) - len(masculine)
 
     @cached_property
     def _pair_codes(self) -> IntArray:

@@ -66,11 +66,6 @@ class AnswerWords:
         """Text that each answer adds to its prompt; empty if it adds nothing or is not read."""
         return tuple(map(own_words, self.answers))
 
-    @property
-    def has_words(self) -> BoolArray:
-        """Mask of the answers that add something to their prompt, shape (n,)."""
-        return np.array([words != "" for words in self.words], dtype=np.bool_)
-
     @cached_property
     def is_specific(self) -> BoolArray:
         """Mask of the answers that say something that no answer to another text says, shape (n,).

@@ -31,7 +31,7 @@ def _why_unknown(table: _Table) -> str | None:
 def _specific(table: _Table, group: Mapping[str, str]) -> Statistics:
     """Count per text the answers that are specific, then those that add words to their prompt."""
     answers = table.answer_words
-    of_words = answers.has_words
+    of_words = np.array([words != "" for words in answers.words], dtype=np.bool_)
     n = int(of_words.sum())
     specific = answers.is_specific[of_words].astype(np.float64)
     sums = sums_and_numbers(answers.clusters[of_words], specific, answers.n_clusters)

@@ -66,7 +66,7 @@ class ConsistencyTask(PronounTextTask):
 
     def table(self, records: Sequence[Record]) -> ConsistencyTable:
         """Return records as arrays."""
-        return ConsistencyTable.of(records)
+        return ConsistencyTable.of(records, crossed_by=self.crossed_by)
 
 
 def _families_by_quarter(exchange: Exchange) -> str:
@@ -80,8 +80,6 @@ def _families_by_quarter(exchange: Exchange) -> str:
 @dataclass(frozen=True, eq=False)
 class ConsistencyTable(AnswerTable):
     """Records as arrays, one row per answer, with the pronouns of each."""
-
-    crossed_by = PATTERN
 
     @cached_property
     def counts(self) -> FloatArray:

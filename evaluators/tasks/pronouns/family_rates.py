@@ -41,14 +41,12 @@ class AnswerTable(GroupedTable):
     """Statuses of the exchanges that count as answers."""
     published_refusals: ClassVar[tuple[str, ...]] = ()
     """Beginnings of answers that the published code drops."""
-    crossed_by: ClassVar[str | None] = None
-    """Group whose values are the clusters of a second factor; None if there is one factor."""
 
     @classmethod
-    def of(cls, records: Sequence[Record], **fields: Any) -> Self:
-        """Build the table from records; ``fields`` are those of the subclass."""
+    def of(cls, records: Sequence[Record], *, crossed_by: str | None = None, **fields: Any) -> Self:
+        """Build the table from records; ``crossed_by`` is that of the task, ``fields`` are those of the subclass."""
         columns = RecordColumns.of(records)
-        of_rows = grouped(columns, columns.owners, crossed_by=cls.crossed_by)
+        of_rows = grouped(columns, columns.owners, crossed_by=crossed_by)
         return cls(*of_rows, answers=answers_of(columns), **fields)
 
     @property

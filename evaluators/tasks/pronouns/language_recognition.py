@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from biasboard.ground.toml_files import packaged_toml
-from evaluators.task import ItemFacts, Mark, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import FamiliesOf
-from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in, pronouns_in
+from evaluators.tasks.pronouns.detectors.language_pronoun import DETECTORS
 from evaluators.tasks.pronouns.recognition_task import RecognitionTable, RecognitionTask
 from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT, generation_prompts
-from evaluators.tasks.pronouns.text_readings import REFUSED, as_mark, read_texts, spelt
+from evaluators.tasks.pronouns.text_readings import REFUSED, read_texts, spelt
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.lexicon.languages import Language, families_in
@@ -40,6 +39,7 @@ class LanguageRecognitionTask(RecognitionTask):
         """Make the task of a language."""
         self.language = language
         self.name: str = f"{language}_recognition"
+        self.detector = DETECTORS[language]
         asked: Mapping[str, Any] = packaged_toml("evaluators.tasks.pronouns", "languages.toml")[language]
         self._refusal = re.compile(rf"[\W_]*(?:{'|'.join(asked['refusals'])})", re.IGNORECASE)
         prompts = generation_prompts("{text}", instructed=f"{asked['instruction']}\n\n{{text}}")
@@ -69,14 +69,9 @@ class LanguageRecognitionTask(RecognitionTask):
         def reading(exchange: Exchange) -> str:
             text = exchange.text or ""
             is_refused = self._refusal.match(text) is not None
-            return REFUSED if is_refused else spelt(first_families_in(self.language, text, exchange.prompt))
+            return REFUSED if is_refused else spelt(self.detector.first_families(text, exchange.prompt))
 
         return read_texts(exchanges, reading)
-
-    def marks(self, exchange: Exchange) -> Sequence[Mark]:
-        """Return the pronoun that is read."""
-        found = pronouns_in(self.language, exchange.text or "", exchange.prompt)
-        return [as_mark(pronoun) for pronoun in islice(found, 1)]
 
     def table(self, records: Sequence[Record]) -> LanguageTable:
         """Return records as arrays."""
@@ -93,7 +88,6 @@ class LanguageTable(RecognitionTable):
     """The table of first pronouns for texts in one language other than English."""
 
     language: Language
-    crossed_by = None
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -108,4 +102,4 @@ class LanguageTable(RecognitionTable):
     @property
     def pronouns(self) -> tuple[FamiliesOf, ...]:
         """The pronouns of the language."""
-        return (PRONOUNS_OF[self.language],)
+        return (DETECTORS[self.language].families_of,)

@@ -11,14 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.record_tables import Statistics
 from evaluators.task import ItemFacts, Mark, Prompt, Read
-from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
+from evaluators.tasks.pronouns.detectors.first_pronoun import ENGLISH, first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES, AnswerTable
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
@@ -66,6 +65,7 @@ class RecognitionTask(PronounTextTask):
     earlier_versions = frozenset({"1.0"})
     crossed_by: str | None = PATTERN
     prompts: Mapping[str, Prompt] = generation_prompts("{text} and")
+    detector = ENGLISH
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. Its target is the pronoun family of its text."""
@@ -87,11 +87,11 @@ class RecognitionTask(PronounTextTask):
 
     def marks(self, exchange: Exchange) -> Sequence[Mark]:
         """Return the pronoun that is read."""
-        return pronoun_mark(exchange)
+        return pronoun_mark(exchange, self.detector)
 
     def table(self, records: Sequence[Record]) -> RecognitionTable:
         """Return records as arrays."""
-        return RecognitionTable.of(records)
+        return RecognitionTable.of(records, crossed_by=self.crossed_by)
 
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where all answers to an item are right, False where none is; refused answers do not count."""
@@ -103,7 +103,6 @@ class RecognitionTable(AnswerTable):
     """Records as arrays, one row per answer, with the first pronoun of each."""
 
     published_refusals = PUBLISHED_PREFIXES
-    crossed_by: ClassVar[str | None] = PATTERN
 
     @property
     def used_families(self) -> tuple[str, ...]:

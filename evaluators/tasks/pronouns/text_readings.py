@@ -17,7 +17,7 @@ import numpy as np
 
 from biasboard.ground.errors import DataError
 from evaluators.task import Mark, Read, is_cut_before_answer, quoted, unanswered
-from evaluators.tasks.pronouns.detectors.first_pronoun import Pronoun, first_families, pronouns_of
+from evaluators.tasks.pronouns.detectors.first_pronoun import ENGLISH, Detector, Pronoun, first_families
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, ExchangeStatus, Reading, Record, RecordStatus
 from schemas.files.record_columns import RecordColumns
@@ -75,9 +75,9 @@ def pronoun_of(exchange: Exchange) -> str:
     return spelt(first_families(exchange.text or "", exchange.prompt))
 
 
-def pronoun_mark(exchange: Exchange) -> Sequence[Mark]:
-    """Return the mark of the pronoun that :func:`pronoun_of` reads; empty if there is none."""
-    return [as_mark(found) for found in islice(pronouns_of(exchange.text or "", exchange.prompt), 1)]
+def pronoun_mark(exchange: Exchange, detector: Detector = ENGLISH) -> Sequence[Mark]:
+    """Return the mark of the first pronoun in an answer; empty if there is none."""
+    return [as_mark(found) for found in islice(detector.pronouns(exchange.text or "", exchange.prompt), 1)]
 
 
 def as_mark(pronoun: Pronoun) -> Mark:

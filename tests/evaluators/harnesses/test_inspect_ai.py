@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import zlib
 from collections.abc import Callable
@@ -27,7 +26,6 @@ from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_t
 from tests.evaluators.harnesses.importing import export, import_log, imported, only_run, refused
 from tests.evaluators.harnesses.inspect_logs import (
     HARNESS,
-    NAME,
     PROMPT,
     Answered,
     Sample,
@@ -45,7 +43,7 @@ from tests.leaderboard.made_keys import load_known
 def pronouns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set with a task that is asked eleven times per item."""
     folder = tmp_path_factory.mktemp("pronouns") / "gifi"
-    run("-m", "builders.gifi", "--out", folder, status=0)
+    run("-m", "builders.gifi", "--out", folder, "--limit", "160", status=0)
     return folder
 
 
@@ -68,19 +66,10 @@ def test_texts_and_settings_are_those_of_the_task(dataset: Path, exported: Path)
     assert str(exported) not in "".join(path.read_text(encoding="utf-8") for path in exported.iterdir())
 
 
-def test_the_program_is_named_like_the_task_and_needs_only_the_harness(exported: Path) -> None:
-    tree = ast.parse((exported / f"{NAME}.py").read_text(encoding="utf-8"))
-    modules = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
-    assert modules == {"pathlib", "inspect_ai", "inspect_ai.dataset", "inspect_ai.model", "inspect_ai.solver"}
-    (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    assert (function.name, [ast.unparse(one) for one in function.decorator_list]) == ("biasboard", ["task"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "cannot ask with prompt 'intrinsic-v1', which scores options"),
-        (["--prompt", "mcq2-v1"], "take --prompt mcq2-generate-v1 or mcq3-generate-v1 or"),
         (["--prompt", "cot-logprob-v1"], "scores options after the model's own answers, which no file of questions"),
         ([*PROMPT, "--tokenizer", "made"], "--tokenizer: inspect-ai scores no options"),
     ],
@@ -113,9 +102,14 @@ def test_what_is_no_log_in_json_is_refused(tmp_path: Path) -> None:
 def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
     dataset: Path, exported: Path, tmp_path: Path
 ) -> None:
-    path = write_json(made_log(exported, right), tmp_path / "log")
-    printed = imported(HARNESS, dataset, path.parent, tmp_path / "runs")
+    log = made_log(exported, right)
+    message = log["samples"][0]["output"]["choices"][0]["message"]
+    message["content"] = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": message["content"]}]
+    # Weights below an adapter do not name the model.
+    log["eval"]["model_args"] |= {"revision": "a" * 40, "lora_path": "lab/x"}
+    printed = imported(HARNESS, dataset, write_json(log, tmp_path / "log").parent, tmp_path / "runs")
     assert "asked as messages of a chat, in a template that the log does not tell" in printed
+    assert "the texts of 1 answers are without the reasoning that inspect_ai keeps apart" in printed
     assert list(problems(tmp_path / "runs")) == []
     run = only_run(tmp_path / "runs")
     model, settings, identity = run.result.model, run.result.environment.settings, run.result.model.identity
@@ -137,14 +131,6 @@ def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
     assert str(why_unranked(entry)).startswith("replayed")
 
 
-def test_weights_below_an_adapter_do_not_name_the_model(dataset: Path, exported: Path, tmp_path: Path) -> None:
-    log = made_log(exported, right)
-    for more, revision in (({}, "a" * 40), ({"lora_path": "lab/x"}, None)):
-        log["eval"]["model_args"] = {"revision": "a" * 40, **more}
-        imported(HARNESS, dataset, write_json(log, tmp_path), tmp_path / str(revision))
-        assert only_run(tmp_path / str(revision)).result.model.revision == revision
-
-
 def first(**fields: Any) -> Callable[[list[Sample]], object]:
     return lambda samples: samples[0].update(fields)
 
@@ -162,11 +148,8 @@ def said(text: str, stop_reason: str = "stop", **part: bool) -> Callable[[list[S
     ("change", "status", "finish", "told"),
     [
         (said("A", "max_tokens"), "answered", "length", None),
-        (said("A", "model_length"), "answered", "length", None),
-        (said("", "stop"), "answered", "stop", None),
         # The endpoint has not stopped where the task asks it to.
         (said("A\nQuestion: B", "max_tokens"), "answered", "stop", None),
-        (said("A", "unknown"), "answered", None, None),
         (said("A", "content_filter"), "refused", "content_filter", "the answer ended with finish_reason 'content_filt"),
         (said("I will not.", refusal=True), "refused", None, "I will not."),
         (said("", "max_tokens"), "failed", None, "all tokens were generated without visible text"),
@@ -198,20 +181,12 @@ def test_each_end_of_an_answer_has_its_own_status(
     assert {other.status for other in others} == {"scored"}
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda samples: samples.pop(), "the log has no answer to it; ask all questions, without a limit"),
-        (said("", "tool_calls"), "the model called a tool instead of answering; look into the log, and ask"),
-    ],
-)
-def test_too_many_failures_are_refused_with_the_way_out(
-    dataset: Path, exported: Path, tmp_path: Path, change: Callable[[list[Sample]], object], told: str
-) -> None:
+def test_too_many_failures_are_refused_with_the_way_out(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = made_log(exported, right)
-    change(log["samples"])
-    message = f"1 of 12 items failed, more than --max-failure-rate 0.05 allows: {told}"
-    refused(import_log(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
+    log["samples"].pop()
+    done = import_log(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs")
+    told = "the log has no answer to it; ask all questions, without a limit"
+    refused(done, f"1 of 12 items failed, more than --max-failure-rate 0.05 allows: {told}", tmp_path / "runs")
 
 
 @pytest.mark.slow
@@ -227,21 +202,14 @@ def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> Non
     assert [len(row["metadata"]["questions"]) for row in rows_of(tmp_path / "out")] == [11, 11, 11]
     log = made_log(tmp_path / "out", lambda row, epoch: Answered(f"sample {epoch} of {row['id']}"))
     log["samples"].reverse()
+    log["eval"]["model_args"] |= {"revision": "a" * 40}
     printed = imported(HARNESS, pronouns, write_json(log, tmp_path / "log"), tmp_path / "runs")
     records = only_run(tmp_path / "runs").records
+    assert only_run(tmp_path / "runs").result.model.revision == "a" * 40
     assert [exchange.sample for exchange in records[0].exchanges] == list(range(11))
     assert [[exchange.text for exchange in record.exchanges] for record in records] == [
         [f"sample {epoch} of {record.item_id}#0" for epoch in range(1, 12)] for record in records
     ]
-
-
-def test_reasoning_is_not_part_of_the_text_and_is_told(dataset: Path, exported: Path, tmp_path: Path) -> None:
-    log = made_log(exported, right)
-    message = log["samples"][0]["output"]["choices"][0]["message"]
-    message["content"] = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": message["content"]}]
-    printed = imported(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs")
-    assert "the texts of 1 answers are without the reasoning that inspect_ai keeps apart" in printed
-    assert only_run(tmp_path / "runs").records[0].exchanges[0].text in ("A", "B")
 
 
 def spoken(received: Received, answer: dict[str, Any]) -> dict[str, Any]:

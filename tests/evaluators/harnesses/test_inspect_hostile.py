@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import copy
+import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,53 +23,28 @@ from tests.evaluators.harnesses.inspect_logs import (
     right,
     write_json,
 )
-from tests.evaluators.made_data import made_items, write_dataset
 
 
-def _call(change: Callable[[Any], None]) -> Callable[[Log], None]:
-    """A change of the third sample's only call of the model."""
-    return lambda log: change(log["samples"][2]["events"][1])
-
-
-def _settings(**others: Any) -> Callable[[Log], None]:
-    return _call(lambda call: call.update(config={**call["config"], **others}))
-
-
-def _messages(*messages: dict[str, Any]) -> Callable[[Log], None]:
-    return _call(lambda call: call.update(input_refs=None, input=list(messages)))
-
-
-def _facts(**others: Any) -> Callable[[Log], None]:
-    return lambda log: log["eval"]["metadata"]["biasboard"].update(others)
-
-
-def _signature(**others: Any) -> Callable[[Log], None]:
-    return lambda log: log["eval"]["metadata"]["biasboard"]["signature"].update(others)
-
-
-def _sample(**fields: Any) -> Callable[[Log], None]:
-    return lambda log: log["samples"][2].update(fields)
-
-
-def _edited(text: str) -> Callable[[Log], None]:
-    """An answer that was edited in the sample alone."""
+def _at(*path: str | int, **values: Any) -> Callable[[Log], None]:
+    """A change of fields of what lies on a path in a log."""
 
     def change(log: Log) -> None:
-        output = copy.deepcopy(log["samples"][2]["output"])
-        output["choices"][0]["message"]["content"] = f"{text} {output['choices'][0]['message']['content']}"
-        log["samples"][2]["output"] = output
+        found: Any = log
+        for key in path:
+            found = found[key]
+        found.update(values)
 
     return change
 
 
-def _called(change: Callable[[Any], None]) -> Callable[[Log], None]:
-    """A change of what the call returned, while the sample keeps its own copy."""
+_facts = partial(_at, "eval", "metadata", "biasboard")
+_sample = partial(_at, "samples", 2)
+_call = partial(_sample, "events", 1)
+_output = partial(_call, "output")
 
-    def separate(call: Any) -> None:
-        call["output"] = copy.deepcopy(call["output"])
-        change(call["output"])
 
-    return _call(separate)
+def _messages(*messages: dict[str, Any]) -> Callable[[Log], None]:
+    return _call(input_refs=None, input=list(messages))
 
 
 def _many_messages(log: Log) -> None:
@@ -77,84 +53,55 @@ def _many_messages(log: Log) -> None:
     log["samples"][2]["events"][1]["input_refs"] = [[0, 20_000]] * 50_000
 
 
-def _hint(log: Log) -> None:
-    log["samples"][2]["messages"].insert(0, {"role": "system", "content": "It is A."})
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (_facts(format="9"), "its task was exported in format '9'"),
         (_facts(requests_sha256="0" * 64), "asks type2 in other words than were exported"),
-        (_facts(limit="many"), "the exported facts: limit: Input should be a valid integer"),
         (_facts(epochs=2), "asked in 1 epochs, and exported for 2; ask again without --epochs"),
-        (_signature(items_sha256="0" * 64), "the log answers items with items_sha256 0000"),
-        (_signature(prompt="none-v1"), "prompt 'none-v1' does not exist"),
-        (_signature(prompt="mcq2-v1"), "the log answers items with prompt_sha256"),
-        (lambda log: log["eval"].update(metadata=None), "is the log of a task that biasboard did not export"),
-        (lambda log: log.update(version=3), "is a log of version 3, and 2 is read"),
-        (lambda log: log.update(status="cancelled"), "has the status 'cancelled', so that answers are missing"),
-        (lambda log: log["eval"].pop("model"), "eval.model: Field required"),
-        (lambda log: log["plan"]["steps"].append({"solver": "self_critique"}), "asked with the solvers"),
-        (lambda log: log.update(samples=None), "holds no samples"),
+        (_facts("signature", items_sha256="0" * 64), "the log answers items with items_sha256 0000"),
+        (_facts("signature", prompt="mcq2-v1"), "the log answers items with prompt_sha256"),
+        (_at("eval", metadata=None), "is the log of a task that biasboard did not export"),
+        (_at(version=3), "is a log of version 3, and 2 is read"),
+        (_at(status="cancelled"), "has the status 'cancelled', so that answers are missing"),
+        (_at(samples=None), "holds no samples"),
+        (_at(invalidated=True), "the log is marked as invalid or has an error"),
+        (_at("plan", finish={"solver": "critique"}), "with the solvers ['generate', 'critique']"),
         (lambda log: log["samples"].append(log["samples"][2]), "question made-0-she#0 was answered before, at "),
         (_sample(epoch=2), "the question was exported for 1 epochs"),
-        (_sample(epoch=0), "epoch: Input should be greater than or equal to 1"),
-        (_sample(input=["a"]), "input: Input should be a valid string"),
-        (_sample(metadata={"questions": ["nobody#0"]}), "1 questions belong to no item of made type2, such as nobody"),
-        (_sample(metadata={"questions": ["made-0-he#0"]}), "question made-0-he#0 was answered before"),
-        (_sample(attachments={}), "was asked in other words: from character 1 on it has 'attachment://"),
+        (_sample("metadata", questions=["nobody#0"]), "1 questions belong to no item of made type2, such as nobody"),
         (_sample(events=[]), "the model was called 0 times"),
         (_sample(error={"message": "E"}, input="Other."), "was asked in other words: from character 1 on it has 'Ot"),
         (_messages({"role": "user", "content": "Other."}), "was asked in other words: from character 1 on it has 'Ot"),
         (_messages({"role": "system", "content": "x"}, {"role": "user", "content": "y"}), "--system-message"),
-        (_call(lambda call: call.update(input_refs=[[0, 9]])), "messages 0 to 9 of 1 are missing"),
-        (_edited("B"), "the sample has another answer than the call of the model"),
-        (_call(lambda call: call.update(model="other")), "'other' answered, and the log is of"),
-        (_call(lambda call: call.update(tools=[{"name": "search"}])), "asked with tools, or another model took part"),
-        (_sample(model_usage={MODEL: {}, "openai/other": {}}), "asked with tools, or another model took part"),
-        (_sample(model_fallbacks=[{"model": "other"}]), "asked with tools, or another model took part"),
-        (_call(lambda call: call.update(error="refused")), "the sample has another answer than the call of the model"),
-        (_call(lambda call: call.update(output=None)), "event 1: output: Input should be a dictionary"),
-        (_called(lambda said: said.update(model="other")), "the sample has another answer than the call"),
-        (_called(lambda said: said["usage"].update(output_tokens=999)), "the sample has another answer than the call"),
-        (_called(lambda said: said["choices"][0].update(stop_reason="max_tokens")), "has another answer than the call"),
         (_messages({"role": "user", "content": [{"type": "image", "image": "x"}]}), "sent with an image or a file"),
         (_many_messages, "sent as messages of ['user', 'user'], and the task sends one of the user"),
-        (_hint, "the sample has other messages than the call of the model"),
-        (lambda log: log.update(invalidated=True), "the log is marked as invalid or has an error"),
-        (lambda log: log.update(error={"message": "E"}), "the log is marked as invalid or has an error"),
-        (lambda log: log["plan"].update(finish={"solver": "critique"}), "with the solvers ['generate', 'critique']"),
-        (_settings(temperature=0.7), "was asked with temperature 0.7 instead of 0.0"),
-        (_settings(stop_seqs=None), "was asked with stop () instead of ("),
-        (_settings(max_tokens=None), "asked without max_tokens"),
-        (_settings(top_p="high"), "top_p: Input should be a valid number"),
-        (_settings(seed=3, extra_body={"k": "sk-secret"}), "asked with extra_body, seed, which the task does not set"),
+        (_sample("messages", 0, role="system"), "the sample has other messages than the call of the model"),
+        (_call(input_refs=[[0, 9]]), "messages 0 to 9 of 1 are missing"),
+        (_call(model="other"), "'other' answered, and the log is of"),
+        (_call(tools=[{"name": "search"}]), "asked with tools, or another model took part"),
+        (_sample(model_usage={MODEL: {}, "openai/other": {}}), "asked with tools, or another model took part"),
+        (_sample(model_fallbacks=[{"model": "other"}]), "asked with tools, or another model took part"),
+        (_call(error="refused"), "the sample has another answer than the call of the model"),
+        (_output(model="other"), "the sample has another answer than the call"),
+        (_output("usage", output_tokens=999), "the sample has another answer than the call"),
+        (_output("choices", 0, stop_reason="max_tokens"), "the sample has another answer than the call"),
+        (_output("choices", 0, "message", content="B A"), "the sample has another answer than the call"),
+        (_call("config", temperature=0.7), "was asked with temperature 0.7 instead of 0.0"),
+        (_call("config", max_tokens=None), "asked without max_tokens"),
+        (
+            _call("config", seed=3, extra_body={"k": "sk-secret"}),
+            "asked with extra_body, seed, which the task does not",
+        ),
     ],
 )
 def test_a_hostile_log_is_one_line_and_leaves_nothing(
     dataset: Path, exported: Path, tmp_path: Path, change: Callable[[Log], None], message: str
 ) -> None:
-    log = made_log(exported, right)
+    # What stands twice in a log is one object of the made one, and a forger changes it in one place.
+    log = json.loads(json.dumps(made_log(exported, right)))
     change(log)
     refused(import_log(HARNESS, dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
-
-
-def test_other_datasets_and_other_answers_are_refused(dataset: Path, exported: Path, tmp_path: Path) -> None:
-    log = write_json(made_log(exported, right), tmp_path / "log")
-    other = write_dataset(tmp_path / "other", {"type2": made_items(7)})
-    done = import_log(HARNESS, other, log, tmp_path / "runs")
-    refused(done, "the log answers items with items_sha256", tmp_path / "runs")
-    named = write_dataset(tmp_path / "named", {"type2": made_items(6)}, name="named")
-    refused(
-        import_log(HARNESS, named, log, tmp_path / "runs"), "with dataset made, and here it is named", tmp_path / "runs"
-    )
-    for option, value, message in (
-        ("--tokenizer", "made", "--tokenizer: inspect-ai scores no options"),
-        ("--normalisation", "sum", "reads generated texts, which have no normalisation"),
-        ("--scorer", "none", "--scorer: task coreference reads no scores of texts"),
-    ):
-        refused(import_log(HARNESS, dataset, log, tmp_path / "runs", option, value), message, tmp_path / "runs")
 
 
 @pytest.mark.slow

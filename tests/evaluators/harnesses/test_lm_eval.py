@@ -113,9 +113,7 @@ def test_contexts_and_options_are_those_of_the_task_byte_for_byte(here: Exchange
 
 
 def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tiny_llama: Path, tmp_path: Path) -> None:
-    printed = export(dataset, tiny_llama, tmp_path / "out", "--limit", "2")
-    assert "biasboard_made_type1_intrinsic-v1: 2 items, 2 questions" in printed
-    assert "licence of the items: Apache-2.0" in printed
+    assert "licence of the items: Apache-2.0" in export(dataset, tiny_llama, tmp_path / "out", "--limit", "2")
     closed = write_dataset(tmp_path / "closed", {"type2": made_items(1)}, redistributable=False)
     told = f"keep {tmp_path / 'again'} to yourself, they may not be passed on: the licence forbids it"
     assert told in export(closed, tiny_llama, tmp_path / "again")
@@ -126,24 +124,17 @@ def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tiny_llama:
 
 
 @pytest.mark.parametrize(
-    ("command", "message"),
+    ("options", "message"),
     [
-        ("export --prompt mcq2-generate-v1", "asks for a text, and lm-eval does not log why a text ended"),
-        ("export --config type3", "config 'type3' is not in dataset 'made'"),
-        ("export", "--tokenizer: lm-eval leaves tokens out of an option where the tokenizer merges them with the"),
-        ("import", "give the folder or Hub id of the model's tokenizer"),
-        ("export --tokenizer none --out .", "exists already"),
+        (["--prompt", "mcq2-generate-v1"], "asks for a text, and lm-eval does not log why a text ended"),
+        ([], "--tokenizer: lm-eval leaves tokens out of an option where the tokenizer merges them with the"),
     ],
 )
 def test_what_cannot_be_exchanged_is_one_line_and_leaves_nothing(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, message: str
+    dataset: Path, tmp_path: Path, options: list[str], message: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").touch()
-    action, *options = command.split()
-    where = (dataset,) if action == "export" else ("--input", tmp_path, "--model", "lab/made", "--dataset", dataset)
-    refused(evaluators(action, HARNESS, *where, "--out", tmp_path / "out", *options), message, tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    done = evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *options)
+    refused(done, message, tmp_path / "out")
 
 
 @pytest.mark.slow
@@ -161,13 +152,6 @@ def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(here: Exchang
     assert [told for told in ("/home/somebody", "hf_secret") if told in written] == []
     assert model.identity is not None
     assert model.identity["model"] == "made"
-    # An item is right if the referent has more of the two probabilities together, and half right if both are equal.
-    values = []
-    for pair in zip(here.questions[::2], here.questions[1::2], strict=True):
-        shares = [2 / 3 if known_logprobs(one)[one["target"]] > math.log(0.5) else 1 / 3 for one in pair]
-        values.append(0.5 if abs(sum(shares) - 1) < 1e-9 else float(sum(shares) > 1))
-    accuracy = next(metric for metric in run.result.metrics if metric.name == "accuracy" and not metric.group)
-    assert accuracy.value == pytest.approx(sum(values) / len(values))
     exchange = run.records[0].exchanges[0]
     assert exchange.option_logprobs == tuple(known_logprobs(here.questions[0]))
     assert exchange.option_byte_counts == (2, 2)
@@ -187,13 +171,8 @@ def call(**arguments: str) -> Callable[[list[Sample]], object]:
 HOSTILE: dict[str, tuple[Callable[[list[Sample]], object], str]] = {
     "NaN": (logprob("nan"), ":4: option ' B' of question made-0-she#1 has a log-probability of NaN"),
     "above 0": (logprob("0.25"), ":4: option ' B' of question made-0-she#1 has 0.25, which is above 0"),
-    "infinite": (logprob("inf"), "has inf, which is above 0"),
     "a word": (logprob("low"), "has 'low', which is no number"),
     "asked twice": (lambda samples: samples[0]["resps"][0].append(["-1.0", "False"]), "has 2 responses; ask each"),
-    "edited": (
-        lambda samples: samples[3]["resps"].reverse(),
-        ":4: question made-0-she#1 has other responses than were",
-    ),
     "edited twice": (
         lambda samples: [samples[3][name].reverse() for name in ("resps", "filtered_resps")],
         ":4: question made-0-she#1 has other responses than were scored as filtered_resps and acc",
@@ -206,18 +185,12 @@ HOSTILE: dict[str, tuple[Callable[[list[Sample]], object], str]] = {
         lambda samples: samples[0].update(arguments=samples[2]["arguments"]),
         ":1: question made-0-he#0 was asked in other words: from character ",
     ),
-    "repeated": (lambda samples: samples.append(samples[0]), ":25: question made-0-he#0 was answered before, at sampl"),
     "contexts": (call(arg_0="Think."), ":2: the options of question made-0-he#1 have different contexts"),
     "options": (call(arg_1=" C"), "was asked with the options [' A', ' C'], and the task offers [' A', ' B']"),
     "no option": (
         lambda samples: samples[1]["arguments"].pop("gen_args_1"),
         "made-0-he#1 has 2 responses to 1 options",
     ),
-    "id": (
-        lambda samples: samples[1]["doc"].update(id="nobody#0"),
-        "1 questions belong to no item of made type2, such",
-    ),
-    "no responses": (lambda samples: samples[0].pop("resps"), ":1: resps: Field required"),
 }
 
 
@@ -255,7 +228,6 @@ def test_broken_lines_and_changed_files_are_named(here: Exchanged) -> None:
         ({"system_instruction_sha": "0" * 64}, "asked with a system instruction"),
         ({"n-shot": {NAME: 5}}, "asked with 5 examples before each question"),
         ({"configs": {NAME: {"task": NAME, "metadata": {"version": 1.0}}}}, "a task that biasboard did not export"),
-        ({"configs": {}}, "a task that biasboard did not export"),
         ({"config": {"model_args": {}}}, "does not say which model answered"),
     ],
 )
@@ -265,21 +237,16 @@ def test_questions_that_were_asked_in_another_way_are_refused(
     refused(here.of_log(**told), message, here.place / "runs")
 
 
-@pytest.mark.parametrize(
-    ("commit", "arguments", "revision"),
-    [
+def test_only_the_commit_of_the_weights_that_answered_is_shown(here: Exchanged) -> None:
+    for commit, arguments, revision in (
         ("a" * 40, {}, "a" * 40),
         ("a" * 40, {"peft": "lab/x"}, None),
-        ("a" * 40, {"lora_local_path": "x"}, None),
         ("\x1b[2Jmain", {}, None),
-    ],
-)
-def test_only_the_commit_of_the_weights_that_answered_is_shown(
-    here: Exchanged, commit: str, arguments: dict[str, str], revision: str | None
-) -> None:
-    told = {"model_sha": commit, "model_args": {"pretrained": "lab/base", **arguments}}
-    assert here.of_log(config=told).exit_code == 0
-    assert only_run(here.place / "runs").result.model.revision == revision
+    ):
+        told = {"model_sha": commit, "model_args": {"pretrained": "lab/base", **arguments}}
+        place = here._replace(place=here.place / str(len(arguments)) / commit[1:4])
+        assert place.of_log(config=told).exit_code == 0
+        assert only_run(place.place / "runs").result.model.revision == revision
 
 
 def test_normalisations_need_what_a_log_does_not_hold(here: Exchanged) -> None:
@@ -318,10 +285,6 @@ def test_merged_borders_are_found_and_moved(here: Exchanged, tmp_path: Path) -> 
     moved = plain._replace(exported=tmp_path / "moved", place=tmp_path / "2")
     printed = export(here.dataset, merging, moved.exported, "--config", "type2")
     assert "12 items, 12 questions, 12 with a moved border" in printed
-    before, after = (
-        [[one["context"] + option for option in one["options"]] for one in each.questions] for each in (plain, moved)
-    )
-    assert before == after
     done = moved.of_log()
     assert done.exit_code == 0, done.stderr
     run = only_run(moved.place / "runs")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from evaluators.tasks.pronouns.detectors.echo import echo_end, without_echo
+from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end, without_echo
 from schemas.lexicon import families_of, pronoun_families
 
 _NEVER_NEO = frozenset({"he", "she", "they"})
@@ -39,8 +39,6 @@ _NEAR = 40
 _SPANISH = {"el", "la", "los", "las", "que", "en", "un", "una", "por", "para", "no", "se", "de", "y", "lo", "del", "al"}
 _AMBIGUOUS = frozenset({"e", "es", "em", "ems", "co", "cos", "vi", "vis", "ze"})
 """Forms that can also be letters, names, numerals or other words; all other forms are always pronouns."""
-_OF_OTHERS = "can also mean several people or things, which nothing here tells apart from one person"
-_OTHER_WORD = "can also be a letter, a name or another word"
 _BECAUSE = frozenset({"he", "she", "they", "it", "i", "we", "you", "the", "of"})
 """Words that follow *cos* if it means *because* or cosine."""
 _NOT_AFTER = {"em": {"dash", "dashes"}, "vis": {"a"}, "co": {"founder", "founders", "worker", "workers", "author"}}
@@ -75,33 +73,6 @@ def first_family_published(text: str) -> str | None:
     family_of, pattern = _published_forms()
     match = pattern.search(text)
     return None if match is None else family_of[match[1].lower()]
-
-
-def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
-    """Return the families of the first pronoun that a model added to its prompt; empty if there is none.
-
-    Markup, addresses and a repeated prompt are removed first. Words that only look like a pronoun are skipped: parts of
-    compounds and abbreviations, Roman numerals and acronyms, names, and forms that are quoted or listed.
-
-    Args:
-        text: Generated text.
-        prompt: Prompt that the text continues; None if unknown.
-
-    Returns:
-        Names of the families: usually one, but two for *em*, *emself* and *he or she*.
-
-    >>> first_families("The co-founder left. She laughed.")
-    ('she',)
-    >>> first_families("Somebody saw em.")
-    ('e', 'ey')
-    """
-    return _first_families(without_echo(text, prompt))
-
-
-@lru_cache(maxsize=8192)
-def _first_families(text: str) -> tuple[str, ...]:
-    # Cached because baselines give the same answer thousands of times.
-    return next((families for _, families in _detected(plain_text(text))), ())
 
 
 def all_families(text: str, prompt: str | None = None) -> list[tuple[float, tuple[str, ...]]]:
@@ -139,25 +110,58 @@ class Pronoun(NamedTuple):
     """Words that say what else it can be; None if it can be nothing else."""
 
 
-def pronouns_of(text: str, prompt: str | None = None) -> Iterator[Pronoun]:
-    """Yield the pronouns that a model added to its prompt, in order, with their places in the text as it is.
+class Detector(NamedTuple):
+    """What finds the pronouns of a language that a model added to its prompt."""
 
-    The first has the families that :func:`first_families` returns.
+    families_of: FamiliesOf
+    """The pronouns of the language, of which a repeated prompt has the same."""
+    detected: Callable[[str], Iterator[tuple[re.Match[str], tuple[str, ...]]]]
+    """Function that yields the pronouns in a plain text, each with the families that it belongs to."""
+    doubt: Callable[[str, tuple[str, ...]], str | None]
+    """Function that says what else a word that was detected can be; None if it can be nothing else."""
 
-    Args:
-        text: Generated text.
-        prompt: Prompt that the text continues; None if unknown.
+    def first_families(self, text: str, prompt: str | None = None) -> tuple[str, ...]:
+        """Return the families of the first pronoun; empty if there is none.
 
-    >>> [(found.start, found.families) for found in pronouns_of("<em>Kim</em> saw **xem**.")]
-    [(19, ('xe',))]
-    """
-    begin = echo_end(text, prompt)
-    plain, places = plain_text_and_places(text[begin:])
-    for match, families in _detected(plain):
-        is_other = match[0].lower() in _AMBIGUOUS and not set(families) <= _NEVER_NEO
-        doubt = _OF_OTHERS if families == ("they",) else _OTHER_WORD if is_other else None
-        start, end = (begin + places[offset] for offset in (match.start(), match.end() - 1))
-        yield Pronoun(start, end + 1, families, None if doubt is None else f"“{match[0]}” {doubt}")
+        Markup, addresses and a repeated prompt are removed first. Words that only look like a pronoun are skipped:
+        parts of compounds and abbreviations, Roman numerals and acronyms, names, and forms that are quoted or listed.
+
+        Args:
+            text: Generated text.
+            prompt: Prompt that the text continues; None if unknown.
+
+        Returns:
+            Names of the families: usually one, but two for *em*, *emself* and *he or she*.
+
+        >>> ENGLISH.first_families("The co-founder left. She laughed.")
+        ('she',)
+        >>> ENGLISH.first_families("Somebody saw em.")
+        ('e', 'ey')
+        """
+        return _first_families(self.detected, without_echo(text, prompt, self.families_of))
+
+    def pronouns(self, text: str, prompt: str | None = None) -> Iterator[Pronoun]:
+        """Yield the pronouns in order, with their places in the text as it is.
+
+        The first has the families that :meth:`first_families` returns.
+
+        >>> [(found.start, found.families) for found in ENGLISH.pronouns("<em>Kim</em> saw **xem**.")]
+        [(19, ('xe',))]
+        """
+        begin = echo_end(text, prompt, self.families_of)
+        plain, places = plain_text_and_places(text[begin:])
+        for match, families in self.detected(plain):
+            doubt = self.doubt(match[0], families)
+            start, end = (begin + places[offset] for offset in (match.start(), match.end() - 1))
+            yield Pronoun(start, end + 1, families, None if doubt is None else f"“{match[0]}” {doubt}")
+
+
+@lru_cache(maxsize=8192)
+def _first_families(
+    detected: Callable[[str], Iterator[tuple[re.Match[str], tuple[str, ...]]]], text: str
+) -> tuple[str, ...]:
+    # Cached because baselines give the same answer thousands of times.
+    return next((families for _, families in detected(plain_text(text))), ())
 
 
 def plain_text(text: str) -> str:
@@ -229,21 +233,10 @@ class _Context:
         return first == 0 or "\n" in opening or self.text[first - 1] in ".!?:;"
 
     @property
-    def next_word(self) -> str:
-        """The next word, if only white space and commas precede it; otherwise empty."""
-        match = _NEXT_WORD.match(self.text, self.end)
-        return match[1] if match is not None else ""
-
-    @property
     def previous_word(self) -> str:
         """The previous word, unless a digit comes between; otherwise empty."""
         end = self.start - len(_backwards(self.text, self.start, _NO_WORD))
         return _backwards(self.text, end, _WORD)
-
-    @property
-    def is_last(self) -> bool:
-        """True if only white space follows."""
-        return _REST.match(self.text, self.end) is not None
 
 
 def _backwards(text: str, end: int, pattern: re.Pattern[str]) -> str:
@@ -343,13 +336,26 @@ def _only_looks_like_it(context: _Context) -> bool:
     # VI is a numeral, EMS an ambulance.
     if len(word) > 1 and word.isupper():
         return True
-    following_word = context.next_word
+    # Empty if more than white space and commas precede it.
+    match = _NEXT_WORD.match(context.text, context.end)
+    following_word = match[1] if match is not None else ""
     # A capitalised form is a name, unless it begins a sentence that goes on in lower case.
     if word[0].isupper() and not (following_word[:1].islower() and context.starts_sentence):
         return True
     # The last word of a long text without a full stop may be cut off.
-    if context.is_last and context.start > _LONG:
+    if _REST.match(context.text, context.end) and context.start > _LONG:
         return True
     if following_word.lower() in _NOT_AFTER.get(form, ()) or (form == "cos" and following_word.lower() in _BECAUSE):
         return True
     return form == "es" and bool({following_word.lower(), context.previous_word.lower()} & _SPANISH)
+
+
+def _doubt(word: str, families: tuple[str, ...]) -> str | None:
+    if families == ("they",):
+        return "can also mean several people or things, which nothing here tells apart from one person"
+    is_ambiguous = word.lower() in _AMBIGUOUS and not set(families) <= _NEVER_NEO
+    return "can also be a letter, a name or another word" if is_ambiguous else None
+
+
+ENGLISH = Detector(families_of, _detected, _doubt)
+first_families, pronouns_of = ENGLISH.first_families, ENGLISH.pronouns

@@ -15,16 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import partial
 
-from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end, without_echo
-from evaluators.tasks.pronouns.detectors.first_pronoun import Pronoun, plain_text, plain_text_and_places
+from evaluators.tasks.pronouns.detectors.first_pronoun import Detector
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in, families_with
 
-PRONOUNS_OF: Mapping[Language, FamiliesOf] = {
-    language: partial(families_with, language=language) for language in LANGUAGE_CODES
-}
-"""The pronouns of each language, for echoes: one function each, since those are cached by it."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NEAR = 60
 """Number of characters before and after a word that count as its context."""
@@ -90,45 +85,6 @@ _PREPOSITION = re.compile(
     re.IGNORECASE,
 )
 _BEFORE_VERB = re.compile(r"\s+(?:\w+(?:er|ir|re|oir)|a|ont|avait|est|était|en|fait|faisait|faut|dit|dire)\b")
-
-
-def first_families_in(language: Language, text: str, prompt: str | None = None) -> tuple[str, ...]:
-    """Return the families of the first pronoun that a model added to its prompt; empty if there is none.
-
-    Args:
-        language: Language of the text.
-        text: Generated text.
-        prompt: Prompt that the text continues; None if unknown.
-
-    >>> first_families_in("german", "Sie sind da. Xier lacht.")
-    ('xier',)
-    >>> first_families_in("french", "il pleut, dit-elle")
-    ('elle',)
-    """
-    return _first_families(language, without_echo(text, prompt, PRONOUNS_OF[language]))
-
-
-@lru_cache(maxsize=8192)
-def _first_families(language: Language, text: str) -> tuple[str, ...]:
-    # Cached because baselines give the same answer thousands of times.
-    return next((families for _, families in _detected(language, plain_text(text))), ())
-
-
-def pronouns_in(language: Language, text: str, prompt: str | None = None) -> Iterator[Pronoun]:
-    """Yield the pronouns that a model added to its prompt, in order, with their places in the text as it is.
-
-    Each has a doubt, since words for things are not told from those for people.
-
-    Args:
-        language: Language of the text.
-        text: Generated text.
-        prompt: Prompt that the text continues; None if unknown.
-    """
-    begin = echo_end(text, prompt, PRONOUNS_OF[language])
-    plain, places = plain_text_and_places(text[begin:])
-    for match, families in _detected(language, plain):
-        start, end = (begin + places[offset] for offset in (match.start(), match.end() - 1))
-        yield Pronoun(start, end + 1, families, f"“{match[0]}” can also mean a thing, which nothing here tells apart")
 
 
 def _detected(language: Language, text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
@@ -217,3 +173,21 @@ _RULES: Mapping[Language, Callable[[str, str, str, bool], bool]] = {
     "spanish": _counts_in_spanish,
     "french": _counts_in_french,
 }
+
+
+DETECTORS: Mapping[Language, Detector] = {
+    language: Detector(
+        partial(families_with, language=language),
+        partial(_detected, language),
+        # Words for things are not told from those for people.
+        lambda word, families: "can also mean a thing, which nothing here tells apart",
+    )
+    for language in LANGUAGE_CODES
+}
+"""The detector of each language.
+
+>>> DETECTORS["german"].first_families("Sie sind da. Xier lacht.")
+('xier',)
+>>> DETECTORS["french"].first_families("il pleut, dit-elle")
+('elle',)
+"""
