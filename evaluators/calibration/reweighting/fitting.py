@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,8 +18,6 @@ from schemas.documents.reweighting import FitReport
 # weights, which overfit least, .064 and .053. From 200 rows on a search was safe.
 FEW_ROWS = 50
 """Number of rows of the smallest class below which a search over all classes overfits."""
-UNCORRECTED = "uncorrected"
-"""Name of the candidate that changes nothing."""
 # Objectives that agree in this many digits count as equal, so that probabilities stay uncorrected if nothing is better.
 _DIGITS = 12
 
@@ -60,12 +58,10 @@ def preset_settings(name: str, seed: int = 0) -> FitSettings:
     """Return the settings of a preset.
 
     Raises:
-        ValueError: there is no such preset, or the seed is no whole number from 0.
+        ValueError: there is no such preset.
     """
     if name not in PRESETS:
         raise ValueError(f"preset '{name}' does not exist; have: {', '.join(PRESETS)}")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"the seed is {seed}; give a whole number from 0")
     return replace(PRESETS[name], seed=int(seed))
 
 
@@ -74,14 +70,16 @@ class Fit:
     """A fitted correction."""
 
     rules: ClassRules
-    chosen: str
-    """Name of the chosen candidate."""
-    ranks: Mapping[str, tuple[bool, float, float]]
+    ranks: Sequence[tuple[bool, float, float]]
     """Sort key of each candidate, the uncorrected probabilities first: whether it falls below the floor, its objective
     (infinity where nothing is right), and its negated mean accuracy. The smallest is chosen."""
-    n_evaluations: int
     report: FitReport
     """The class accuracies on the fitted rows before and after the correction, and warnings about the correction."""
+
+    @property
+    def is_uncorrected(self) -> bool:
+        """True if no candidate is better than the uncorrected probabilities."""
+        return min(self.ranks) == self.ranks[0]
 
 
 def fit_rules(
@@ -102,28 +100,27 @@ def fit_rules(
     free = Problem(probabilities, targets, objective, annealing=settings.annealing, seed=settings.seed)
     floor = float(objective.mean(free.n_right(unchanged))) if settings.has_floor else None
     problem = replace(free, objective=replace(objective, floor=floor))
-    candidates, n_evaluations = SOLVERS[settings.solver](problem)
-    candidates = {UNCORRECTED: unchanged, **candidates}
-    ranks = {}
-    for name, rules in candidates.items():
+    candidates = [unchanged, *SOLVERS[settings.solver](problem)]
+    ranks = []
+    for rules in candidates:
         n_right = problem.n_right(rules)
         value, negative_mean = problem.score(n_right)
-        ranks[name] = (not problem.objective.is_met(n_right), round(value, _DIGITS), round(negative_mean, _DIGITS))
-    chosen = min(ranks, key=ranks.__getitem__)
+        ranks.append((not problem.objective.is_met(n_right), round(value, _DIGITS), round(negative_mean, _DIGITS)))
+    chosen = candidates[ranks.index(min(ranks))]
+    guesses = probabilities.argmax(axis=1), chosen.predict(probabilities)
     before, after = (
-        accuracy_report(targets, predicted, labels or range(len(supports)), n_resamples=0)
-        for predicted in (probabilities.argmax(axis=1), candidates[chosen].predict(probabilities))
+        accuracy_report(targets, predicted, labels or range(len(supports)), n_resamples=0) for predicted in guesses
     )
     report = FitReport(
         n_rows=len(targets),
         supports=tuple(supports.tolist()),
-        class_accuracies_before=tuple(each.value for each in before.classes),
-        class_accuracies_after=tuple(each.value for each in after.classes),
-        accuracy_before=float(before.value("accuracy") or 0.0),
-        accuracy_after=float(after.value("accuracy") or 0.0),
+        class_accuracies_before=tuple(one.value for one in before if one.kind == "class"),
+        class_accuracies_after=tuple(one.value for one in after if one.kind == "class"),
+        accuracy_before=float(np.mean(guesses[0] == targets)),
+        accuracy_after=float(np.mean(guesses[1] == targets)),
         notes=(*_doubts(supports, settings), *(f"on the fitted rows {loss}" for loss in losses(before, after))),
     )
-    return Fit(candidates[chosen], chosen, ranks, n_evaluations, report)
+    return Fit(chosen, ranks, report)
 
 
 def _doubts(supports: IntArray, settings: FitSettings) -> Iterator[str]:

@@ -138,33 +138,3 @@ def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     is_off = (np.abs(sums - 1) > _SUM_TOLERANCE) & (sums > 0)
     shares: FloatArray = np.divide(probabilities, sums, out=probabilities.copy(), where=is_off)
     return shares
-
-
-def first_fault(probabilities: FloatArray) -> tuple[int, int | None, str] | None:
-    """Return the first value that is no probability, or the first row that says nothing; None if there is none.
-
-    Args:
-        probabilities: Probability of each class in each row, shape (n, n_classes).
-
-    Returns:
-        Indices of the row and of the column, which is None for a row as a whole, and what is wrong with the remedy,
-        such as ``is -0.5; give probabilities``.
-    """
-    for is_bad, remedy in (
-        (np.isnan(probabilities), "leave the row out, or ask the model again"),
-        (np.isinf(probabilities), "give probabilities, not odds or their logarithms"),
-        (probabilities < 0, "give probabilities; exponentiate logarithms first"),
-    ):
-        if is_bad.any():
-            row, column = np.argwhere(is_bad)[0].tolist()
-            value = probabilities[row, column]
-            return row, column, f"is {'missing (nan)' if np.isnan(value) else f'{value:g}'}; {remedy}"
-    with np.errstate(over="ignore"):
-        sums = probabilities.sum(axis=1)
-    for is_off, problem in (
-        (~probabilities.any(axis=1), "has nothing but zeros; leave it out, since it says nothing about any class"),
-        (np.isinf(sums), "has a sum that is too large for a number; give probabilities"),
-    ):
-        if is_off.any():
-            return int(is_off.argmax()), None, problem
-    return None

@@ -59,10 +59,6 @@ def dominance(values: Sequence[float]) -> float:
     return max(known(values)) / mean(values) if mean(values) else math.nan
 
 
-def noise_floor(accuracy: float, n_rows: int, n_classes: int) -> float:
-    return (n_classes - 1) / n_classes * math.sqrt((1 - accuracy) / (math.pi * accuracy * n_rows))
-
-
 TRIANGLES = [(level, place) for level in (2, 4, 8) for place in range(level + 1)] + [(1, 1), (1, 0)]
 """Levels and places of the 19 membership functions in the order of the released code, which counts from 0."""
 

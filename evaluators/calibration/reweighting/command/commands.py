@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -26,7 +26,6 @@ from evaluators.calibration.reweighting.accuracy_report import (
     ReportedValue,
     accuracy_report,
     losses,
-    shown,
 )
 from evaluators.calibration.reweighting.command.inputs import (
     PREDICTED,
@@ -37,12 +36,10 @@ from evaluators.calibration.reweighting.command.inputs import (
     read_rows,
     share_names,
 )
-from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
+from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
 
-# With more classes, the table shows the least accurate and some of the most accurate ones.
-_MAX_CLASSES, _N_LEAST, _N_MOST = 30, 15, 5
 _WIDTH = 120
 """Width of the table if standard output is no terminal."""
 Input: TypeAlias = Annotated[
@@ -138,18 +135,15 @@ def fit_command(
     _print_notes(rows)
     if test_rows is not None:
         _print_notes(test_rows)
-    doubts = [*fit.report.notes]
-    if fit.chosen == UNCORRECTED:
-        doubts.insert(0, "nothing better than the uncorrected probabilities was found; these rules change nothing")
-    doubts.append(
+    doubts = [
+        *fit.report.notes,
         "these rows were fitted on: the figures after the correction are too good, those of evenness most of all; "
-        + ("give other rows with --test" if test_rows is None else "read those of the other rows below")
-    )
+        + ("give other rows with --test" if test_rows is None else "read those of the other rows below"),
+    ]
+    if fit.is_uncorrected:
+        doubts.insert(0, "nothing better than the uncorrected probabilities was found; these rules change nothing")
     for title, of_rows in reports.items():
         _print_reports(title, of_rows, doubts if title.startswith("fitted on") else None)
-    print(
-        f"preset {preset}, {fit.n_evaluations:,} evaluations; of {len(fit.ranks)} candidates '{fit.chosen}' was taken"
-    )
     _write_measures(measures, reports)
     print(f"rules {out}")
 
@@ -159,7 +153,7 @@ def fit_command(
 def apply_command(
     path: Input,
     # The rules name the classes.
-    choice: Annotated[InputChoice, Only({"label_column", "ignored", "config", "splits"})],
+    choice: Annotated[InputChoice, Only({"label_column", "config", "splits"})],
     rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
     out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
 ) -> None:
@@ -245,35 +239,28 @@ def _print_reports(title: str, reports: Mapping[str, AccuracyReport], warnings: 
     for name in reports:
         table.add_column(name if len(reports) > 1 else "accuracy", justify="right", no_wrap=True)
         table.add_column("95 % interval", justify="right", no_wrap=True)
-    classes = [*zip(*(report.classes for report in reports.values()), strict=True)]
-    if len(classes) > _MAX_CLASSES:
-        ranked = sorted((each for each in classes if each[0].value is not None), key=lambda each: each[0].value or 0.0)
-        classes = [*ranked[:_N_LEAST], *ranked[max(_N_LEAST, len(ranked) - _N_MOST) :]]
-    for of_class in classes:
-        table.add_row(Text(printable(of_class[0].name, most=80)), f"{of_class[0].n_rows:,}", *_cells(of_class))
-    table.add_section()
-    for of_measure in zip(*(report.measures for report in reports.values()), strict=True):
-        table.add_row(TITLES[of_measure[0].name], "", *_cells(of_measure))
+    for values in zip(*reports.values(), strict=True):
+        one = values[0]
+        if one.kind == "class":
+            table.add_row(Text(printable(one.name, most=80)), f"{one.n_rows:,}", *_cells(values))
+        else:
+            table.add_row(TITLES[one.name], "", *_cells(values))
     console = Console()
     # In a file, lines may be longer than rich takes them to be.
     (console if console.is_terminal else Console(width=max(console.width, _WIDTH))).print(table)
-    if len(before.classes) > _MAX_CLASSES:
-        print(f"{len(before.classes)} classes; --measures FILE.csv writes all of them")
-    for measure in last.measures:
-        if measure.reason is not None:
-            print(f"without a value: {TITLES[measure.name]} ({measure.reason})")
+    for one in last:
+        if one.reason is not None and one.kind == "measure":
+            print(f"without a value: {TITLES[one.name]} ({one.reason})")
     if last is not before:
         for line in losses(before, last) if warnings is None else warnings:
             print(f"warning: {visible(line)}")
 
 
-def _cells(values: Sequence[ReportedValue]) -> list[str]:
-    """Return each value and its interval."""
-    return [
-        cell
-        for one in values
-        for cell in (shown(one.value), "" if one.low is None else f"{one.low:.4f} to {one.high:.4f}")
-    ]
+def _cells(values: Sequence[ReportedValue]) -> Iterator[str]:
+    """Yield each value and its interval."""
+    for one in values:
+        yield "none" if one.value is None else f"{one.value:.4f}"
+        yield "" if one.low is None else f"{one.low:.4f} to {one.high:.4f}"
 
 
 def _write_measures(path: Path | None, reports: Mapping[str, Mapping[str, AccuracyReport]]) -> None:
@@ -282,12 +269,11 @@ def _write_measures(path: Path | None, reports: Mapping[str, Mapping[str, Accura
         return
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["rows", "correction", "kind", *ReportedValue._fields])
+        writer.writerow(["rows", "correction", *ReportedValue._fields])
         for title, of_rows in reports.items():
             for correction, report in of_rows.items():
-                for kind, values in (("class", report.classes), ("measure", report.measures)):
-                    for name, *numbers in values:
-                        writer.writerow([protected(title), correction, kind, protected(name), *numbers])
+                for kind, name, *numbers in report:
+                    writer.writerow([protected(title), correction, kind, protected(name), *numbers])
     print(f"measures {path}")
 
 
@@ -306,7 +292,4 @@ def _print_notes(rows: LabelledRows) -> None:
     without_rows = [visible(name) for name in rows.classes if name not in occurring]
     if without_rows and any(occurring):
         names = listed(without_rows)
-        print(
-            f"  warning: no row is of {names}; if these columns are no classes, name those that are with --classes, or "
-            "leave columns out with --ignore"
-        )
+        print(f"  warning: no row is of {names}; if these columns are no classes, name those that are with --classes")
