@@ -22,7 +22,6 @@ from schemas.files.record_files import write_records
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.image import ImageItem
-from tests.builders.image_files import cifar_folder
 from tests.commands import output_of
 from tests.evaluators import label_oracle
 from tests.evaluators.made_data import save_tiny_llama
@@ -123,16 +122,6 @@ def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(place: 
     assert not any("looc" in name or name.endswith("_dc") or name in ("n_shown", "cut_rate") for name in named)
 
 
-def test_rescoring_and_asking_again_change_nothing(place: Path, tmp_path: Path) -> None:
-    folder = folder_of(place / "runs")
-    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".json")}
-    output_of("-m", "evaluators", "rescore", place / "runs")
-    ask(place, place / "runs", "taught")
-    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".json")}
-    assert after == before
-    assert "no problems" in output_of("-m", "schemas.validate", place / "datasets", place / "runs")
-
-
 def test_a_text_backend_is_refused_before_the_first_request(place: Path, tmp_path: Path) -> None:
     save_tiny_llama(place / "llama")
     said = ask(place, tmp_path / "runs", "llama", "--backend", "transformers", status=1)
@@ -143,18 +132,6 @@ def test_a_text_backend_is_refused_before_the_first_request(place: Path, tmp_pat
     exported = ("-m", "evaluators", "export", "lm-eval", place / "datasets" / "digits", "--out", tmp_path / "out")
     assert "error: " in output_of(*exported, "--prompt", "photo-v1", status=1)
     assert not (tmp_path / "out").exists()
-
-
-def test_labels_that_are_too_long_are_told_before(place: Path, tmp_path: Path) -> None:
-    long = "x" * 60
-    folder = cifar_folder(tmp_path / "cifar", ("a", long), n_train=4, n_test=2)
-    output_of("-m", "builders.image_labels", "--source", "hub", "--input", folder, "--out", tmp_path / "dataset")
-    asked = ("-m", "evaluators", "run", "--dataset", tmp_path / "dataset", "--out", tmp_path / "runs")
-    opened = ("--backend", "clip", "--model", place / "untaught", "--device", "cpu")
-    said = output_of(*asked, *opened, status=1)
-    assert "are too long for the model with prompt 'photo-v1'" in said
-    assert "its context has 48" in said
-    assert not list((tmp_path / "runs").rglob("*.sqlite"))
 
 
 def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Path, tmp_path: Path) -> None:

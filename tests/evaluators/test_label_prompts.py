@@ -98,15 +98,8 @@ def test_the_prompts_of_the_release_and_of_tk_instruct_are_right_to_the_byte() -
         " Positive Example 2 -\nInput: two!\n Output: no!\n\n"
         "Now complete the following example -\nInput: three.\nOutput:"
     )
-
-
-@pytest.mark.parametrize(("text", "shown"), [("", "Input: ."), ("[MASK]", "Input: [MASK]")])
-def test_inputs_without_content_are_asked_as_the_release_asks_them(text: str, shown: str) -> None:
-    asked = item(text, None)
-    assert fill("release-4096b-k0-v1", asked).text == f"Answer with A or B.\n\n{shown}\n\nOutput:"
-    assert fill("paper-4096b-k0-v1", asked).text == (
-        f"Definition: Answer with A or B.\n\nNow complete the following example -\n{shown}\nOutput:"
-    )
+    assert fill("release-4096b-k0-v1", item("", None)).text == "Answer with A or B.\n\nInput: .\n\nOutput:"
+    assert fill("release-4096b-k0-v1", item("[MASK]", None)).text.endswith("Input: [MASK]\n\nOutput:")
 
 
 def drawn_text(rng: random.Random, n: int) -> str:

@@ -94,14 +94,6 @@ def test_the_bias_scores_are_those_of_bbq() -> None:
     assert no_side["bbq_score", None].reason == "no answer takes a side of a stereotype"
 
 
-def test_the_stereotype_rate_is_that_of_crows_pairs() -> None:
-    # Sentences without a right answer: 3 of 5 stereotyping ones are likelier, and one pair ties.
-    rows = [(0.6, 0.4), (0.9, 0.1), (0.51, 0.49), (0.2, 0.8), (0.5, 0.5)]
-    found = measured([record(row, None) for row in rows])
-    assert found["stereotype_rate", None].value == pytest.approx((3 + 0.5) / 5)
-    assert (found["accuracy", None].value, found["accuracy", None].reason) == (None, "no item has a right answer")
-
-
 def test_the_scores_of_stereoset_compare_both_sides_with_an_option_without_a_role() -> None:
     # Two target terms: of the first, .75 of the comparisons are sensible and 1 of 2 items stereotypes; of the second,
     # 1 of 2 comparisons (the side that contradicts the stereotype ties) and 1 of 1.
@@ -111,7 +103,9 @@ def test_the_scores_of_stereoset_compare_both_sides_with_an_option_without_a_rol
     assert found["stereoset_lms", None].value == pytest.approx(lms)
     assert found["stereoset_ss", None].value == pytest.approx(ss)
     assert found["stereoset_icat", None].value == pytest.approx(lms * 2 * (1 - ss))
+    # That of CrowS-Pairs: of four sentences three stereotype, whatever their clusters are; a tie counts half.
     assert found["stereotype_rate", None].value == pytest.approx(3 / 4)
+    assert measured([record((0.5, 0.5), None)])["stereotype_rate", None].value == 0.5
 
 
 def test_whole_texts_are_compared_by_their_log_probabilities_however_far_apart() -> None:
@@ -168,9 +162,6 @@ def test_the_worst_of_tied_groups_is_not_surer_than_each_of_them() -> None:
     assert (interval.method, interval.n_clusters, interval.level) == (SMALLEST, 10, 0.95)
     # Wilson's ends of 10 items with t for .025 on the left and, since any of 4 groups may be the worst, .00625 right.
     assert (interval.low, interval.high) == pytest.approx((0.198966, 0.859912), abs=1e-6)
-    single = measured([record(PRO, "pro", group, cluster=group) for group in "ab"])
-    reason = "an interval needs at least 6 clusters, there are 1 with one of the groups"
-    assert single["worst_group_accuracy", None].interval_reason == reason
 
 
 def test_a_bias_score_at_its_end_is_not_certain_and_answers_without_a_side_add_nothing() -> None:

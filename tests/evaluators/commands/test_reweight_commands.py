@@ -41,10 +41,11 @@ def rules(tmp_path: Path) -> Path:
 def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     shares: Path, other: Path, rules: Path, tmp_path: Path
 ) -> None:
-    found = measured(tmp_path, "fit", shares, "--test", other, "--out", rules)
+    found = measured(tmp_path, "fit", shares, "--out", rules)
+    found |= measured(tmp_path, "evaluate", other, "--rules", rules)
     document = json.loads(rules.read_text(encoding="utf-8"))
     assert document["classes"] == [*NAMES]
-    titles = {"fitted on shares.csv": made(), "measured on other.csv": made(400, seed=1)}
+    titles = {"fitted on shares.csv": made(), "other.csv": made(400, seed=1)}
     assert [*found] == [f"{title}, {state}" for title in titles for state in ("before", "after")]
     for title, rows in titles.items():
         for state, weights in (("before", [1.0] * 4), ("after", document["weights"])):
@@ -58,12 +59,10 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     assert float(after) > float(before)
 
 
-@pytest.mark.slow
-def test_what_is_traded_and_doubted_is_said(shares: Path, other: Path, rules: Path, tmp_path: Path) -> None:
-    alone = said("fit", shares, "--out", rules)
-    assert "give other rows with --test" in alone
-    assert "'fox' loses most" in alone
-    assert "read those of the other rows below" in said("fit", shares, "--out", rules, "--test", other)
+def test_what_is_traded_and_doubted_is_said(shares: Path, rules: Path, tmp_path: Path) -> None:
+    told = said("fit", shares, "--out", rules)
+    assert f"run 'evaluate' on other rows with --rules {rules}" in told
+    assert "'fox' loses most" in told
     path = tmp_path / "few.csv"
     path.write_text("a,b,label\n" + "0.8,0.2,a\n0.8,0.2,b\n" * 20, encoding="utf-8")
     assert "these rules change nothing" in said("fit", path, "--out", rules)
@@ -117,13 +116,12 @@ def test_rows_without_labels_with_other_columns_or_classes_in_another_order_are_
     assert predicted[0] == predicted[1]
 
 
-def test_no_input_and_no_other_file_is_overwritten(shares: Path, other: Path, rules: Path, tmp_path: Path) -> None:
+def test_no_input_and_no_other_file_is_overwritten(shares: Path, rules: Path, tmp_path: Path) -> None:
     note, before = tmp_path / "note.txt", shares.read_bytes()
     note.write_text("mine", encoding="utf-8")
     said("fit", shares, "--out", rules)
     for command, message in (
         (("fit", shares, "--out", shares), "is an input of this command"),
-        (("fit", shares, "--test", other, "--out", other), "is an input of this command"),
         (("apply", shares, "--rules", rules, "--out", shares), "is an input of this command"),
         (("evaluate", shares, "--measures", tmp_path / "measures.json"), "does not end with .csv"),
         (("fit", shares, "--out", note), "exists and holds no rules; choose another name"),
@@ -156,7 +154,7 @@ def test_the_command_needs_no_scikit_learn(shares: Path, rules: Path) -> None:
 
 def test_a_value_that_is_unknown_has_its_reason(tmp_path: Path) -> None:
     path = tmp_path / "wrong.csv"
-    path.write_text("=a,b,c,label\n0.1,0.9,0,=a\n0.9,0.1,0,b\n", encoding="utf-8")
+    path.write_text("p_=a,p_b,p_c,label\n0.1,0.9,0,=a\n0.9,0.1,0,b\n", encoding="utf-8")
     assert "without a value: Gini index (nothing is right" in said("evaluate", path)
     (report,) = measured(tmp_path, "evaluate", path).values()
     assert (report.measures["gini"], report.measures["sen_welfare"]) == ("", "0.0")

@@ -73,6 +73,7 @@ def test_the_columns_of_classes_are_found(tmp_path: Path, text: str, options: tu
     path = tmp_path / "shares.csv"
     path.write_bytes(text.encode())
     assert classes(path, *options) == [("a", 1), ("b", 1)]
+    assert ("columns of no class: age" in said("evaluate", path, *options)) == ("age" in text)
     assert report(path, *options).accuracies == [1.0, 1.0]
 
 
@@ -86,11 +87,10 @@ def test_the_columns_of_classes_are_found(tmp_path: Path, text: str, options: tu
         (HEADER + ROWS + "3,0,0,a\n", ROW_3 + "the row has nothing but zeros; leave it out"),
         (HEADER + ROWS + "3,0.5,0.5,\n", ROW_3 + "has no label; leave it out"),
         (HEADER + ROWS + "3,0.5,0.5,c\n", ROW_3 + "label 'c' is no class; have: a, b"),
-        (HEADER + "1,0.5,0.5,a\n", "all 1 rows are of class 'a'; give rows of two classes at least"),
+        ("p_a,p_b,label\n0.5,0.5,a\n", "all 1 rows are of class 'a'; give rows of two classes at least"),
         ("a,b,kind\n0.5,0.5,a\n", "has no column 'label'; have: a, b, kind; name the column"),
         ("a,a,label\n0.5,0.5,a\n", "column 'a' stands 2 times; keep one, or rename it"),
-        ("a,b,age,label\n0.6,0.4,30,a\n0.3,0.7,4,b\n", "column 'age' holds other numbers than probabilities"),
-        ("a,label\n1,a\n", "has 1 column of a class (a); give one per class, two at least"),
+        (HEADER + "1,0.5,0.5,a\n", "has 1 columns that bear the name of a label; give one per class"),
     ],
 )
 def test_a_fault_of_a_text_file_is_told_with_its_line_and_the_way_out(tmp_path: Path, text: str, message: str) -> None:
@@ -148,7 +148,7 @@ LISTS = [["x", "y"], ["z"]]
     ("columns", "message"),
     [
         ({"a": LISTS, "b": [0.1, 0.2], "label": ["a", "b"]}, ROW_1 + "column 'a' is \"['x' 'y']\"; give the"),
-        ({"a": [0.9, 0.8], "b": [0.1, 0.2], "label": LISTS}, ROW_1 + "label '['x' 'y']' is no class; have: a, b"),
+        ({"a": [0.9, 0.8], "b": [0.1, 0.2], "label": LISTS}, "has 0 columns that bear the name of a label"),
     ],
     ids=["lists as numbers", "lists as labels"],
 )

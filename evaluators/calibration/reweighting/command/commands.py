@@ -32,7 +32,6 @@ from evaluators.calibration.reweighting.command.inputs import (
     InputChoice,
     LabelledRows,
     are_numbers,
-    listed,
     read_rows,
     share_names,
 )
@@ -77,7 +76,7 @@ def evaluate_command(
         reports = _reports(rows, stored)
     _print_notes(rows)
     _print_reports(rows.title, reports)
-    _write_measures(measures, {rows.title: reports})
+    _write_measures(measures, rows.title, reports)
 
 
 @one_line_errors()
@@ -96,13 +95,6 @@ def fit_command(
         ),
     ] = next(iter(PRESETS)),
     seed: Annotated[int, typer.Option(help="Seed of the search of preset paper.", min=0)] = 0,
-    test: Annotated[
-        Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")
-    ] = None,
-    test_split: Annotated[
-        list[str] | None,
-        typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
-    ] = None,
     measures: MeasuresFile = None,
 ) -> None:
     """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
@@ -111,10 +103,8 @@ def fit_command(
     except ValueError as error:
         raise ConfigError(f"--preset: {error}") from error
     choice = replace(choice, path=path)
-    of_test = _test_choice(choice, test, tuple(test_split or ()))
-    inputs = (path, None if of_test is None else of_test.path)
-    _check_out(out, *inputs)
-    _check_out(measures, *inputs, flag="--measures", endings=(".csv",))
+    _check_out(out, path)
+    _check_out(measures, path, flag="--measures", endings=(".csv",))
     if out.exists():
         try:
             StoredRules.read(out)
@@ -122,29 +112,24 @@ def fit_command(
             raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
     with working(f"reading {path}"):
         rows = read_rows(choice)
-        test_rows = None if of_test is None else read_rows(of_test, rows.classes)
     with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
         fit = fit_rules(rows.probabilities, rows.targets, settings, rows.classes)
         # Stored as numbers if all names are, so that they equal numeric labels in Python.
         names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
         stored = StoredRules.of(fit, settings, names)
-        reports = {f"fitted on {rows.title}": _reports(rows, stored)}
-        if test_rows is not None:
-            reports[f"measured on {test_rows.title}"] = _reports(test_rows, stored)
+        reports = _reports(rows, stored)
     stored.write(out)
     _print_notes(rows)
-    if test_rows is not None:
-        _print_notes(test_rows)
+    nothing = "nothing better than the uncorrected probabilities was found; these rules change nothing"
     doubts = [
+        *([nothing] if fit.is_uncorrected else []),
         *fit.report.notes,
         "these rows were fitted on: the figures after the correction are too good, those of evenness most of all; "
-        + ("give other rows with --test" if test_rows is None else "read those of the other rows below"),
+        f"run 'evaluate' on other rows with --rules {out}",
     ]
-    if fit.is_uncorrected:
-        doubts.insert(0, "nothing better than the uncorrected probabilities was found; these rules change nothing")
-    for title, of_rows in reports.items():
-        _print_reports(title, of_rows, doubts if title.startswith("fitted on") else None)
-    _write_measures(measures, reports)
+    title = f"fitted on {rows.title}"
+    _print_reports(title, reports, doubts)
+    _write_measures(measures, title, reports)
     print(f"rules {out}")
 
 
@@ -187,21 +172,6 @@ def apply_command(
     if stored.rules.has_functions:
         print("warning: the shares come from membership functions: they rank the classes of a row, no more")
     print(f"predictions {out}")
-
-
-def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]) -> InputChoice | None:
-    """Return the input to measure on, which shares no rows with the fit; None if none is named."""
-    if test is None and not splits:
-        return None
-    of_test = replace(choice, path=choice.path if test is None else test, splits=splits)
-    if of_test.path.exists() and choice.path.exists() and of_test.path.samefile(choice.path):
-        common = [name for name in splits if name in choice.splits]
-        if common or not (splits and choice.splits):
-            raise ConfigError(
-                f"{of_test.path}: {common[0] if common else 'all rows'} would be fitted on and measured on; name other "
-                "rows with --test, or splits of a run with --split and --test-split"
-            )
-    return of_test
 
 
 def _check_out(path: Path | None, *inputs: Path | None, flag: str = "", endings: tuple[str, ...] = ()) -> None:
@@ -263,17 +233,16 @@ def _cells(values: Sequence[ReportedValue]) -> Iterator[str]:
         yield "" if one.low is None else f"{one.low:.4f} to {one.high:.4f}"
 
 
-def _write_measures(path: Path | None, reports: Mapping[str, Mapping[str, AccuracyReport]]) -> None:
+def _write_measures(path: Path | None, title: str, reports: Mapping[str, AccuracyReport]) -> None:
     """Write reports as CSV, with a row for each class and each measure; None for no file."""
     if path is None:
         return
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["rows", "correction", *ReportedValue._fields])
-        for title, of_rows in reports.items():
-            for correction, report in of_rows.items():
-                for kind, name, *numbers in report:
-                    writer.writerow([protected(title), correction, kind, protected(name), *numbers])
+        for correction, report in reports.items():
+            for kind, name, *numbers in report:
+                writer.writerow([protected(title), correction, kind, protected(name), *numbers])
     print(f"measures {path}")
 
 
@@ -287,9 +256,3 @@ def _print_notes(rows: LabelledRows) -> None:
     print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
     for note in rows.notes:
         print(f"  {note}")
-    # Such columns may not be probabilities at all.
-    occurring = {*rows.labels}
-    without_rows = [visible(name) for name in rows.classes if name not in occurring]
-    if without_rows and any(occurring):
-        names = listed(without_rows)
-        print(f"  warning: no row is of {names}; if these columns are no classes, name those that are with --classes")

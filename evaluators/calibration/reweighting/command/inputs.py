@@ -7,10 +7,10 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,10 +38,6 @@ PREDICTED = "predicted"
 """Name of the column with the predicted class in written files."""
 _ZIP = b"PK\x03\x04"
 """First bytes of an NPZ file, which is a ZIP archive."""
-# Names of columns that number the rows; "Unnamed: 0" is how pandas reads back an unnamed index.
-_NO_CLASS = {"", "id", "idx", "index", "row", "unnamed: 0"}
-# Files give probabilities with six decimals, so rounding may lift one above 1.
-_MOST_SHARE = 1.0 + 1e-6
 _N_SHOWN = 60
 _ROW = "row {} (the first row is row 1)"
 listed = partial(plain_text.listed, most=12)
@@ -107,15 +103,15 @@ class LabelledRows:
         indices = {name: index for index, name in enumerate(self.classes)}
         return np.array([-1 if label is None else indices.get(label, -1) for label in self.labels], dtype=np.int64)
 
-    def check(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> None:
+    def check(self, *, needs_labels: bool, gets_rules: bool) -> None:
         """Check the classes, the probabilities and the labels, for what :func:`read_rows` is told.
 
         Raises:
             DataError: the first fault, with its place and its remedy.
         """
         if len(self.classes) < LEAST_CLASSES:
-            only = f" ({self.classes[0]})" if self.classes else ""
-            raise self._fault(f"has {len(self.classes)} column of a class{only}; give one per class, two at least")
+            found = f"has {len(self.classes)} columns that bear the name of a label"
+            raise self._fault(f"{found}; give one per class, two at least, or name them with --classes")
         with np.errstate(over="ignore"):
             sums = self.probabilities.sum(axis=1)
         for is_bad, problem in (
@@ -125,11 +121,6 @@ class LabelledRows:
         ):
             if is_bad.any():
                 raise self._fault(f"the row {problem}", int(is_bad.argmax()))
-        if wanted is not None and {*wanted} != {*self.classes}:
-            raise self._fault(
-                f"has the classes {listed(self.classes)}, and these are wanted: {listed(wanted)}; give probabilities "
-                "of the same classes, or name them with --classes"
-            )
         # Applying weights twice squares them, and nothing in the written file would show it.
         if gets_rules and (again := {PREDICTED, *share_names(self.classes)}.intersection(self.columns)):
             raise self._fault(
@@ -139,7 +130,7 @@ class LabelledRows:
         if needs_labels:
             for row in np.flatnonzero(self.targets < 0).tolist():
                 remedy = "correct it, or tell the columns of the classes with --classes"
-                wrong = f"label '{self.labels[row]}' is no class; have: {listed(wanted or self.classes)}; {remedy}"
+                wrong = f"label '{self.labels[row]}' is no class; have: {listed(self.classes)}; {remedy}"
                 raise self._fault(wrong if self.labels[row] else "has no label; leave it out", row)
             if len({*self.labels}) < LEAST_CLASSES:
                 only = f"all {len(self)} rows are of class '{self.labels[0]}'"
@@ -159,7 +150,7 @@ def read_rows(
 
     Args:
         choice: The input and its choices.
-        wanted: Classes of rules or of other rows, in their order, that these rows must have; None for any.
+        wanted: Classes of rules, in their order; None for those of the options or of the input.
         needs_labels: True if every row needs its right class.
         gets_rules: True if rules will be applied, so that no column may have the name of a corrected one.
 
@@ -177,11 +168,8 @@ def read_rows(
         raise ConfigError(f"{flag} picks records of a run, and {path} is a file; leave it out")
     else:
         rows = _table_rows(choice, wanted, needs_labels)
-    rows.check(wanted, needs_labels=needs_labels, gets_rules=gets_rules)
-    if wanted is None or wanted == rows.classes:
-        return rows
-    order = [rows.classes.index(name) for name in wanted]
-    return replace(rows, classes=wanted, probabilities=rows.probabilities[:, order])
+    rows.check(needs_labels=needs_labels, gets_rules=gets_rules)
+    return rows
 
 
 def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
@@ -213,8 +201,10 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
         )
     # The columns of arrays are classes by their place, whatever their names and values.
     of_arrays = tuple(name for name in names if name != choice.label_column) if kind == _ZIP else None
-    column_of = _class_columns(frame, choice, wanted or of_arrays, {*labels})
-    numbers = np.array([_numbers(frame[name]) for name in column_of.values()]).T.reshape(len(frame), len(column_of))
+    column_of = _class_columns(frame, choice, wanted or choice.classes or of_arrays, {*labels})
+    numbers = np.array([[*map(_number, frame[name].tolist())] for name in column_of.values()])
+    numbers = numbers.T.reshape(len(frame), len(column_of))
+    others = [name for name in names if name not in (choice.label_column, *column_of.values())]
     for row, column in np.argwhere(np.isnan(numbers)).tolist():
         name = [*column_of.values()][column]
         raise DataError(
@@ -228,6 +218,8 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
         probabilities=numbers,
         labels=labels,
         columns=frame.drop(columns=[*column_of.values()]),
+        # A class without rows may be among them.
+        notes=(f"columns of no class: {listed([*map(plain_text.visible, others)])}",) if others else (),
     )
 
 
@@ -263,12 +255,12 @@ def _arrays(choice: InputChoice) -> pd.DataFrame:
 
 
 def _class_columns(
-    frame: pd.DataFrame, choice: InputChoice, wanted: Sequence[str] | None, labels: set[str | None]
+    frame: pd.DataFrame, choice: InputChoice, classes: Sequence[str] | None, labels: set[str | None]
 ) -> dict[str, str]:
-    """Return the column of each class by its name, in the order of the classes."""
+    """Return the column of each class by its name: of given ones in their order, or of those that have rows."""
     path = choice.path
     names = [name for name in frame.columns if name != choice.label_column]
-    if (classes := choice.classes or wanted) is not None:
+    if classes is not None:
         column_of = {}
         for label in classes:
             name = next((name for name in (label, f"{PREFIX}{label}") if name in names), None)
@@ -282,32 +274,11 @@ def _class_columns(
     prefixed = {name.removeprefix(PREFIX): name for name in names if name.startswith(PREFIX) and name != PREFIX}
     if len(prefixed) > 1 and not labels & {*names}:
         return prefixed
-    return {name: name for name in names if name in labels or _holds_probabilities(path, name, frame[name])}
-
-
-def _holds_probabilities(path: Path, name: str, cells: pd.Series[Any]) -> bool:
-    """Return True if a column that no label names holds probabilities, and so is a class without rows.
-
-    Raises:
-        DataError: the column holds numbers that are not probabilities.
-    """
-    numbers = _numbers(cells)
-    if name.lower() in _NO_CLASS or name.lower().endswith("_id") or 2 * np.isfinite(numbers).sum() <= len(numbers):
-        return False
-    if np.nanmax(numbers) > _MOST_SHARE or np.nanmin(numbers) < 0:
-        raise DataError(
-            f"{path}: column '{name}' holds other numbers than probabilities, and no row has this label; name the "
-            "columns of the classes with --classes"
-        )
-    return True
-
-
-def _numbers(cells: pd.Series[Any]) -> FloatArray:
-    """Return cells as numbers, shape (n,); nan for one that is none."""
-    return np.array([*map(_number, cells.tolist())])
+    return {name: name for name in names if name in labels}
 
 
 def _number(value: object) -> float:
+    """Return a cell as a number; nan if it is none."""
     # Not pandas.to_numeric, which fails on the lists that a Parquet file may hold.
     try:
         return float(value)  # type: ignore[arg-type]
@@ -377,7 +348,7 @@ def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: 
         ) from error
     shares = pd.DataFrame(rows, dtype=np.float64).fillna(0.0)
     outcomes = [*map(str, shares.columns)]
-    names = choice.classes or wanted or tuple(sorted(outcomes, key=int if are_numbers(outcomes) else str))
+    names = wanted or choice.classes or tuple(sorted(outcomes, key=int if are_numbers(outcomes) else str))
     for outcome in outcomes:
         if outcome not in names:
             raise DataError(
