@@ -13,7 +13,6 @@ import pytest
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.measure.recording import exchange_of
-from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
 from evaluators.task import Asked
 from evaluators.tasks.coreference.coreference_task import TASK
 from evaluators.tasks.lettered_answers import UNDETERMINED
@@ -130,16 +129,6 @@ def test_records_of_several_forms_are_read_one_by_one() -> None:
     assert not TASK.certain_readings(RecordColumns.of(records), "sum").any()
     assert not TASK.certain_readings(RecordColumns.of(records[:12]), None).any()
     assert not TASK.certain_readings(RecordColumns.of([]), "sum").any()
-
-
-@pytest.mark.parametrize("normalisation", NORMALISATIONS)
-def test_distributions_of_many_exchanges_equal_those_of_single_ones(normalisation: Normalisation) -> None:
-    records = made_records("mcq3-v1", "sum", 30)
-    exchanges = [exchange for record in records for exchange in record.exchanges]
-    found, is_certain = option_probabilities_of(RecordColumns.of(records).exchanges, 3, normalisation)
-    assert is_certain.all()
-    for values, exchange in zip(found, exchanges, strict=True):
-        assert values.tolist() == pytest.approx(option_probabilities(exchange, normalisation), abs=1e-14)
 
 
 def with_outcomes(record: Record, outcomes: tuple[str, ...]) -> Record:

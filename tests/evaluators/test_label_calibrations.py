@@ -121,22 +121,6 @@ def of_split(split: str, rows: Sequence[Sequence[float]], golds: str = "abc") ->
     ]
 
 
-def test_intervals_of_even_models_contain_0() -> None:
-    """Half of each class is right, and the mean distribution is even: these measures are exactly 0."""
-    shares = [{"a": p, "b": 1 - p} for p in (0.9, 0.1)]
-    records = [
-        simple(split, number, "ab"[number % 2], shares[number // 2 % 2])
-        for split in ("test", "bias")
-        for number in range(40)
-    ]
-    found = measured(records)
-    for name in ("bias_score", "rsd", "rsd_paper", "rsd_release", "cobias", "cobias_paper", "gini", "squared_cv"):
-        metric = found[name]
-        assert metric.value == pytest.approx(0.0, abs=1e-12)
-        assert metric.interval is not None
-        assert metric.interval.low <= 1e-12
-
-
 def test_a_task_without_an_answer_is_left_out_of_what_chance_gives_which_one_item_a_class_does_not_tell() -> None:
     read = of_split("bias", [[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.3, 0.6, 0.1]])
     unread = [replace(one, config="b", status="refused", reading=None, reason="declines") for one in read]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,6 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, made_items, planned, short_items
 
-ALPHABET = "ab .,é漢😀\n"
 SHARE = "release-4096b-k8-frequent6-set1-v1"
 
 
@@ -102,32 +100,6 @@ def test_the_prompts_of_the_release_and_of_tk_instruct_are_right_to_the_byte() -
     assert fill("release-4096b-k0-v1", item("[MASK]", None)).text.endswith("Input: [MASK]\n\nOutput:")
 
 
-def drawn_text(rng: random.Random, n: int) -> str:
-    return "".join(rng.choice(ALPHABET) for _ in range(n))
-
-
-@pytest.mark.slow
-def test_prompts_fit_end_as_they_should_and_show_examples_in_order() -> None:
-    rng = random.Random("release")
-    cuts = set()
-    for _ in range(200):
-        text, instruction = (drawn_text(rng, rng.choice(n)) for n in ((0, 10, 300, 1500), (0, 200, 600, 1100)))
-        asked = item(text, instruction=instruction)
-        examples = [item(f"<{number}> {drawn_text(rng, rng.choice((5, 40, 150)))}") for number in range(8)]
-        found = fill("release-1024b-k8-set0-v1", asked, examples)
-        assert len(found.text.encode()) <= 1024
-        assert found.text.endswith("Output:")
-        assert [f"<{number}>" in found.text for number in range(8)] == [number < found.n_shown for number in range(8)]
-        if found.cut is None:
-            whole = [fill("release-4096b-k8-set0-v1", asked, examples[:n]).text for n in range(9)]
-            assert found.text == whole[found.n_shown]
-            # The shown ones are measured with spaces between them, and the next one without.
-            sizes = [len(whole[n + 1].encode()) + max(0, n - 1) for n in range(8)]
-            assert found.n_shown == next((n for n in range(8) if sizes[n] > 1024), 8)
-        cuts.add(found.cut)
-    assert cuts == {None, "input", "instruction"}
-
-
 def test_the_first_example_that_does_not_fit_ends_the_examples() -> None:
     found = fill("release-1024b-k4-set0-v1", item("x"), [item("a"), item("b" * 1200), item("c")])
     assert (found.n_shown, found.cut) == (1, None)
@@ -181,17 +153,6 @@ def test_a_budget_of_tokens_is_counted_by_the_tokenizer_that_is_given() -> None:
     assert request_of(Asked(prompt, examples, count), asked).prompt == found.text
 
 
-def test_prompts_are_told_apart() -> None:
-    prompts = list(TASK.prompts.values())
-    n = 5 * (15 + 15) + 2 * 6
-    assert len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == n
-    assert prompts[0].id == "release-4096b-k0-v1"
-    contexts = {(prompt.n_examples, prompt.example_set) for prompt in prompts}
-    assert contexts == {(0, None), (8, 3), (8, 4), *((k, s) for k in (2, 4, 8, 16) for s in range(3))}
-    # Further sets are asked only by their name.
-    assert {prompt.example_set for prompt in prompts if prompt.is_extra} == {3, 4}
-
-
 def test_a_set_shows_its_items_of_the_pool_in_order(dataset: Path) -> None:
     pool = made_items("two", "pool")
     for k, number in ((2, 2), (8, 1)):
@@ -238,22 +199,10 @@ def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path, short:
     assert choice(dataset, "release-4096b", "release-1024b", contexts="0") == [none, "release-1024b-k0-v1"]
     # Contexts beside a prompt are those of its protocol.
     assert choice(dataset, "paper-1024b-k2-set1-v1", contexts="0") == ["paper-1024b-k0-v1"]
-
-
-@pytest.mark.parametrize(
-    ("prompts", "contexts", "message"),
-    [
-        ((), "0,3", r"--contexts: .* '3'; have.*: 0, 2, 4, 8, 8-more, 16, 8-frequent4, "),
-        ((), "0,", r"has context '.*'; have, separated by commas: 0, 2"),
-        (("nothing-v1",), None, r"prompt 'nothing-v1' does not exist"),
-        (("paper-1024b-k0-v1", "nothing-v1"), "0", r"--prompt nothing-v1 is not used"),
-    ],
-)
-def test_wrong_contexts_are_refused_with_those_that_exist(
-    dataset: Path, prompts: tuple[str, ...], contexts: str | None, message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        choice(dataset, *prompts, contexts=contexts)
+    with pytest.raises(ConfigError, match=r"--contexts: .* '3'; have.*: 0, 2, 4, 8, 8-more, 16, 8-frequent4, "):
+        choice(dataset, contexts="0,3")
+    with pytest.raises(ConfigError, match=r"--prompt nothing-v1 is not used"):
+        choice(dataset, "paper-1024b-k0-v1", "nothing-v1", contexts="0")
 
 
 def chosen(pool: Sequence[LabelItem], n_frequent: int, number: int) -> list[str]:

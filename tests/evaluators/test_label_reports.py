@@ -9,7 +9,6 @@ import pytest
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibrator import LabelAnswers
-from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics import class_accuracies
 from evaluators.tasks.labels.label_reading import class_report, part_report
 from evaluators.tasks.labels.label_tables import ConfigTable
@@ -76,15 +75,6 @@ def test_labels_that_each_item_brings_are_told_apart_and_are_no_classes() -> Non
     own = of_rows([("a", [0.5, 0.5, 0.0]), ("c", [0.5, 0.0, 0.5])], [], offered)
     assert not part_report(own).are_same
     assert class_report(ConfigTable.of(own)) is None
-
-
-def test_a_floor_is_a_metric_of_the_same_task() -> None:
-    definitions = {one.name: one for one in metric_definitions("classification")}
-    floors = {one.name: one.floor for one in definitions.values() if one.floor is not None}
-    assert floors["bias_score"] == "bias_score_floor"
-    assert set(floors.values()) <= definitions.keys()
-    # A calibration changes how much the distributions vary, so that chance gives another value.
-    assert not [name for name in floors if "_bc" in name or "_cc" in name]
 
 
 def drawn() -> LabelAnswers:

@@ -41,11 +41,13 @@ def rules(tmp_path: Path) -> Path:
 def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     shares: Path, other: Path, rules: Path, tmp_path: Path
 ) -> None:
-    found = measured(tmp_path, "fit", shares, "--out", rules)
-    found |= measured(tmp_path, "evaluate", other, "--rules", rules)
+    said("fit", shares, "--out", rules)
+    found = {}
+    for path in (shares, other):
+        found |= measured(tmp_path, "evaluate", path, "--rules", rules)
     document = json.loads(rules.read_text(encoding="utf-8"))
     assert document["classes"] == [*NAMES]
-    titles = {"fitted on shares.csv": made(), "other.csv": made(400, seed=1)}
+    titles = {"shares.csv": made(), "other.csv": made(400, seed=1)}
     assert [*found] == [f"{title}, {state}" for title in titles for state in ("before", "after")]
     for title, rows in titles.items():
         for state, weights in (("before", [1.0] * 4), ("after", document["weights"])):
@@ -55,13 +57,13 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
             assert report.accuracies == pytest.approx(expected)
             assert float(report.measures["gini"]) == pytest.approx(oracle.gini(expected))
             assert float(report.measures["mean_class_accuracy"]) == pytest.approx(sum(expected) / 4)
-    before, after = (found[f"fitted on shares.csv, {one}"].measures["sen_welfare"] for one in ("before", "after"))
+    before, after = (found[f"shares.csv, {one}"].measures["sen_welfare"] for one in ("before", "after"))
     assert float(after) > float(before)
 
 
 def test_what_is_traded_and_doubted_is_said(shares: Path, rules: Path, tmp_path: Path) -> None:
     told = said("fit", shares, "--out", rules)
-    assert f"run 'evaluate' on other rows with --rules {rules}" in told
+    assert f"evaluate FILE --rules {rules}" in told
     assert "'fox' loses most" in told
     path = tmp_path / "few.csv"
     path.write_text("a,b,label\n" + "0.8,0.2,a\n0.8,0.2,b\n" * 20, encoding="utf-8")

@@ -48,12 +48,6 @@ Input: TypeAlias = Annotated[
         help="CSV, Parquet or NPZ file of class probabilities, or the folder of a finished run.",
     ),
 ]
-MeasuresFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--measures", help="CSV file to write the accuracy of each class and all measures to, with intervals."
-    ),
-]
 
 
 @one_line_errors()
@@ -65,7 +59,10 @@ def evaluate_command(
         Path | None,
         typer.Option(help="File of rules that 'fit' wrote: measure before and after. Classes are matched by name."),
     ] = None,
-    measures: MeasuresFile = None,
+    measures: Annotated[
+        Path | None,
+        typer.Option(help="CSV file to write the accuracy of each class and all measures to, with intervals."),
+    ] = None,
 ) -> None:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     choice = replace(choice, path=path)
@@ -73,10 +70,14 @@ def evaluate_command(
     stored = None if rules is None else StoredRules.read(rules)
     with working(f"reading {path}"):
         rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
-        reports = _reports(rows, stored)
+        predictions = {"before": rows.probabilities.argmax(axis=1)}
+        if stored is not None:
+            predictions["after"] = stored.rules.predict(prepared(rows.probabilities, stored.document.map))
+        reports = {name: accuracy_report(rows.targets, each, rows.classes) for name, each in predictions.items()}
     _print_notes(rows)
     _print_reports(rows.title, reports)
-    _write_measures(measures, rows.title, reports)
+    if measures is not None:
+        _write_measures(measures, rows.title, reports)
 
 
 @one_line_errors()
@@ -95,16 +96,14 @@ def fit_command(
         ),
     ] = next(iter(PRESETS)),
     seed: Annotated[int, typer.Option(help="Seed of the search of preset paper.", min=0)] = 0,
-    measures: MeasuresFile = None,
 ) -> None:
-    """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
+    """Fit a correction on rows with known classes, write its rules, and print what to doubt about them."""
     try:
         settings = preset_settings(preset, seed)
     except ValueError as error:
         raise ConfigError(f"--preset: {error}") from error
     choice = replace(choice, path=path)
     _check_out(out, path)
-    _check_out(measures, path, flag="--measures", endings=(".csv",))
     if out.exists():
         try:
             StoredRules.read(out)
@@ -116,21 +115,14 @@ def fit_command(
         fit = fit_rules(rows.probabilities, rows.targets, settings, rows.classes)
         # Stored as numbers if all names are, so that they equal numeric labels in Python.
         names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
-        stored = StoredRules.of(fit, settings, names)
-        reports = _reports(rows, stored)
-    stored.write(out)
+    StoredRules.of(fit, settings, names).write(out)
     _print_notes(rows)
-    nothing = "nothing better than the uncorrected probabilities was found; these rules change nothing"
-    doubts = [
-        *([nothing] if fit.is_uncorrected else []),
-        *fit.report.notes,
-        "these rows were fitted on: the figures after the correction are too good, those of evenness most of all; "
-        f"run 'evaluate' on other rows with --rules {out}",
-    ]
-    title = f"fitted on {rows.title}"
-    _print_reports(title, reports, doubts)
-    _write_measures(measures, title, reports)
+    if fit.is_uncorrected:
+        print("warning: nothing better than the uncorrected probabilities was found; these rules change nothing")
+    for note in fit.report.notes:
+        print(f"warning: {visible(note)}")
     print(f"rules {out}")
+    print(f"measure them on rows that they were not fitted on: evaluate FILE --rules {out}")
 
 
 @one_line_errors()
@@ -186,22 +178,8 @@ def _check_out(path: Path | None, *inputs: Path | None, flag: str = "", endings:
         raise ConfigError(f"{path}: is an input of this command; choose another name")
 
 
-def _reports(rows: LabelledRows, stored: StoredRules | None) -> dict[str, AccuracyReport]:
-    """Measure the predictions on some rows before and, if there are rules, after the correction."""
-    predictions = {"before": rows.probabilities.argmax(axis=1)}
-    if stored is not None:
-        predictions["after"] = stored.rules.predict(prepared(rows.probabilities, stored.document.map))
-    return {name: accuracy_report(rows.targets, each, rows.classes) for name, each in predictions.items()}
-
-
-def _print_reports(title: str, reports: Mapping[str, AccuracyReport], warnings: Sequence[str] | None = None) -> None:
-    """Print the accuracy of each class, the measures, and the gains and losses.
-
-    Args:
-        title: Title of the rows.
-        reports: The report ``before``, and the one ``after`` if there is a correction.
-        warnings: Warnings to print; None for the losses.
-    """
+def _print_reports(title: str, reports: Mapping[str, AccuracyReport]) -> None:
+    """Print the accuracy of each class, the measures, and what the correction costs, if there is one."""
     before, last = reports["before"], [*reports.values()][-1]
     table = Table(title=Text(visible(title)), title_justify="left")
     table.add_column("class", overflow="fold")
@@ -222,7 +200,7 @@ def _print_reports(title: str, reports: Mapping[str, AccuracyReport], warnings: 
         if one.reason is not None and one.kind == "measure":
             print(f"without a value: {TITLES[one.name]} ({one.reason})")
     if last is not before:
-        for line in losses(before, last) if warnings is None else warnings:
+        for line in losses(before, last):
             print(f"warning: {visible(line)}")
 
 
@@ -233,10 +211,8 @@ def _cells(values: Sequence[ReportedValue]) -> Iterator[str]:
         yield "" if one.low is None else f"{one.low:.4f} to {one.high:.4f}"
 
 
-def _write_measures(path: Path | None, title: str, reports: Mapping[str, AccuracyReport]) -> None:
-    """Write reports as CSV, with a row for each class and each measure; None for no file."""
-    if path is None:
-        return
+def _write_measures(path: Path, title: str, reports: Mapping[str, AccuracyReport]) -> None:
+    """Write reports as CSV, with a row for each class and each measure."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["rows", "correction", *ReportedValue._fields])
