@@ -172,9 +172,3 @@ def test_options_that_do_not_fit_the_input_are_refused(tmp_path: Path, options: 
     assert message in error("evaluate", write_csv(tmp_path / "a.csv", made()), *options)
     assert "no such file" in error("evaluate", tmp_path / "nothing.csv")
     assert "no result.json here" in error("evaluate", tmp_path)
-
-
-def test_a_language_may_be_called_id(tmp_path: Path) -> None:
-    arrays = tmp_path / "languages.npz"
-    np.savez(arrays, probabilities=[[0.6, 0.3, 0.1], [0.3, 0.6, 0.1]], classes=["de", "fr", "id"], labels=["de", "fr"])
-    assert [name for name, _ in classes(arrays)] == ["de", "fr", "id"]

@@ -132,18 +132,6 @@ def test_the_floor_counts_as_kept_despite_rounding() -> None:
         assert not kept.is_met(np.array([1.0, 1.0, 0.0]))
 
 
-@given(st.lists(st.integers(0, 10), min_size=4, max_size=4), st.integers(0, 3), st.sampled_from([None, 0.3, 0.8]))
-def test_only_sen_never_gets_worse_when_a_class_gets_better(right: list[int], one: int, floor: float | None) -> None:
-    of_sen = Objective("sen", np.full(4, 11), floor)
-    better = [*right]
-    better[one] += 1
-    before, after = (of_sen(np.array(each, dtype=float)) for each in (right, better))
-    assert after <= before + 1e-12
-    of_gini = Objective("gini", np.full(3, 10))
-    assert of_gini(np.array([5.0, 5.0, 10.0])) > of_gini(np.array([5.0, 5.0, 5.0]))
-    assert (of_sen.is_monotone, of_gini.is_monotone) == (True, False)
-
-
 def recounted(made: Made, values: FloatArray) -> list[float]:
     """Count the right rows of each class from the whole table of corrected values."""
     predicted = map(oracle.decide, made.probabilities.tolist(), values.tolist())

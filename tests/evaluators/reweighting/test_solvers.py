@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,17 +56,6 @@ def test_a_fit_takes_the_best_candidate_that_keeps_the_floor_and_can_be_repeated
     assert chosen == pytest.approx(oracle.objective(objective, made.targets.tolist(), guesses, 4), abs=1e-9)
     assert -negative_mean == pytest.approx(mean_of(made, guesses))
     assert mean_of(made, guesses) >= mean_of(made, made.probabilities.argmax(axis=1).tolist()) - 1e-12
-
-
-@every_solver
-def test_where_the_classifier_is_never_right_no_solver_settles_for_it(solver: str) -> None:
-    base = biased(4, 120, 3)
-    made = Made(base.probabilities, (base.probabilities.argmax(axis=1) + 1) % 3)
-    fit = fitted(made, solver=solver, objective="gini", has_floor=False)
-    values = [value for _, value, _ in fit.ranks]
-    assert values[0] == math.inf
-    if any(map(math.isfinite, values)):
-        assert mean_of(made, predicted(fit, made)) > 0
 
 
 @every_solver

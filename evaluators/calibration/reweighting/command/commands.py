@@ -75,9 +75,10 @@ def evaluate_command(
             predictions["after"] = stored.rules.predict(prepared(rows.probabilities, stored.document.map))
         reports = {name: accuracy_report(rows.targets, each, rows.classes) for name, each in predictions.items()}
     _print_notes(rows)
-    _print_reports(rows.title, reports)
+    title = Path(rows.source).name
+    _print_reports(title, reports)
     if measures is not None:
-        _write_measures(measures, rows.title, reports)
+        _write_measures(measures, title, reports)
 
 
 @one_line_errors()

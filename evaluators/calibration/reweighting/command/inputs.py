@@ -79,8 +79,6 @@ class LabelledRows:
 
     source: str
     """Name of the input, for messages."""
-    title: str
-    """Short name of the input, for titles."""
     classes: tuple[str, ...]
     probabilities: FloatArray
     """Probability of each class, shape (n, n_classes)."""
@@ -88,8 +86,6 @@ class LabelledRows:
     """Name of the right class of each row; None for a row without one."""
     columns: pd.DataFrame
     """Other values of each row, such as ids, and the label."""
-    items: Sequence[str | None] | None = None
-    """Id of each row's item in a run; None for the rows of a file."""
     notes: tuple[str, ...] = ()
     """Sentences about which rows were taken and which were left out."""
 
@@ -139,7 +135,8 @@ class LabelledRows:
     def _fault(self, problem: str, row: int | None = None) -> DataError:
         if row is None:
             return DataError(f"{self.source}: {problem}")
-        where = _ROW.format(row + 1) if self.items is None else f"item '{self.items[row]}'"
+        of_item = "item_id" in self.columns
+        where = f"item '{self.columns['item_id'].iloc[row]}'" if of_item else _ROW.format(row + 1)
         return DataError(f"{self.source}: {where}: {problem}")
 
 
@@ -213,7 +210,6 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
         )
     return LabelledRows(
         source=str(path),
-        title=path.name,
         classes=tuple(column_of),
         probabilities=numbers,
         labels=labels,
@@ -361,11 +357,9 @@ def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: 
     }
     return LabelledRows(
         source=source,
-        title=f"{config} of {folder.name}",
         classes=names,
         probabilities=shares.reindex(columns=[*names], fill_value=0.0).to_numpy(),
         labels=[None if target is None else str(target) for target in kept["target"].astype(object)],
-        items=kept["item_id"].tolist(),
         columns=kept.drop(columns="reading").rename(columns={"target": "label"}).reset_index(drop=True),
         notes=(
             f"splits: {', '.join(f'{name} {n:,}' for name, n in kept['split'].value_counts(sort=False).items())}",
