@@ -32,7 +32,7 @@ class ReportedValue(NamedTuple):
     name: str
     value: float | None
     low: float | None
-    """Lower end of the 95 % interval; None without a value or resamples, and for the noise floor.
+    """Lower end of the 95 % interval; None without a value, and for the noise floor.
 
     The interval of a class is Wilson's. That of a measure comes from resampled rows, and lies around the expected value
     at this number of rows; for inequality that is above the large-sample value.
@@ -67,17 +67,10 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "top_class_dominance": top_class_dominance,
     "smallest_class_accuracy": smallest_accuracy,
 }
-# The measures whose fall is a loss. A rise of the Gini index shows in the Sen welfare.
-_MAIN = ("mean_class_accuracy", "accuracy", "sen_welfare", "smallest_class_accuracy")
 
 
 def accuracy_report(
-    targets: IntArray,
-    predictions: IntArray,
-    labels: Sequence[object],
-    *,
-    n_resamples: int = _N_RESAMPLES,
-    seed: int = 0,
+    targets: IntArray, predictions: IntArray, labels: Sequence[object], *, seed: int = 0
 ) -> AccuracyReport:
     """Measure predictions.
 
@@ -85,8 +78,7 @@ def accuracy_report(
         targets: Index of the right class of each row, shape (n,).
         predictions: Index of the predicted class of each row, shape (n,).
         labels: Name of each class.
-        n_resamples: Number of resamples of the rows for the intervals of measures; 0 for no such intervals.
-        seed: Seed of the resamples.
+        seed: Seed of the resamples of the rows.
     """
     k = len(labels)
     accuracies, supports = class_accuracies(targets, predictions, k)
@@ -100,14 +92,14 @@ def accuracy_report(
     )
     # Add half a right and half a wrong row, so that a class with all or no rows right varies too.
     shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
-    drawn = np.random.default_rng(seed).binomial(supports, shares, size=(n_resamples, k))
+    drawn = np.random.default_rng(seed).binomial(supports, shares, size=(_N_RESAMPLES, k))
     resampled = np.where(supports > 0, drawn / np.maximum(supports, 1), np.nan)
     measures = {
         name: _reported(name, float(measure(accuracies)), accuracies, measure(resampled))
         for name, measure in _MEASURES.items()
     }
-    interval = wilson(sum(n_right), len(targets)) if n_resamples else (None, None)
-    measures["accuracy"] = ReportedValue("measure", "accuracy", sum(n_right) / len(targets), *interval)
+    n = len(targets)
+    measures["accuracy"] = ReportedValue("measure", "accuracy", sum(n_right) / n, *wilson(sum(n_right), n))
     floor = float(gini_noise_floor(accuracies, supports))
     measures["gini_noise_floor"] = _reported("gini_noise_floor", floor, accuracies, np.empty(0))
     return (*classes, *(measures[name] for name in TITLES))
@@ -153,20 +145,24 @@ def _reported(name: str, value: float, accuracies: FloatArray, resampled: FloatA
     return ReportedValue("measure", name, value, float(max(low, minimum)), float(min(high, maximum)))
 
 
-def losses(before: AccuracyReport, after: AccuracyReport) -> Iterator[str]:
-    """Yield a sentence for each measure that falls, and one about classes that lose accuracy."""
-    known = [
-        (one, one.value, other.value)
-        for one, other in zip(before, after, strict=True)
-        if one.value is not None and other.value is not None
-    ]
-    for one, old, new in known:
-        if one.name in _MAIN and one.kind == "measure" and new < old:
-            yield f"the {TITLES[one.name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
-    changes = [(new - old, one.name, old, new) for one, old, new in known if one.kind == "class"]
-    if n_worse := sum(change < 0 for change, *_ in changes):
-        _, name, old, new = min(changes, key=lambda change: change[0])
+def losses(targets: IntArray, before: IntArray, after: IntArray, labels: Sequence[object]) -> Iterator[str]:
+    """Yield a sentence for each measure that a correction of predictions lowers, and one about classes that lose."""
+    guesses = (before, after)
+    accuracies = [class_accuracies(targets, each, len(labels))[0] for each in guesses]
+    # A rise of the Gini index shows in the Sen welfare.
+    for name, values in (
+        ("mean_class_accuracy", [mean_accuracy(each) for each in accuracies]),
+        ("accuracy", [np.mean(each == targets) for each in guesses]),
+        ("sen_welfare", [sen_welfare(each) for each in accuracies]),
+        ("smallest_class_accuracy", [smallest_accuracy(each) for each in accuracies]),
+    ):
+        old, new = map(float, values)
+        if new < old:
+            yield f"the {TITLES[name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
+    changes = accuracies[1] - accuracies[0]
+    if (changes < 0).any():
+        worst = int(np.nanargmin(changes))
         yield (
-            f"{n_worse} of {len(changes)} classes lose and {sum(change > 0 for change, *_ in changes)} gain; '{name}' "
-            f"loses most, from {old:.4f} to {new:.4f}"
+            f"{(changes < 0).sum()} of {(~np.isnan(changes)).sum()} classes lose and {(changes > 0).sum()} gain; "
+            f"'{labels[worst]}' loses most, from {accuracies[0][worst]:.4f} to {accuracies[1][worst]:.4f}"
         )

@@ -77,6 +77,9 @@ def evaluate_command(
     _print_notes(rows)
     title = Path(rows.source).name
     _print_reports(title, reports)
+    if stored is not None:
+        for line in losses(rows.targets, *predictions.values(), rows.classes):
+            print(f"warning: {visible(line)}")
     if measures is not None:
         _write_measures(measures, title, reports)
 
@@ -180,8 +183,7 @@ def _check_out(path: Path | None, *inputs: Path | None, flag: str = "", endings:
 
 
 def _print_reports(title: str, reports: Mapping[str, AccuracyReport]) -> None:
-    """Print the accuracy of each class, the measures, and what the correction costs, if there is one."""
-    before, last = reports["before"], [*reports.values()][-1]
+    """Print the accuracy of each class and the measures."""
     table = Table(title=Text(visible(title)), title_justify="left")
     table.add_column("class", overflow="fold")
     table.add_column("rows", justify="right", no_wrap=True)
@@ -197,12 +199,9 @@ def _print_reports(title: str, reports: Mapping[str, AccuracyReport]) -> None:
     console = Console()
     # In a file, lines may be longer than rich takes them to be.
     (console if console.is_terminal else Console(width=max(console.width, _WIDTH))).print(table)
-    for one in last:
+    for one in [*reports.values()][-1]:
         if one.reason is not None and one.kind == "measure":
             print(f"without a value: {TITLES[one.name]} ({one.reason})")
-    if last is not before:
-        for line in losses(before, last):
-            print(f"warning: {visible(line)}")
 
 
 def _cells(values: Sequence[ReportedValue]) -> Iterator[str]:
