@@ -181,7 +181,7 @@ def bench_moves(n_classes: int, least: float) -> None:
     """Time of one move: the counts that follow from a changed class, and all values of all classes anew."""
     made = biased(0, 10_000, n_classes)
     rng = np.random.default_rng(1)
-    numbers = rng.choice(PAPER_RULES.numbers, size=n_classes)
+    numbers = rng.integers(PAPER_RULES.n_rules, size=n_classes)
     top = TopTwo(made.probabilities, made.targets, PAPER_RULES.rules(numbers).transform(made.probabilities))
     objective = Objective("gini", top.supports)
     moves = list(

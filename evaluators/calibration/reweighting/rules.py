@@ -44,23 +44,16 @@ class RuleSet:
     """The rules that annealing may give to a class: the weights k / n_weights, and the membership functions."""
 
     n_weights: int = PAPER_WEIGHTS
-    has_functions: bool = True
-    """False for weights alone, as the paper has them for its images."""
 
     @cached_property
     def weights(self) -> FloatArray:
         """The weights, shape (n_weights,), rising to 1."""
         return np.arange(1, self.n_weights + 1) / self.n_weights
 
-    @cached_property
-    def numbers(self) -> IntArray:
-        """The numbers of the rules, shape (n_rules,)."""
-        return np.arange(0 if self.has_functions else N_FUNCTIONS, N_FUNCTIONS + self.n_weights)
-
     @property
-    def identity(self) -> int:
-        """The number of the weight 1, which changes nothing."""
-        return N_FUNCTIONS + self.n_weights - 1
+    def n_rules(self) -> int:
+        """The number of rules; the last one is the weight 1, which changes nothing."""
+        return N_FUNCTIONS + self.n_weights
 
     def value(self, number: int, probabilities: FloatArray) -> FloatArray:
         """Apply a rule to the probabilities of a class."""

@@ -295,27 +295,19 @@ class _Annealing:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._numbers = problem.rule_set.numbers
-        start = int(np.flatnonzero(self._numbers == problem.rule_set.identity)[0])
-        # The rule of each class, as an index into the numbers of the rules.
-        self._chosen = np.full(problem.n_classes, start)
-        rules = problem.rule_set.rules(self._numbers[self._chosen])
-        self._top = TopTwo(problem.probabilities, problem.targets, rules.transform(problem.probabilities))
+        # The number of the rule of each class; the last rule changes nothing.
+        self._chosen = np.full(problem.n_classes, problem.rule_set.n_rules - 1)
+        self._top = TopTwo(problem.probabilities, problem.targets, problem.probabilities)
         self._score = self._best_score = problem.score(self._top.n_right())
-        self._best_chosen = self._chosen.copy()
-
-    @property
-    def best(self) -> IntArray:
+        self.best = self._chosen.copy()
         """The numbers of the best rules so far, shape (n_classes,)."""
-        numbers: IntArray = self._numbers[self._best_chosen]
-        return numbers
 
     def anneal(self, rng: np.random.Generator) -> None:
         """Try random changes; worsening ones are accepted ever more rarely."""
-        schedule, order, n_rules = self.problem.annealing, self.problem.order, len(self._numbers)
+        schedule, order, n_rules = self.problem.annealing, self.problem.order, self.problem.rule_set.n_rules
         n_moves = schedule.moves_per_level or max(_MOVES_PER_CLASS * len(order), _LEAST_MOVES)
         first = temperature = schedule.temperature
-        while temperature >= schedule.stop_ratio * first and n_rules > 1:
+        while temperature >= schedule.stop_ratio * first:
             classes = order[rng.integers(len(order), size=n_moves)].tolist()
             others = rng.integers(n_rules - 1, size=n_moves).tolist()
             lengths = rng.geometric(_NEARNESS, size=n_moves) * rng.choice([-1, 1], size=n_moves)
@@ -332,15 +324,15 @@ class _Annealing:
 
     def improve(self) -> None:
         """Try every rule of every class, starting from the best rules, until nothing improves."""
-        for class_index in np.flatnonzero(self._chosen != self._best_chosen).tolist():
-            self._chosen[class_index] = self._best_chosen[class_index]
+        for class_index in np.flatnonzero(self._chosen != self.best).tolist():
+            self._chosen[class_index] = self.best[class_index]
             self._top.accept(class_index, self._values(class_index, self._chosen[class_index]))
         self._score = self._best_score
         is_better = True
         while is_better:
             before = self._best_score
             for class_index in self.problem.order.tolist():
-                for rule in range(len(self._numbers)):
+                for rule in range(self.problem.rule_set.n_rules):
                     if rule != self._chosen[class_index]:
                         self._propose(class_index, rule, 1.0, 0.0)
             is_better = self._best_score[0] < before[0] - ROUNDING
@@ -360,10 +352,10 @@ class _Annealing:
         self._top.accept(class_index, values)
         self._chosen[class_index], self._score = rule, score
         if score < self._best_score:
-            self._best_score, self._best_chosen = score, self._chosen.copy()
+            self._best_score, self.best = score, self._chosen.copy()
 
     def _values(self, class_index: int, rule: int) -> FloatArray:
-        return self.problem.rule_set.value(int(self._numbers[rule]), self._top.probabilities[class_index])
+        return self.problem.rule_set.value(rule, self._top.probabilities[class_index])
 
 
 SOLVERS: dict[str, Callable[[Problem], list[ClassRules]]] = {

@@ -69,7 +69,7 @@ def evaluate_command(
     _check_out(measures, path, rules, flag="--measures", endings=(".csv",))
     stored = None if rules is None else StoredRules.read(rules)
     with working(f"reading {path}"):
-        rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
+        rows = read_rows(choice, None if stored is None else stored.document.classes)
         predictions = {"before": rows.probabilities.argmax(axis=1)}
         if stored is not None:
             predictions["after"] = stored.rules.predict(prepared(rows.probabilities, stored.document.map))
@@ -150,7 +150,7 @@ def apply_command(
 
     choice = replace(choice, path=path)
     with working(f"reading {path}"):
-        rows = read_rows(choice, stored.document.classes, needs_labels=False, gets_rules=True)
+        rows = read_rows(choice, stored.document.classes, needs_labels=False)
     with working(f"writing {out}"):
         probabilities = prepared(rows.probabilities, stored.document.map)
         indices = stored.rules.predict(probabilities)

@@ -140,16 +140,13 @@ class LabelledRows:
         return DataError(f"{self.source}: {where}: {problem}")
 
 
-def read_rows(
-    choice: InputChoice, wanted: tuple[str, ...] | None = None, *, needs_labels: bool = True, gets_rules: bool = False
-) -> LabelledRows:
+def read_rows(choice: InputChoice, wanted: tuple[str, ...] | None = None, *, needs_labels: bool = True) -> LabelledRows:
     """Read an input, and check its probabilities and classes.
 
     Args:
         choice: The input and its choices.
-        wanted: Classes of rules, in their order; None for those of the options or of the input.
+        wanted: Classes of the rules that will be applied, in their order; None for no rules.
         needs_labels: True if every row needs its right class.
-        gets_rules: True if rules will be applied, so that no column may have the name of a corrected one.
 
     Raises:
         ConfigError: an option does not fit the input.
@@ -165,7 +162,7 @@ def read_rows(
         raise ConfigError(f"{flag} picks records of a run, and {path} is a file; leave it out")
     else:
         rows = _table_rows(choice, wanted, needs_labels)
-    rows.check(needs_labels=needs_labels, gets_rules=gets_rules)
+    rows.check(needs_labels=needs_labels, gets_rules=wanted is not None)
     return rows
 
 
