@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 Row = Sequence[float]
 
@@ -35,11 +34,6 @@ def gini(values: Sequence[float]) -> float:
     if not have or not sum(have):
         return math.nan
     return sum(abs(a - b) for a in have for b in have) / (2 * len(have) ** 2 * mean(have))
-
-
-def exact_gini(n_right: Sequence[int], supports: Sequence[int]) -> Fraction:
-    shares = [Fraction(right, n) for right, n in zip(n_right, supports, strict=True)]
-    return sum((abs(a - b) for a in shares for b in shares), Fraction()) / (2 * len(shares) * sum(shares))
 
 
 def cobias(values: Sequence[float]) -> float:

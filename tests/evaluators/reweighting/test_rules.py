@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.problem import OBJECTIVES, Objective, ObjectiveName
@@ -18,8 +17,6 @@ from evaluators.calibration.reweighting.top_two import TopTwo
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, tied
 
-SHARES = arrays.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(4)), elements=st.integers(0, 8).map(float))
-NUMBERS = st.lists(st.integers(0, 48), min_size=4, max_size=4)
 FULL = RuleSet()
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 
@@ -66,25 +63,6 @@ def test_predictions_are_those_worked_out_by_hand(
     assert found.predict(rows).tolist() == [predicted]
     shares = np.array(values if any(values) else row)
     np.testing.assert_allclose(found.shares(rows)[0], shares / shares.sum())
-
-
-@given(SHARES, NUMBERS)
-def test_predictions_are_those_of_plain_loops_and_shares_have_their_winner(
-    shares: np.ndarray, numbers: list[int]
-) -> None:
-    rows = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
-    rules = FULL.rules(np.array(numbers))
-    expected = [oracle.corrected(row, numbers, FULL.weights.tolist()) for row in rows.tolist()]
-    np.testing.assert_allclose(rules.transform(rows), expected, atol=1e-14)
-    by_column = [FULL.value(number, rows[:, place]) for place, number in enumerate(numbers)]
-    np.testing.assert_array_equal(rules.transform(rows), np.column_stack(by_column))
-    # The oracle decides about the same values: what rounding ties is not its matter.
-    values = rules.transform(rows).tolist()
-    assert rules.predict(rows).tolist() == [oracle.decide(*pair) for pair in zip(rows.tolist(), values, strict=True)]
-    found = rules.shares(rows)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    winners = found[np.arange(len(rows)), rules.predict(rows)]
-    assert (winners >= found.max(axis=1) - 1e-12).all()
 
 
 def test_rows_are_divided_by_their_sums_unless_rounding_alone_is_off() -> None:
