@@ -13,7 +13,7 @@ from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import filled
 from schemas.documents.record import choice_sha256
 from tests.evaluators.label_data import SPLITS, made_dataset, made_items
-from tests.suites.commands import ask, run, told
+from tests.suites.commands import ask, told
 
 CONFIGS = ("two", "letters")
 PROMPTS = ("release-4096b-k0-v1", *(f"release-4096b-k8-set{number}-v1" for number in range(3)))
@@ -64,15 +64,3 @@ def test_the_model_is_asked_each_request_of_the_grid_once(dataset: Path, runs: P
         (prompt, len(wanted)) for prompt, wanted in zip(PROMPTS, expected, strict=True)
     ]
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.slow
-def test_rescoring_asks_nothing_and_gives_the_same_bytes(dataset: Path, runs: Path) -> None:
-    before = {folder: (folder / "records.parquet").read_bytes() for folder in results(runs).values()}
-    log = dataset.parent / "log"
-    n_asked = len(log.read_text(encoding="utf-8"))
-    run("-m", "evaluators", "rescore", runs, PLANTED_LOG=log)
-    ask(dataset, runs, *ALL, PLANTED_LOG=log)
-    assert len(log.read_text(encoding="utf-8")) == n_asked
-    assert {folder: (folder / "records.parquet").read_bytes() for folder in before} == before
-    assert "no problems" in run("-m", "schemas.validate", runs)

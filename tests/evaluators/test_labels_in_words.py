@@ -159,12 +159,6 @@ def test_metrics_are_those_that_plain_loops_find_and_the_others_say_why_not(worl
         assert not (folder / "corrections.json").exists()
 
 
-def test_results_in_words_are_verified(world: World, tmp_path: Path) -> None:
-    datasets = world.dataset.parent
-    said = output_of("-m", "leaderboard", "verify", world.runs, "--datasets", datasets, "--keys", tmp_path, status=2)
-    assert said.count("accepted with warnings: ") == len(PROMPTS)
-
-
 def of_all_splits(dataset: Path, root: Path, prompt: str) -> Path:
     """A result that also has the items that only calibrations read, as results in words had before."""
     plan = Plan(select(dataset, read_manifest(dataset), "tasks"), TASK, TASK.prompts[prompt])
