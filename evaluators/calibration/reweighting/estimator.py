@@ -14,10 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
+from evaluators.calibration.reweighting.fitting import fit_rules, preset_settings
 from evaluators.calibration.reweighting.problem import LEAST_CLASSES
 from evaluators.calibration.reweighting.rules import prepared
-from evaluators.calibration.reweighting.rules_file import StoredRules
+from evaluators.calibration.reweighting.rules_file import document_of, read_rules, rules_of, write_rules
 
 
 class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,7 +37,7 @@ class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         classes_: Name of the class of each column, shape (n_classes,).
-        rules_: The fitted rules, which :meth:`save` stores.
+        rules_: The contents of the file of rules, which :meth:`save` writes.
         fit_: The whole fit: candidates, class accuracies before and after, and notes.
         n_features_in_: Number of columns.
 
@@ -80,7 +80,7 @@ class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities, y = self._checked(X, y)
         self.classes_, targets = self._coded(y, probabilities.shape[1])
         self.fit_ = fit_rules(probabilities, targets, settings, self.classes_.tolist())
-        self.rules_ = StoredRules.of(self.fit_, settings, self.classes_.tolist())
+        self.rules_ = document_of(self.fit_, settings, self.classes_.tolist())
         for note in self.fit_.report.notes:
             warnings.warn(note, UserWarning, stacklevel=2)
         return self
@@ -91,35 +91,33 @@ class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         They rank the classes of a row but are not calibrated probabilities, least of all with membership functions.
         """
         probabilities = self._prepared(X)
-        return self.rules_.rules.shares(probabilities)
+        return rules_of(self.rules_).shares(probabilities)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
         """Return the class with the largest corrected value in each row, shape (n,); the first in a tie."""
         probabilities = self._prepared(X)
-        predicted: npt.NDArray[Any] = self.classes_[self.rules_.rules.predict(probabilities)]
+        predicted: npt.NDArray[Any] = self.classes_[rules_of(self.rules_).predict(probabilities)]
         return predicted
 
     def save(self, path: Path | str) -> None:
         """Write the fitted rules as JSON, which can be applied without this package."""
         check_is_fitted(self)
-        self.rules_.write(Path(path))
+        write_rules(Path(path), self.rules_)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Return an estimator with the rules of a file, which predicts like the one that wrote it.
 
-        Rules of a solver that is no preset's, as files of earlier versions have, come with the default preset, which
-        matters only for another fit.
+        Its settings are the default ones, which matter only for another fit.
 
         Raises:
             DataError: the file holds no rules.
         """
-        stored = StoredRules.read(Path(path))
-        document = stored.document
-        preset = next((name for name, settings in PRESETS.items() if settings.solver == document.solver), "default")
-        loaded = cls(preset, classes=stored.classes, random_state=document.seed)
-        loaded.rules_, loaded.classes_ = stored, np.array(stored.classes)
-        loaded.n_features_in_ = len(document.classes)
+        document = read_rules(Path(path))
+        classes = [*map(int, document.classes)] if document.has_integer_classes else [*document.classes]
+        loaded = cls(classes=classes)
+        loaded.rules_, loaded.classes_ = document, np.array(classes)
+        loaded.n_features_in_ = len(classes)
         return loaded
 
     def _checked(self, X: npt.ArrayLike, *y: npt.ArrayLike, reset: bool = True) -> Any:  # noqa: N803
@@ -133,7 +131,7 @@ class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _prepared(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
         check_is_fitted(self)
-        return prepared(self._checked(X, reset=False), self.rules_.document.map)
+        return prepared(self._checked(X, reset=False), self.rules_.map)
 
     def _coded(self, y: npt.ArrayLike, n_columns: int) -> tuple[npt.NDArray[Any], IntArray]:
         """Return the classes in the order of the columns, and the index of the right class of each row."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evaluators.calibration.reweighting.rules_file import StoredRules
+from evaluators.calibration.reweighting.rules_file import read_rules
 from tests.commands import run
 from tests.evaluators.commands.made_shares import (
     NAMES,
@@ -72,7 +72,7 @@ def test_what_is_traded_and_doubted_is_said(shares: Path, rules: Path, tmp_path:
 
 def test_names_that_are_whole_numbers_are_stored_as_such(tmp_path: Path, rules: Path) -> None:
     said("fit", write_csv(tmp_path / "numbers.csv", made(), ("7", "8", "9", "10")), "--out", rules)
-    assert StoredRules.read(rules).classes == [7, 8, 9, 10]
+    assert read_rules(rules).has_integer_classes
 
 
 def test_corrected_rows_keep_their_ids_and_can_be_read_again(shares: Path, rules: Path, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_no_input_and_no_other_file_is_overwritten(shares: Path, rules: Path, tm
         assert message in error(*command)
     assert (shares.read_bytes(), note.read_text(encoding="utf-8")) == (before, "mine")
     said("fit", shares, "--out", rules, "--preset", "balanced")
-    assert StoredRules.read(rules).document.solver == "convex"
+    assert read_rules(rules).solver == "convex"
 
 
 def test_files_that_are_no_rules_of_these_classes_are_refused(shares: Path, rules: Path, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_files_that_are_no_rules_of_these_classes_are_refused(shares: Path, rule
 def test_the_command_needs_no_scikit_learn(shares: Path, rules: Path) -> None:
     program = "import sys\nsys.modules['sklearn'] = None\nfrom evaluators.__main__ import app\napp()\n"
     run("-c", program, "reweight", "fit", shares, "--out", rules, fresh=True, status=0)
-    assert StoredRules.read(rules).document.solver == "shrunk"
+    assert read_rules(rules).solver == "shrunk"
 
 
 def test_a_value_that_is_unknown_has_its_reason(tmp_path: Path) -> None:

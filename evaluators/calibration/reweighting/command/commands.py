@@ -37,7 +37,7 @@ from evaluators.calibration.reweighting.command.inputs import (
 )
 from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import prepared
-from evaluators.calibration.reweighting.rules_file import StoredRules
+from evaluators.calibration.reweighting.rules_file import document_of, read_rules, rules_of, write_rules
 
 _WIDTH = 120
 """Width of the table if standard output is no terminal."""
@@ -67,12 +67,12 @@ def evaluate_command(
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     choice = replace(choice, path=path)
     _check_out(measures, path, rules, flag="--measures", endings=(".csv",))
-    stored = None if rules is None else StoredRules.read(rules)
+    stored = None if rules is None else read_rules(rules)
     with working(f"reading {path}"):
-        rows = read_rows(choice, None if stored is None else stored.document.classes)
+        rows = read_rows(choice, None if stored is None else stored.classes)
         predictions = {"before": rows.probabilities.argmax(axis=1)}
         if stored is not None:
-            predictions["after"] = stored.rules.predict(prepared(rows.probabilities, stored.document.map))
+            predictions["after"] = rules_of(stored).predict(prepared(rows.probabilities, stored.map))
         reports = {name: accuracy_report(rows.targets, each, rows.classes) for name, each in predictions.items()}
     _print_notes(rows)
     title = Path(rows.source).name
@@ -110,7 +110,7 @@ def fit_command(
     _check_out(out, path)
     if out.exists():
         try:
-            StoredRules.read(out)
+            read_rules(out)
         except DataError as error:
             raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
     with working(f"reading {path}"):
@@ -119,7 +119,7 @@ def fit_command(
         fit = fit_rules(rows.probabilities, rows.targets, settings, rows.classes)
         # Stored as numbers if all names are, so that they equal numeric labels in Python.
         names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
-    StoredRules.of(fit, settings, names).write(out)
+    write_rules(out, document_of(fit, settings, names))
     _print_notes(rows)
     if fit.is_uncorrected:
         print("warning: nothing better than the uncorrected probabilities was found; these rules change nothing")
@@ -144,18 +144,19 @@ def apply_command(
     (p_CLASS). Rows that were corrected before are refused.
     """
     _check_out(out, path, rules, flag="--out", endings=(".csv", ".parquet"))
-    stored = StoredRules.read(rules)
+    stored = read_rules(rules)
+    fitted = rules_of(stored)
     # Imported only here, because it takes longer than the checks above.
     import pandas as pd
 
     choice = replace(choice, path=path)
     with working(f"reading {path}"):
-        rows = read_rows(choice, stored.document.classes, needs_labels=False)
+        rows = read_rows(choice, stored.classes, needs_labels=False)
     with working(f"writing {out}"):
-        probabilities = prepared(rows.probabilities, stored.document.map)
-        indices = stored.rules.predict(probabilities)
+        probabilities = prepared(rows.probabilities, stored.map)
+        indices = fitted.predict(probabilities)
         added = {PREDICTED: [rows.classes[index] for index in indices.tolist()]}
-        added |= dict(zip(share_names(rows.classes), stored.rules.shares(probabilities).T, strict=True))
+        added |= dict(zip(share_names(rows.classes), fitted.shares(probabilities).T, strict=True))
         frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
         with replacing(out) as temporary:
             if out.suffix == ".parquet":
@@ -165,7 +166,7 @@ def apply_command(
     _print_notes(rows)
     n_changed = int((indices != rows.probabilities.argmax(axis=1)).sum())
     print(f"{n_changed:,} of {len(rows):,} predictions changed")
-    if stored.rules.has_functions:
+    if fitted.has_functions:
         print("warning: the shares come from membership functions: they rank the classes of a row, no more")
     print(f"predictions {out}")
 
