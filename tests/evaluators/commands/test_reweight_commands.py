@@ -12,6 +12,7 @@ from evaluators.calibration.reweighting.rules_file import read_rules
 from tests.commands import run
 from tests.evaluators.commands.made_shares import (
     NAMES,
+    ReadReport,
     error,
     frame,
     made,
@@ -42,7 +43,7 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     shares: Path, other: Path, rules: Path, tmp_path: Path
 ) -> None:
     said("fit", shares, "--out", rules)
-    found = {}
+    found: dict[str, ReadReport] = {}
     for path in (shares, other):
         found |= measured(tmp_path, "evaluate", path, "--rules", rules)
     document = json.loads(rules.read_text(encoding="utf-8"))

@@ -39,6 +39,7 @@ def classes(*arguments: object) -> list[tuple[str, int]]:
     return [(row["name"], int(row["n_rows"])) for row in report(*arguments).classes]
 
 
+@pytest.mark.slow
 def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
     rows, table = made(), frame(made())
     first = tmp_path / "a.csv"

@@ -12,6 +12,8 @@ from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.suites.commands import ask, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
@@ -29,7 +31,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return find_runs(folder / "runs")
 
 
-@pytest.mark.slow
 def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Path], tmp_path: Path) -> None:
     right: dict[str, list[bool]] = {}
     for one in read_run(runs[0]).records:
@@ -49,7 +50,6 @@ def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Pa
     )
 
 
-@pytest.mark.slow
 def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path], tmp_path: Path) -> None:
     rules, chosen = tmp_path / "rules.json", ("--config", "three")
     said("fit", runs[0], *chosen, "--split", "pool", "--split", "bias", "--out", rules)
@@ -100,7 +100,6 @@ def test_runs_are_named_one_by_one(runs: list[Path]) -> None:
     assert f"holds 2 runs; name one: {runs[0]}" in error("evaluate", runs[0].parent)
 
 
-@pytest.mark.slow
 def test_a_run_of_another_task_is_read_alike(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
     asked = ("--backend", "baseline", "--model", "stereotype", "--out", tmp_path / "runs")

@@ -119,7 +119,7 @@ def walk(made: Made, rule_set: RuleSet, n_moves: int, seed: int) -> int:
     """Change rules at random and compare after every move; return how many rows decided by their own probabilities."""
     rng = np.random.default_rng(seed)
     n_classes = made.probabilities.shape[1]
-    numbers: IntArray = rng.integers(rule_set.n_rules, size=n_classes)
+    numbers: IntArray = rng.integers(rule_set.n_rules, size=(n_classes,))
     values = rule_set.rules(numbers).transform(made.probabilities)
     top, order = TopTwo(made.probabilities, made.targets, values), np.argsort(made.targets, kind="stable")
     n_empty = 0

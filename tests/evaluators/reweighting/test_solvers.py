@@ -251,6 +251,7 @@ def test_at_the_end_of_line_searches_no_single_weight_can_be_improved(
         assert value(made, weights, objective) <= best_by_hand(made, weights, one, objective) + 1e-9, one
 
 
+@pytest.mark.slow
 @every_objective
 def test_annealing_finds_the_best_of_all_combinations_and_of_equal_ones_the_higher_mean(
     objective: ObjectiveName,

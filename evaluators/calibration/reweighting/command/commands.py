@@ -78,7 +78,7 @@ def evaluate_command(
     title = Path(rows.source).name
     _print_reports(title, reports)
     if stored is not None:
-        for line in losses(rows.targets, *predictions.values(), rows.classes):
+        for line in losses(rows.targets, predictions["before"], predictions["after"], rows.classes):
             print(f"warning: {visible(line)}")
     if measures is not None:
         _write_measures(measures, title, reports)
