@@ -239,8 +239,7 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray,
     """
     probabilities = top.probabilities[class_index]
     others, others_are_right = top.others(class_index)
-    own = np.zeros(len(probabilities), dtype=np.bool_)
-    own[top.own_rows(class_index)] = True
+    own = top.targets == class_index
     # A row where neither this class nor the best other one is right does not change the number of right rows.
     rows = np.flatnonzero((own | others_are_right) & (probabilities > 0) & (others > 0))
     with np.errstate(over="ignore"):

@@ -61,10 +61,6 @@ class TopTwo:
         )
         self._rank(np.arange(n))
 
-    def own_rows(self, class_index: int) -> slice:
-        """Return the rows whose right class this is."""
-        return self._slices[class_index]
-
     def n_right(self) -> FloatArray:
         """Return how many rows of each class are right under the current values, shape (n_classes,)."""
         return self._counted(np.where(self._first.values <= 0, self._unchanged_right, self._first.are_right))

@@ -74,17 +74,6 @@ def test_order_and_scale_of_probabilities_and_repeated_rows_change_nothing(solve
         assert predicted(fitted(Made(made.probabilities * scales, made.targets), **choices), made) == expected
 
 
-@every_solver
-def test_a_class_without_rows_is_no_obstacle(solver: str) -> None:
-    base = biased(2, 120, 4)
-    made = Made(base.probabilities, np.where(base.targets == 2, 0, base.targets))
-    fit = fitted(made, solver=solver)
-    assert [one is None for one in fit.report.class_accuracies_after] == [False, False, True, False]
-    weight = fit.rules.weights[2]
-    assert np.isnan(weight) or weight > 0
-    assert any("1 of 4 classes have no row" in note for note in fit.report.notes)
-
-
 def times(factors: Any) -> Made:
     """Return rows whose probabilities are multiplied by one number, or by one for each class or row."""
     probabilities, targets = biased(0, 200, 4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -65,11 +64,10 @@ def evaluate_command(
     ] = None,
 ) -> None:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
-    choice = replace(choice, path=path)
     _check_out(measures, path, rules, flag="--measures", endings=(".csv",))
     stored = None if rules is None else read_rules(rules)
     with working(f"reading {path}"):
-        rows = read_rows(choice, None if stored is None else stored.classes)
+        rows = read_rows(path, choice, None if stored is None else stored.classes)
         predictions = {"before": rows.probabilities.argmax(axis=1)}
         if stored is not None:
             predictions["after"] = rules_of(stored).predict(prepared(rows.probabilities, stored.map))
@@ -106,7 +104,6 @@ def fit_command(
         settings = preset_settings(preset, seed)
     except ValueError as error:
         raise ConfigError(f"--preset: {error}") from error
-    choice = replace(choice, path=path)
     _check_out(out, path)
     if out.exists():
         try:
@@ -114,7 +111,7 @@ def fit_command(
         except DataError as error:
             raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
     with working(f"reading {path}"):
-        rows = read_rows(choice)
+        rows = read_rows(path, choice)
     with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
         fit = fit_rules(rows.probabilities, rows.targets, settings, rows.classes)
         # Stored as numbers if all names are, so that they equal numeric labels in Python.
@@ -149,9 +146,8 @@ def apply_command(
     # Imported only here, because it takes longer than the checks above.
     import pandas as pd
 
-    choice = replace(choice, path=path)
     with working(f"reading {path}"):
-        rows = read_rows(choice, stored.classes, needs_labels=False)
+        rows = read_rows(path, choice, stored.classes, needs_labels=False)
     with working(f"writing {out}"):
         probabilities = prepared(rows.probabilities, stored.map)
         indices = fitted.predict(probabilities)

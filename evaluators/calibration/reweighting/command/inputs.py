@@ -62,7 +62,6 @@ def _class_names(text: str) -> tuple[str, ...]:
 class InputChoice:
     """The options of an input: its columns, and for a run its config and splits."""
 
-    path: Path = Path()
     label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
     classes: tuple[str, ...] | None = option(
         "Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
@@ -140,11 +139,14 @@ class LabelledRows:
         return DataError(f"{self.source}: {where}: {problem}")
 
 
-def read_rows(choice: InputChoice, wanted: tuple[str, ...] | None = None, *, needs_labels: bool = True) -> LabelledRows:
+def read_rows(
+    path: Path, choice: InputChoice, wanted: tuple[str, ...] | None = None, *, needs_labels: bool = True
+) -> LabelledRows:
     """Read an input, and check its probabilities and classes.
 
     Args:
-        choice: The input and its choices.
+        path: The file, or the folder of the run.
+        choice: The options of the input.
         wanted: Classes of the rules that will be applied, in their order; None for no rules.
         needs_labels: True if every row needs its right class.
 
@@ -152,27 +154,25 @@ def read_rows(choice: InputChoice, wanted: tuple[str, ...] | None = None, *, nee
         ConfigError: an option does not fit the input.
         DataError: the input cannot be read, or a value in it is wrong.
     """
-    path = choice.path
     if not path.exists():
         raise DataError(f"{path}: no such file; give a file of probabilities or the folder of a run")
     if path.is_dir() or path.name == RESULT:
-        rows = read_run(choice, wanted, needs_labels)
+        rows = _run_rows(path, choice, wanted, needs_labels)
     elif choice.config is not None or choice.splits:
         flag = "--config" if choice.config is not None else "--split"
         raise ConfigError(f"{flag} picks records of a run, and {path} is a file; leave it out")
     else:
-        rows = _table_rows(choice, wanted, needs_labels)
+        rows = _table_rows(path, choice, wanted, needs_labels)
     rows.check(needs_labels=needs_labels, gets_rules=wanted is not None)
     return rows
 
 
-def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
+def _table_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
     """Return the rows of a CSV, Parquet or NPZ file."""
-    path = choice.path
     check_readable(path)
     with path.open("rb") as file:
         kind = file.read(4)
-    frame = _arrays(choice) if kind == _ZIP else read_frame(path)
+    frame = _arrays(path, choice.label_column) if kind == _ZIP else read_frame(path)
     if [*frame.index.names] != [None]:
         frame = frame.reset_index(allow_duplicates=True)
     frame = frame.reset_index(drop=True).set_axis([str(name).strip() for name in frame.columns], axis=1)
@@ -195,7 +195,7 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
         )
     # The columns of arrays are classes by their place, whatever their names and values.
     of_arrays = tuple(name for name in names if name != choice.label_column) if kind == _ZIP else None
-    column_of = _class_columns(frame, choice, wanted or choice.classes or of_arrays, {*labels})
+    column_of = _class_columns(path, frame, choice.label_column, wanted or choice.classes or of_arrays, {*labels})
     numbers = np.array([[*map(_number, frame[name].tolist())] for name in column_of.values()])
     numbers = numbers.T.reshape(len(frame), len(column_of))
     others = [name for name in names if name not in (choice.label_column, *column_of.values())]
@@ -216,7 +216,7 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
     )
 
 
-def _arrays(choice: InputChoice) -> pd.DataFrame:
+def _arrays(path: Path, label_column: str) -> pd.DataFrame:
     """Return the arrays ``probabilities`` (rows, classes), ``classes`` and, if given, ``labels`` of an NPZ file.
 
     Raises:
@@ -226,7 +226,6 @@ def _arrays(choice: InputChoice) -> pd.DataFrame:
 
     from schemas.files import arrow_files
 
-    path = choice.path
     try:
         with zipfile.ZipFile(path) as file:
             if sum(member.file_size for member in file.infolist()) > arrow_files.MOST_BYTES:
@@ -235,7 +234,7 @@ def _arrays(choice: InputChoice) -> pd.DataFrame:
             frame = pd.DataFrame(arrays["probabilities"], columns=[*map(_label, arrays["classes"].tolist())])
             if "labels" in arrays:
                 # A class of that name is told as a column that stands twice.
-                frame.insert(0, choice.label_column, arrays["labels"], allow_duplicates=True)
+                frame.insert(0, label_column, arrays["labels"], allow_duplicates=True)
     except DataError:
         raise
     # A broken file can raise any exception: the headers of its arrays are parsed as Python.
@@ -248,11 +247,10 @@ def _arrays(choice: InputChoice) -> pd.DataFrame:
 
 
 def _class_columns(
-    frame: pd.DataFrame, choice: InputChoice, classes: Sequence[str] | None, labels: set[str | None]
+    path: Path, frame: pd.DataFrame, label_column: str, classes: Sequence[str] | None, labels: set[str | None]
 ) -> dict[str, str]:
     """Return the column of each class by its name: of given ones in their order, or of those that have rows."""
-    path = choice.path
-    names = [name for name in frame.columns if name != choice.label_column]
+    names = [name for name in frame.columns if name != label_column]
     if classes is not None:
         column_of = {}
         for label in classes:
@@ -289,23 +287,21 @@ def _label(value: object) -> str | None:
     return str(value)
 
 
-def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
-    """Read the answer distributions of one config of a run of any task.
+def _run_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
+    """Return the answer distributions of one config of a run of any task.
 
     Records without a distribution are left out and, if labels are needed, those without a right answer. So are items
     whose labels the model has seen: examples of its prompts, and items that it was trained on.
     """
     import pandas as pd
 
-    folders = finished_runs(choice.path)
+    folders = finished_runs(path)
     if len(folders) > 1:
-        raise DataError(
-            f"{choice.path}: holds {len(folders)} runs; name one: {listed([str(folder) for folder in folders])}"
-        )
+        raise DataError(f"{path}: holds {len(folders)} runs; name one: {listed([str(folder) for folder in folders])}")
     folder, result = folders[0], read_complete_result(folders[0])
     configs = result.signature.configs
     if choice.config is None and len(configs) > 1:
-        raise ConfigError(f"{choice.path}: has {len(configs)} configs; name one with --config: {listed(configs)}")
+        raise ConfigError(f"{path}: has {len(configs)} configs; name one with --config: {listed(configs)}")
     config = configs[0] if choice.config is None else choice.config
     if config not in configs:
         raise ConfigError(f"--config {config}: the run has no such config; have: {listed(configs)}")
