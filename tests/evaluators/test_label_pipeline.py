@@ -1,8 +1,7 @@
-"""The task *classification* from a dataset to results: requests and results of real commands, and models."""
+"""The task *classification* from a dataset to results: what a real command asks."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,24 +16,6 @@ from tests.suites.commands import ask, told
 
 CONFIGS = ("two", "letters")
 PROMPTS = ("release-4096b-k0-v1", *(f"release-4096b-k8-set{number}-v1" for number in range(3)))
-ALL = ("--limit", "0")
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_dataset(tmp_path_factory.mktemp("tasks") / "tasks", CONFIGS)
-
-
-@pytest.fixture(scope="module")
-def runs(dataset: Path) -> Path:
-    """The default grid, asked once; the hashes of the requests are in ``log`` beside the runs."""
-    ask(dataset, dataset.parent / "runs", *ALL, PLANTED_LOG=dataset.parent / "log")
-    return dataset.parent / "runs"
-
-
-def results(root: Path) -> dict[str, Path]:
-    """The folder of each prompt's run."""
-    return {told(path)["signature"]["prompt"]: path.parent for path in root.rglob("result.json")}
 
 
 def requests_of(prompt_id: str) -> Iterator[str]:
@@ -51,16 +32,12 @@ def requests_of(prompt_id: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_the_model_is_asked_each_request_of_the_grid_once(dataset: Path, runs: Path, tmp_path: Path) -> None:
-    asked = Counter((dataset.parent / "log").read_text(encoding="utf-8").split())
-    expected = [set(requests_of(prompt)) for prompt in PROMPTS]
-    assert asked == sum((Counter(one) for one in expected), Counter())
-    assert results(runs).keys() == {*PROMPTS}
-    for prompt, wanted in zip(PROMPTS, expected, strict=True):
-        assert told(results(runs)[prompt] / "result.json")["usage"]["n_requests"] == len(wanted)
-    said = ask(dataset, tmp_path / "runs", *ALL, "--dry-run", "--format", "json")
-    document, _ = json.JSONDecoder().raw_decode(said)
-    assert [(one["prompt"], one["n_to_ask"]) for one in document["runs"]] == [
-        (prompt, len(wanted)) for prompt, wanted in zip(PROMPTS, expected, strict=True)
-    ]
-    assert not (tmp_path / "runs").exists()
+def test_the_model_is_asked_each_request_of_the_grid_once(tmp_path: Path) -> None:
+    dataset = made_dataset(tmp_path / "tasks", CONFIGS)
+    ask(dataset, tmp_path / "runs", "--limit", "0", PLANTED_LOG=tmp_path / "log")
+    asked = Counter((tmp_path / "log").read_text(encoding="utf-8").split())
+    expected = {prompt: set(requests_of(prompt)) for prompt in PROMPTS}
+    assert asked == sum(map(Counter, expected.values()), Counter())
+    results = [told(path) for path in (tmp_path / "runs").rglob("result.json")]
+    found = {result["signature"]["prompt"]: result["usage"]["n_requests"] for result in results}
+    assert found == {prompt: len(wanted) for prompt, wanted in expected.items()}
