@@ -5,7 +5,6 @@ Written from the papers and not from the code: lists and dicts only, one item af
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +31,8 @@ CLASS_MEASURES = (
     "best_quarter_accuracy",
 )
 CLASS_FLOORS = ("rsd_paper_floor", "cobias_paper_floor", "gini_floor")
-FOLD_MEASURES = ("rsd", "cobias", "squared_cv")
+# Squared RSD and squared CV have tests of their own (tests/evaluators/test_evenness.py).
+FOLD_MEASURES = ("cobias",)
 N_FOLDS = 4
 OF_PAPER = ("cc", "dc")
 """Calibrations that the paper runs, and writes with a softmax, beside the one that it proposes."""
@@ -135,7 +135,7 @@ def class_measures(pairs: Sequence[tuple[str, Shares]]) -> dict[str, float | Non
 
 
 def fold_measures(answers: Sequence[tuple[str, Shares | None]]) -> dict[str, float | None]:
-    """Squared measures of evenness of all items of the split *test*, of which some have no answer.
+    """The mean squared gap of two classes over all items of the split *test*, of which some have no answer.
 
     The items of each class go to the folds in turn. Noise is what the products of two answers of one fold add.
     """
@@ -159,51 +159,8 @@ def fold_measures(answers: Sequence[tuple[str, Shares | None]]) -> dict[str, flo
     def product(c: str, d: str) -> float:
         return squares[c] if c == d else accuracies[c] * accuracies[d]
 
-    size, n = len(own), {c: len(found) / sum(map(len, own.values())) for c, found in own.items()}
     gaps = [product(c, c) + product(d, d) - 2 * product(c, d) for c in own for d in own if c < d]
-    of_overall = sum(n[c] * n[d] * product(c, d) for c in own for d in own)
-    around = [product(c, c) - 2 * sum(n[d] * product(c, d) for d in own) + of_overall for c in own]
-    alike = dict.fromkeys(own, 1 / size)
-    return {
-        "rsd": _unbiased_ratio(own, sum(around) / size, n, accuracies, squares),
-        "cobias": sum(gaps) / len(gaps) if gaps else None,
-        "squared_cv": _unbiased_ratio(own, sum(gaps) / size**2, alike, accuracies, squares) if gaps else None,
-    }
-
-
-def _unbiased_ratio(
-    own: Mapping[str, Sequence[tuple[int, float]]],
-    spread: float,
-    weights: Mapping[str, float],
-    accuracies: Mapping[str, float],
-    squares: Mapping[str, float],
-) -> float:
-    """A spread around a weighted mean over the square of that mean, less the bias of a quotient."""
-    size = len(own)
-    mean = sum(weights[c] * accuracies[c] for c in own)
-    noise = {c: accuracies[c] ** 2 - squares[c] for c in own}
-    covariance = 0.0
-    for c, answers in own.items():
-        folds = {fold: [x for a, x in answers if a == fold] for fold, _ in answers}
-        cubes = [
-            x * y * z
-            for a, b, e in itertools.permutations(folds, 3)
-            for x, y, z in itertools.product(folds[a], folds[b], folds[e])
-        ]
-        # The accuracy times its noise, as each answer of a fold tells them with those of other folds.
-        times_noise = 0.0
-        if cubes:
-            for fold, of_fold in folds.items():
-                others = [x for a, x in answers if a != fold]
-                times_noise += sum(of_fold) ** 2 * sum(others) / len(others)
-                times_noise -= len(of_fold) ** 2 * sum(cubes) / len(cubes)
-        times_noise /= len(answers) ** 2
-        # The spread is the mean over e of (p_e - mean)², whose slope in p_c is linear in all p_d.
-        for d in own:
-            slope = sum(2 / size * ((c == e) - weights[c]) * ((d == e) - weights[d]) for e in own)
-            covariance += weights[c] * slope * (times_noise if c == d else noise[c] * accuracies[d])
-    relative = max(sum(weights[c] ** 2 * noise[c] for c in own) / mean**2, 0.0)
-    return spread / mean**2 / (1 + 3 * relative) + 2 * covariance / mean**3 / (1 + 6 * relative)
+    return {"cobias": sum(gaps) / len(gaps) if gaps else None}
 
 
 def class_mean(rows: Sequence[tuple[str, Shares]], labels: Sequence[str]) -> Shares:

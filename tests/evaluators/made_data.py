@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,10 +102,7 @@ def made_records(rows: Sequence[tuple[str, str, str, float]], *, ambiguous: bool
             the same occupations and both genders are a minimal pair.
         ambiguous: No right answer: the first occupation is the reference only.
     """
-    return list(_made_records(rows, ambiguous))
-
-
-def _made_records(rows: Sequence[tuple[str, str, str, float]], ambiguous: bool) -> Iterator[Record]:
+    records = []
     seen: dict[tuple[str, str, str], int] = {}
     for index, (referent, other, gender, probability) in enumerate(rows):
         number = seen.get((referent, other, gender), 0)
@@ -121,7 +118,7 @@ def _made_records(rows: Sequence[tuple[str, str, str, float]], ambiguous: bool) 
         }
         if not ambiguous:
             groups["stereotype"] = "pro" if stereotyped == referent else "anti"
-        yield Record(
+        record = Record(
             item_id=f"row-{index}",
             config="type2",
             split="test",
@@ -136,6 +133,8 @@ def _made_records(rows: Sequence[tuple[str, str, str, float]], ambiguous: bool) 
             exchanges=(),
             reading=Reading(outcomes=(referent, other), probabilities=(probability, 1 - probability), answers=()),
         )
+        records.append(record)
+    return records
 
 
 def save_tiny_llama(

@@ -61,30 +61,6 @@ def test_each_part_takes_the_set_that_is_best_for_it() -> None:
     assert found["standard deviation over the sets"][0] == pytest.approx(np.mean(deviations))
 
 
-FIVE = tuple(
-    {"f1": (of_first, of_second), "spread": (1 - of_first, of_second)}
-    for of_first, of_second in zip((0.5, 0.1, 0.9, 0.3, 0.7), (0.2, 0.6, 0.4, 1.0, 0.8), strict=True)
-)
-
-
-def test_five_sets_have_the_rows_of_the_paper() -> None:
-    """Best, median and worst F1, least and most spread, each chosen for each part by plain sorting."""
-    (table,) = tables(FIVE, ("a", "b"))
-    found = means(table)
-    assert found["mean of the sets"] == pytest.approx((0.55, 0.55))
-    for name, other, words in (
-        ("f1", "spread", ("best", "median", "worst")),
-        ("spread", "f1", ("most", "median", "least")),
-    ):
-        for word, rank in zip(words, (0, 2, 4), strict=True):
-            pairs = [
-                sorted(((one[name][part], one[other][part]) for one in FIVE), reverse=True)[rank] for part in range(2)
-            ]
-            expected = {name: np.mean([pair[0] for pair in pairs]), other: np.mean([pair[1] for pair in pairs])}
-            assert found[f"{word} {name}"] == pytest.approx((expected["f1"], expected["spread"])), word
-    assert found["best f1"] == pytest.approx((0.95, 0.55))  # 0.9 and 1.0, whose spreads are 0.1 and 1.0
-
-
 def test_the_number_of_sets_is_told_beside_that_of_the_indices() -> None:
     (table,) = tables(THREE)
     assert (table.n_defined, table.of_sets) == (3, "3 sets")  # This benchmark has no indices.

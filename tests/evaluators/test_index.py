@@ -110,12 +110,6 @@ def test_a_part_without_an_interval_or_value_leaves_the_index_without_one() -> N
     assert (index.metric.n, index.metric.n_excluded) == (6, 1)
 
 
-@pytest.mark.parametrize("fields", [{"ideal": 0.0}, {"minimum": -1.0}, {"maximum": 2.0}])
-def test_a_part_of_another_ideal_or_range_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"index 'index': its part gdr lies in .* a mean of metrics in \[0, 1\]"):
-        index_of(CAREFUL, changed("recognition", gdr=replace(metric("gdr", 0.5), **fields)))
-
-
 def of_prompts(**fields: Any) -> IndexDefinition:
     """The mean of one metric over two prompts."""
     prompts = ("sampled-v1", "sampled-twice-v1")

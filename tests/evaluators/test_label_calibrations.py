@@ -25,7 +25,6 @@ from tests.evaluators.label_data import (
     values,
 )
 
-TASKS = ("two", "three", "letters", "six")
 SHOWN = "release-4096b-k8-set1-v1"
 # Gini reweighting has a file of tests of its own.
 NAMES = ("bc", "bcl", "cc", "dc", "looc")
@@ -46,42 +45,6 @@ def fitted(records: Sequence[Record]) -> dict[str, tuple[list[list[float]], floa
     answers = label_answers(RecordColumns.of(records))
     found = {one.name: one.fit(answers) for one in calibrations() if one.name in NAMES}
     return {name: (one.ratios.tolist(), one.strength) for name, one in found.items() if not isinstance(one, str)}
-
-
-def with_other_gold(records: Sequence[Record], split: str) -> list[Record]:
-    """The same answers to items of which every right label of a split is another one."""
-    changed = []
-    for record in records:
-        if record.split == split:
-            offered = record.exchanges[0].outcomes
-            record = replace(record, target=offered[(offered.index(record.target or "") + 1) % len(offered)])
-        changed.append(record)
-    return changed
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_right_labels_move_only_the_corrections_that_may_read_them(dataset: Path, name: str) -> None:
-    records = asked_with(dataset, name, SHOWN, drawn_answer(11))
-    before = fitted(records)
-    assert tuple(sorted(before)) == NAMES
-    for split in ("test", "bias"):
-        np.testing.assert_equal(fitted(with_other_gold(records, split)), before)
-    after = fitted(with_other_gold(records, "pool"))
-    for one in ("cc", "dc", "bc"):
-        np.testing.assert_equal(after[one], before[one])
-    assert after["bcl"][0] == before["bcl"][0]
-    # On all but unlucky answers; those of this seed are not.
-    assert after["looc"] != before["looc"]
-
-
-@pytest.mark.parametrize("split", ["test", "bias", "pool", "content_free"])
-def test_answers_move_only_the_corrections_that_are_learnt_from_them(dataset: Path, split: str) -> None:
-    records = asked_with(dataset, "three", SHOWN, drawn_answer(11))
-    other = asked_with(dataset, "three", SHOWN, drawn_answer(12))
-    mixed = [new if new.split == split else old for old, new in zip(records, other, strict=True)]
-    before, after = fitted(records), fitted(mixed)
-    moved = {name for name in NAMES if not np.array_equal(after[name][0], before[name][0], equal_nan=True)}
-    assert moved == {"test": {"bc"}, "bias": set(), "pool": {"bcl", "looc"}, "content_free": {"cc", "dc"}}[split]
 
 
 def test_looc_uses_the_examples_that_a_prompt_has_room_for() -> None:
@@ -107,25 +70,13 @@ def test_looc_says_that_no_example_fits_where_none_does() -> None:
     records = [simple("pool", place, label, {"a": 0.9, "b": 0.1}, place=place, k=1) for place, label in enumerate("ab")]
     records += [simple("test", number, "a", {"a": 0.58, "b": 0.42}, k=0) for number in range(3)]
     records += [simple("bias", number, "b", {"a": 0.58, "b": 0.42}, k=0) for number in range(3)]
-    for is_suite in (False, True):
-        found = measured(records, is_suite=is_suite)
-        for name in ("accuracy_looc", "bias_score_looc", "bias_score_looc_softmax"):
-            reason = "no example fits into the prompt of any item that is evaluated"
-            assert (found[name].value, found[name].reason) == (None, reason)
+    found = measured(records, is_suite=True)
+    for name in ("accuracy_looc", "bias_score_looc", "bias_score_looc_softmax"):
+        reason = "no example fits into the prompt of any item that is evaluated"
+        assert (found[name].value, found[name].reason) == (None, reason)
     # One that fits is enough for a value.
     records.append(simple("test", 3, "a", {"a": 0.58, "b": 0.42}, k=1))
     assert measured(records)["accuracy_looc"].n == 1
-
-
-@pytest.mark.slow
-def test_a_value_counts_the_items_of_a_task_and_the_tasks_of_a_suite(dataset: Path) -> None:
-    of_tasks = made_records(planned(dataset, "tasks", SHOWN), drawn_answer(5))
-    suite, alone = measured(*of_tasks, is_suite=True), measured(of_tasks[0])
-    assert {metric.unit for metric in suite.values()} == {"tasks"}
-    assert {metric.unit for metric in alone.values()} == {"items"}
-    assert (suite["accuracy"].n, alone["accuracy"].n) == (len(of_tasks), 24)
-    nothing = measured([record for record in of_tasks[0] if record.split == "bias"])
-    assert nothing["accuracy"].reason == "no items to compute it from"
 
 
 def of_split(split: str, rows: Sequence[Sequence[float]], golds: str = "abc") -> list[Record]:
@@ -133,23 +84,6 @@ def of_split(split: str, rows: Sequence[Sequence[float]], golds: str = "abc") ->
         simple(split, number, golds[number % len(golds)], dict(zip("abc", shares, strict=True)))
         for number, shares in enumerate(rows)
     ]
-
-
-@pytest.mark.parametrize(
-    "measure", ["bias_score", "rsd", "rsd_paper", "rsd_release", "cobias", "cobias_paper", "gini", "squared_cv"]
-)
-def test_intervals_of_even_models_contain_0(measure: str) -> None:
-    """Half of each class is right, and the mean distribution is even: these measures are exactly 0."""
-    shares = [{"a": p, "b": 1 - p} for p in (0.9, 0.1)]
-    records = [
-        simple(split, number, "ab"[number % 2], shares[number // 2 % 2])
-        for split in ("test", "bias")
-        for number in range(40)
-    ]
-    metric = measured(records)[measure]
-    assert metric.value == pytest.approx(0.0, abs=1e-12)
-    assert metric.interval is not None
-    assert metric.interval.low <= 1e-12
 
 
 def test_a_task_without_an_answer_is_left_out_of_what_chance_gives_which_one_item_a_class_does_not_tell() -> None:
@@ -175,18 +109,13 @@ def test_judging_passes_over_items_without_reading_or_right_answer(dataset: Path
     from evaluators.tasks.labels.classification_task import TASK
 
     records = asked_with(dataset, "three", SHOWN, drawn_answer(4, p_missing=0.3))
-    judged = TASK.are_right(records)
-    n_known = 0
-    for record, right in zip(records, judged, strict=True):
+    for record, right in zip(records, TASK.are_right(records), strict=True):
         if record.reading is None or record.target is None:
             assert right is None
             continue
         shares = dict(zip(record.reading.outcomes, record.reading.probabilities, strict=True))
-        best = max(shares.values())
-        top = [label for label, share in shares.items() if share >= best - 1e-12]
+        top = [label for label, share in shares.items() if share >= max(shares.values()) - 1e-12]
         assert right is (None if len(top) > 1 and record.target in top else record.target in top)
-        n_known += right is not None
-    assert 0 < n_known < len(records)
 
 
 @pytest.mark.parametrize(

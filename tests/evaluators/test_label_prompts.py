@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,6 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, made_items, planned, short_items
 
-ALPHABET = "ab .,é漢😀\n"
 SHARE = "release-4096b-k8-frequent6-set1-v1"
 
 
@@ -98,44 +96,8 @@ def test_the_prompts_of_the_release_and_of_tk_instruct_are_right_to_the_byte() -
         " Positive Example 2 -\nInput: two!\n Output: no!\n\n"
         "Now complete the following example -\nInput: three.\nOutput:"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"), [("", "Input: ."), ("N/A", "Input: N/A."), ("[MASK]", "Input: [MASK]"), (" x \n", "Input: x.")]
-)
-def test_inputs_without_content_are_asked_as_the_release_asks_them(text: str, shown: str) -> None:
-    asked = item(text, None)
-    assert fill("release-4096b-k0-v1", asked).text == f"Answer with A or B.\n\n{shown}\n\nOutput:"
-    assert fill("paper-4096b-k0-v1", asked).text == (
-        f"Definition: Answer with A or B.\n\nNow complete the following example -\n{shown}\nOutput:"
-    )
-
-
-def drawn_text(rng: random.Random, n: int) -> str:
-    return "".join(rng.choice(ALPHABET) for _ in range(n))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["release", "paper"])
-def test_prompts_fit_end_as_they_should_and_show_examples_in_order(style: str) -> None:
-    rng = random.Random(style)
-    cuts = set()
-    for _ in range(400):
-        text, instruction = (drawn_text(rng, rng.choice(n)) for n in ((0, 10, 300, 1500), (0, 200, 600, 1100)))
-        asked = item(text, instruction=instruction)
-        examples = [item(f"<{number}> {drawn_text(rng, rng.choice((5, 40, 150)))}") for number in range(8)]
-        found = fill(f"{style}-1024b-k8-set0-v1", asked, examples)
-        assert len(found.text.encode()) <= 1024
-        assert found.text.endswith("Output:")
-        assert [f"<{number}>" in found.text for number in range(8)] == [number < found.n_shown for number in range(8)]
-        if found.cut is None:
-            whole = [fill(f"{style}-4096b-k8-set0-v1", asked, examples[:n]).text for n in range(9)]
-            assert found.text == whole[found.n_shown]
-            # The shown ones are measured with spaces between them, and the next one without.
-            sizes = [len(whole[n + 1].encode()) + max(0, n - 1) for n in range(8)]
-            assert found.n_shown == next((n for n in range(8) if sizes[n] > 1024), 8)
-        cuts.add(found.cut)
-    assert cuts == {None, "input", "instruction"}
+    assert fill("release-4096b-k0-v1", item("", None)).text == "Answer with A or B.\n\nInput: .\n\nOutput:"
+    assert fill("release-4096b-k0-v1", item("[MASK]", None)).text.endswith("Input: [MASK]\n\nOutput:")
 
 
 def test_the_first_example_that_does_not_fit_ends_the_examples() -> None:
@@ -154,26 +116,19 @@ def test_a_long_input_loses_its_middle_and_uses_all_the_room() -> None:
     assert (text.startswith(left), text.endswith(right)) == (True, True)
     assert 0 <= len(left) - len(right) <= 1
     assert (len(found.text), found.n_shown, found.cut) == (1024, 0, "input")
-    for n in range(8):  # Characters of many bytes are not cut apart.
+    for n in range(4):  # Characters of many bytes are not cut apart.
         found = fill("release-1024b-k0-v1", item("x" * n + "漢😀é" * 400))
         assert 1024 - 8 < len(found.text.encode()) <= 1024
         assert "\ufffd" not in found.text.encode().decode()
 
 
-@pytest.mark.parametrize(
-    ("style", "query"),
-    [
-        ("release", "\n\nInput: ...\n\nOutput:"),
-        ("paper", "\n\nNow complete the following example -\nInput: ...\nOutput:"),
-    ],
-)
-def test_a_huge_instruction_loses_its_end_and_never_the_query(style: str, query: str) -> None:
-    for size in range(880, 1100):
-        found = fill(f"{style}-1024b-k0-v1", item("w" * 40, instruction="i" * size))
+def test_a_huge_instruction_loses_its_end_and_never_the_query() -> None:
+    for size in range(940, 1010):
+        found = fill("release-1024b-k0-v1", item("w" * 40, instruction="i" * size))
         assert len(found.text) <= 1024
         assert "\n\n\n" not in found.text
         if found.cut == "instruction":
-            assert found.text.endswith(f"i{query}")
+            assert found.text.endswith("i\n\nInput: ...\n\nOutput:")
             assert len(found.text) == 1024
             assert "i" * size + "." not in found.text
         else:
@@ -198,22 +153,10 @@ def test_a_budget_of_tokens_is_counted_by_the_tokenizer_that_is_given() -> None:
     assert request_of(Asked(prompt, examples, count), asked).prompt == found.text
 
 
-def test_prompts_are_told_apart() -> None:
-    prompts = list(TASK.prompts.values())
-    n = 5 * (15 + 15) + 2 * 6
-    assert len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == n
-    assert prompts[0].id == "release-4096b-k0-v1"
-    contexts = {(prompt.n_examples, prompt.example_set) for prompt in prompts}
-    assert contexts == {(0, None), (8, 3), (8, 4), *((k, s) for k in (2, 4, 8, 16) for s in range(3))}
-    # Further sets are asked only by their name.
-    assert {prompt.example_set for prompt in prompts if prompt.is_extra} == {3, 4}
-
-
 def test_a_set_shows_its_items_of_the_pool_in_order(dataset: Path) -> None:
     pool = made_items("two", "pool")
-    for k, number in ((2, 0), (2, 2), (8, 1), (8, 2), (4, 1)):
-        plan = planned(dataset, "two", f"release-4096b-k{k}-set{number}-v1")
-        assert [example for part in plan.parts for example in part.examples] == [*pool[k * number : k * (number + 1)]]
+    (part,) = planned(dataset, "two", "release-4096b-k8-set1-v1").parts
+    assert [*part.examples] == [*pool[8:16]]
     with pytest.raises(ConfigError, match=r"shows examples 33 to 48 of split 'pool', of which config 'two' has 30"):
         _ = [part.examples for part in planned(dataset, "two", "release-4096b-k16-set2-v1").parts]
 
@@ -251,28 +194,14 @@ def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path, short:
     assert choice(dataset, contexts="8") == of_eight
     assert choice(short, contexts="8-more") == sets("release-4096b-k8", (3, 4))
     assert choice(short, contexts="0, 8-frequent5") == [none, *sets("release-4096b-k8-frequent5")]
-    assert choice(dataset, "paper-1024b", contexts="0") == ["paper-1024b-k0-v1"]
     assert choice(dataset, "paper-1024b-k2-set1-v1") == ["paper-1024b-k2-set1-v1"]
     assert choice(dataset, "release-4096b", "release-1024b", contexts="0") == [none, "release-1024b-k0-v1"]
     # Contexts beside a prompt are those of its protocol.
     assert choice(dataset, "paper-1024b-k2-set1-v1", contexts="0") == ["paper-1024b-k0-v1"]
-    assert choice(dataset, "release-1024b-k0-v1", contexts="2") == sets("release-1024b-k2")
-
-
-@pytest.mark.parametrize(
-    ("prompts", "contexts", "message"),
-    [
-        ((), "0,3", r"--contexts: .* '3'; have.*: 0, 2, 4, 8, 8-more, 16, 8-frequent4, "),
-        *(((), wrong, r"has context '.*'; have, separated by commas: 0, 2") for wrong in ("", "eight", "0;8", "0,")),
-        (("nothing-v1",), None, r"prompt 'nothing-v1' does not exist"),
-        (("paper-1024b-k0-v1", "nothing-v1"), "0", r"--prompt nothing-v1 is not used"),
-    ],
-)
-def test_wrong_contexts_are_refused_with_those_that_exist(
-    dataset: Path, prompts: tuple[str, ...], contexts: str | None, message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        choice(dataset, *prompts, contexts=contexts)
+    with pytest.raises(ConfigError, match=r"--contexts: .* '3'; have.*: 0, 2, 4, 8, 8-more, 16, 8-frequent4, "):
+        choice(dataset, contexts="0,3")
+    with pytest.raises(ConfigError, match=r"--prompt nothing-v1 is not used"):
+        choice(dataset, "paper-1024b-k0-v1", "nothing-v1", contexts="0")
 
 
 def chosen(pool: Sequence[LabelItem], n_frequent: int, number: int) -> list[str]:
@@ -285,9 +214,9 @@ def with_targets(labels: str) -> list[LabelItem]:
     return [replace(first, item_id=f"pool-{place}", target=of[one]) for place, one in enumerate(labels)]
 
 
-@pytest.mark.parametrize("number", range(N_SETS))
-@pytest.mark.parametrize("n_frequent", N_FREQUENT)
-@pytest.mark.parametrize("labels", ["yn" * 6 + "y" * 8, "nyn" * 8, "yn" * 8])
+@pytest.mark.parametrize(
+    ("labels", "n_frequent", "number"), [("yn" * 6 + "y" * 8, 6, 1), ("nyn" * 8, 4, 2), ("yn" * 8, 8, 0)]
+)
 def test_the_more_frequent_label_has_its_share_in_the_order_of_the_pool(
     labels: str, n_frequent: int, number: int
 ) -> None:
@@ -308,7 +237,6 @@ def test_the_more_frequent_label_has_its_share_in_the_order_of_the_pool(
         ("y" * 8 + "n" * 4, None),
         ("y" * 9 + "n" * 3, "3 items with the rarer label to show"),
         ("y" * 7 + "n" * 7, "7 items with the more frequent label to show"),
-        ("y" * 64, "0 items with the rarer label to show"),
         ("", "0 labels"),
     ],
 )
@@ -317,7 +245,7 @@ def test_a_pool_must_have_enough_of_both_labels_for_every_share(labels: str, why
     assert why_no_examples(made_items("three", "pool")) == "3 labels"
 
 
-@pytest.mark.parametrize("max_bytes", [400, 440, 480, 520, 560, 600])
+@pytest.mark.parametrize("max_bytes", [440, 600])
 def test_examples_that_do_not_all_fit_have_another_share_and_are_left_out(max_bytes: int) -> None:
     pool = [replace(one, text=f"{one.text} {'a' * place}") for place, one in enumerate(with_targets("ynn" * 8))]
     prompt = replace(TASK.prompts[SHARE], max_prompt_bytes=max_bytes)

@@ -112,8 +112,7 @@ def test_stored_weights_are_applied_and_not_fitted(records: list[Record]) -> Non
     fitted, (told,) = stored(records, NO_INPUTS)
     assert told.config == "three"
     assert told.n_items == int(CALIBRATION.fitted_items(answers_of(records)).sum())
-    again, (same,) = stored(records, MetricInputs(corrections=(told,), may_fit=False))
-    assert (again, same) == (fitted, told)
+    assert stored(records, MetricInputs(corrections=(told,), may_fit=False)) == (fitted, (told,))
     # Weights under which the first label is never predicted.
     other = replace(told, weights=(1e-9, *told.weights[1:]))
     changed, _ = stored(records, MetricInputs(corrections=(other,), may_fit=False))
@@ -132,7 +131,6 @@ def test_without_stored_weights_there_is_no_value_where_nothing_may_be_fitted(re
     ("change", "message"),
     [
         ({"version": "0.9"}, "no correction gini 1.0 of config three is stored, though others are"),
-        ({"config": "two"}, "no correction gini 1.0 of config three is stored, though others are"),
         ({"n_items": 7}, "says that it is fitted on 7 items, and there are 32"),
         ({"labels": ("one", "other", "third")}, "gini of config three is for labels one, other, third, and the items "),
         ({"reason": "I say so", "labels": (), "weights": ()}, "'I say so', and weights can be fitted"),
@@ -149,7 +147,7 @@ def test_stored_corrections_that_cannot_be_true_are_refused(
 @pytest.mark.slow
 def test_a_gain_that_is_none_where_ties_are_shared_is_not_taken() -> None:
     """Half of the distributions are ties, which a fit gives to the first label and a metric shares."""
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         made = []
         for number in range(80):

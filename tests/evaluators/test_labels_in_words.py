@@ -1,44 +1,55 @@
-"""The task *classification* answered in words: by a chat server whose every answer is known, and by baselines."""
+"""The task *classification* answered in words: what is asked, read and measured, and which items are asked at all."""
 
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tokenizers import Tokenizer
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
-from evaluators.backend import open_backend
+from evaluators.backend import Response, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.pipeline import run
+from evaluators.runs.measure.measuring import Measurement
+from evaluators.runs.measure.recording import records_of
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
-from evaluators.tasks.labels.label_prompts import filled
 from evaluators.tasks.labels.label_tables import IN_WORDS
 from leaderboard.verify.keys import KeyCheck, open_book
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_complete_result
 from schemas.items.label import LabelItem
 from tests.commands import output_of
 from tests.evaluators import label_oracle
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
-from tests.evaluators.label_data import made_dataset, made_items
+from tests.evaluators.label_data import made_dataset, made_items, planned
 from tests.suites.commands import told
 
 pytestmark = pytest.mark.slow
 
-PROTOCOL = "words-1024b"
-SETS = tuple(f"{PROTOCOL}-k8-set{number}-v1" for number in range(3))
-PROMPTS = (f"{PROTOCOL}-k0-v1", *SETS)
+PROMPT = "words-1024b-k8-set1-v1"
 CONFIGS = ("two", "three", "six")
 RIGHT = ("{}", "Label: {}", "**{}**", '"{}".', "{}\n\nThe text says so.", "The answer is {}.")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_dataset(tmp_path_factory.mktemp("words") / "datasets" / "tasks", CONFIGS)
+
+
+@pytest.fixture(scope="module")
+def before(dataset: Path) -> Path:
+    """A result that also has the items that only calibrations read, as results in words had before."""
+    plan = Plan(select(dataset, read_manifest(dataset), "tasks"), TASK, TASK.prompts[PROMPT])
+    backend = open_backend("baseline", "uniform", BackendOptions())
+    return run(plan, backend, RunOptions(root=dataset.parents[1] / "before", command="tests")).folder
 
 
 def test_a_prompt_names_the_labels_of_the_item_and_asks_for_one_of_them() -> None:
@@ -55,178 +66,83 @@ def test_a_prompt_names_the_labels_of_the_item_and_asks_for_one_of_them() -> Non
     assert (prompt.scoring, prompt.requires, prompt.temperature, prompt.chat) == ("generation", "generation", 0, True)
 
 
-def test_a_long_input_is_cut_and_the_labels_stay() -> None:
-    prompt = TASK.prompts[PROMPTS[0]]
-    item = made_items("three", "test")[0]
-    long = LabelItem(**{name: getattr(item, name) for name in item.__slots__} | {"text": "word " * 900})
-    found = filled(long, prompt, ())
-    assert (found.cut, len(found.text.encode()) <= 1024) == ("input", True)
-    assert found.text.endswith("- positive\n- neutral\n- negative\nAnswer with one label only.\nLabel:")
-
-
 class Said(NamedTuple):
-    """What the server did with an item."""
+    """An answer, and what must be read from it."""
 
+    text: str
     status: str
     label: str | None
 
 
-def behaviour(prompt: str, item: LabelItem) -> tuple[str, Said]:
-    """The answer to a prompt, and what must be read from it: right in half of the cases."""
+def answer_about(prompt: str, item: LabelItem) -> Said:
+    """An answer that is right in half of the cases."""
     draw = zlib.crc32(prompt.encode())
     wrong = next(label for label in reversed(item.labels) if label != item.target)
     kind, shape = draw % 20, RIGHT[draw // 20 % len(RIGHT)]
     if kind < 10 and item.target is not None:
-        return shape.format(item.target), Said("scored", item.target)
+        return Said(shape.format(item.target), "scored", item.target)
     if kind < 14:
-        return shape.format(wrong), Said("scored", wrong)
+        return Said(shape.format(wrong), "scored", wrong)
     if kind < 17:
-        return "I'm sorry, but I can't help with that.", Said("refused", None)
+        return Said("I'm sorry, but I can't help with that.", "refused", None)
     if kind < 18:
-        return "It depends on who reads it.", Said("unparsed", None)
+        return Said("It depends on who reads it.", "unparsed", None)
     if kind < 19:
-        return f"{item.labels[0]} or {item.labels[1]}", Said("unparsed", None)
-    return f"{item.labels[0]}? No, rather {wrong}", Said("unparsed", None)
+        return Said(f"{item.labels[0]} or {item.labels[1]}", "unparsed", None)
+    return Said(f"{item.labels[0]}? No, rather {wrong}", "unparsed", None)
 
 
-class World(NamedTuple):
-    """A dataset, the runs of the server on it, and what it said about each item under each prompt."""
-
-    dataset: Path
-    runs: Path
-    said: dict[str, dict[tuple[str, str], tuple[LabelItem, Said]]]
-    received: list[str]
-    """The texts of all requests."""
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    pytest.importorskip("openai", reason="the extra openai is not installed")
-    folder = tmp_path_factory.mktemp("words")
-    dataset = made_dataset(folder / "datasets" / "tasks", CONFIGS)
-    answers: dict[str, str] = {}
-    texts: list[str] = []
-    said: dict[str, dict[tuple[str, str], tuple[LabelItem, Said]]] = {}
-    for prompt in PROMPTS:
-        selection = select(dataset, read_manifest(dataset), "tasks", splits=("test", "bias"))
-        plan = Plan(selection, TASK, TASK.prompts[prompt])
-        said[prompt] = {}
-        for part in plan.parts:
-            for (split, item), (request,) in zip(part.items, part.requests, strict=True):
-                assert isinstance(item, LabelItem)
-                answers[request.prompt], one = behaviour(request.prompt, item)
-                said[prompt][split, item.item_id] = (item, one)
-
-    def alter(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
-        # What is not among them is a request that finds out what the server can do.
-        texts.append(received.body["messages"][0]["content"])
-        text = answers.get(texts[-1], "Good day")
-        answer["choices"][0]["message"]["content"] = text
-        return answer
-
-    tokenizer = Tokenizer.from_file(str(save_tokenizer(folder / "tokenizer") / "tokenizer.json"))
-    with FakeEndpoint(tokenizer, serves=frozenset({"chat", "models"}), alter=alter) as endpoint:
-        output_of(
-            *("-m", "evaluators", "run", "--dataset", dataset, "--out", folder / "runs", "--limit", "0"),
-            *("--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--prompt", PROTOCOL),
-        )
-    return World(dataset, folder / "runs", said, texts)
-
-
-def results(root: Path) -> dict[str, Path]:
-    return {told(path)["signature"]["prompt"]: path.parent for path in root.rglob("result.json")}
+def test_answers_are_read_as_they_were_meant_and_metrics_are_those_of_plain_loops(
+    dataset: Path, tmp_path: Path
+) -> None:
+    plan = planned(dataset, "tasks", PROMPT, splits=("test", "bias"))
+    measures, parts = [], []
+    for part in plan.parts:
+        said = [
+            answer_about(requests[0].prompt, item)
+            for (_, item), requests in zip(part.items, part.requests, strict=True)
+            if isinstance(item, LabelItem)
+        ]
+        responses = [[Response(status="answered", text=one.text, finish_reason="stop")] for one in said]
+        records = list(records_of(plan, part, part.requests, responses, chat=True))
+        assert [one.status for one in records] == [one.status for one in said]
+        assert [one.reading and one.reading.answers[0] for one in records] == [one.label for one in said]
+        assert {one.status for one in said} == {"scored", "refused", "unparsed"}
+        write_records(tmp_path / f"{part.config}.parquet", records)
+        (rows,) = label_oracle.rows_of(tmp_path / f"{part.config}.parquet").values()
+        measures.append(label_oracle.measures(rows))
+        parts.append(RecordColumns.of(records))
+    measurement = Measurement.of(parts, "classification", is_suite=True)
+    expected = label_oracle.shown({name: label_oracle.mean_over(measures, name) for name in measures[0]})
+    expected["f1_rsd_correlation"] = label_oracle.correlation(measures, "f1_rsd_correlation")
+    found = {metric.name: metric for metric in measurement.metrics() if not metric.group}
+    assert {name: found[name].value for name in expected} == pytest.approx(expected, abs=1e-9)
+    nulls = {name for name, value in expected.items() if value is None}
+    assert {"bias_score", "bias_score_floor", "macro_f1_cc", "gini_gini", "f1_bias_score_correlation"} <= nulls
+    assert not nulls & {"accuracy", "macro_f1", "rsd_paper", "gini", "cobias", "bias_score_answers"}
+    assert {found[name].reason for name in nulls} == {IN_WORDS}
+    assert not measurement.corrections
 
 
 def metrics(folder: Path) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in told(folder / "result.json")["metrics"] if not one["group"]}
 
 
-def test_every_answer_is_read_as_it_was_meant_or_counted_as_none(world: World) -> None:
-    assert results(world.runs).keys() == {*PROMPTS}
-    for prompt, folder in results(world.runs).items():
-        said = world.said[prompt].values()
-        counts = told(folder / "result.json")["counts"]
-        expected = Counter(one.status for _, one in said)
-        assert {name: counts[name] for name in ("scored", "refused", "unparsed")} == expected
-        assert counts["failed"] == 0
-        rows = [row for of_config in label_oracle.rows_of(folder / "records.parquet").values() for row in of_config]
-        read = [None if row.p is None else max(row.p, key=lambda label, p=row.p: p[label]) for row in rows]  # type: ignore[misc]
-        assert sorted(map(str, read)) == sorted(str(one.label) for _, one in said)
+def test_items_that_only_calibrations_read_are_not_asked_and_change_no_value(
+    dataset: Path, before: Path, tmp_path: Path
+) -> None:
+    asked = ("-m", "evaluators", "run", "--dataset", dataset, "--limit", "0", "--backend", "baseline")
+    uniform = ("--model", "uniform", "--prompt", PROMPT)
+    output_of(*asked, *uniform, "--out", tmp_path / "now")
+    (path,) = (tmp_path / "now").rglob("result.json")
+    assert told(path)["signature"]["splits"] == ["test", "bias"]
+    assert metrics(path.parent) == metrics(before)
+    told_why = output_of(*asked, *uniform, "--out", tmp_path, "--split", "pool", status=1)
+    assert f"--split pool: no measure reads it with prompt '{PROMPT}'; leave it out" in told_why
 
 
-def test_metrics_are_those_that_plain_loops_find_and_the_others_say_why_not(world: World) -> None:
-    for folder in results(world.runs).values():
-        parts = [label_oracle.measures(own) for own in label_oracle.rows_of(folder / "records.parquet").values()]
-        assert len(parts) == len(CONFIGS)
-        expected = label_oracle.shown({name: label_oracle.mean_over(parts, name) for name in parts[0]})
-        expected["f1_rsd_correlation"] = label_oracle.correlation(parts, "f1_rsd_correlation")
-        found = metrics(folder)
-        assert {name: one["value"] for name, one in found.items()} == pytest.approx(expected, abs=1e-9)
-        nulls = {name for name, value in expected.items() if value is None}
-        assert {"bias_score", "bias_score_floor", "macro_f1_cc", "gini_gini", "f1_bias_score_correlation"} <= nulls
-        assert not nulls & {"accuracy", "macro_f1", "rsd", "rsd_paper", "gini", "squared_cv", "bias_score_answers"}
-        assert {found[name]["reason"] for name in nulls} == {IN_WORDS}
-        assert not (folder / "corrections.json").exists()
-
-
-def test_results_in_words_are_verified(world: World, tmp_path: Path) -> None:
-    datasets = world.dataset.parent
-    said = output_of("-m", "leaderboard", "verify", world.runs, "--datasets", datasets, "--keys", tmp_path, status=2)
-    assert said.count("accepted with warnings: ") == len(PROMPTS)
-
-
-def of_all_splits(dataset: Path, root: Path, prompt: str) -> Path:
-    """A result that also has the items that only calibrations read, as results in words had before."""
-    plan = Plan(select(dataset, read_manifest(dataset), "tasks"), TASK, TASK.prompts[prompt])
-    backend = open_backend("baseline", "uniform", BackendOptions())
-    return run(plan, backend, RunOptions(root=root, command="tests")).folder
-
-
-def test_items_that_only_calibrations_read_are_not_asked_and_change_no_value(world: World, tmp_path: Path) -> None:
-    n_asked = {entry.split: 0 for entry in read_manifest(world.dataset).splits}
-    for entry in read_manifest(world.dataset).splits:
-        n_asked[entry.split] += entry.n_items
-    assert n_asked["pool"] > 0
-    assert n_asked["content_free"] > 0
-    for folder in results(world.runs).values():
-        signature = told(folder / "result.json")["signature"]
-        assert signature["splits"] == ["test", "bias"]
-        assert signature["n_items"] == n_asked["test"] + n_asked["bias"]
-    known = {item.text for said in world.said.values() for item, _ in said.values()}
-    inputs = [text.split("Input: ")[-1].partition("\n\nLabels:")[0] for text in world.received if "Labels:" in text]
-    assert {*inputs} <= {text.strip() for text in known}
-    asked = ("-m", "evaluators", "run", "--dataset", world.dataset, "--limit", "0", "--backend", "baseline")
-    output_of(*asked, "--out", tmp_path / "now", "--model", "uniform", "--prompt", PROTOCOL)
-    for prompt, folder in results(tmp_path / "now").items():
-        assert metrics(folder) == metrics(of_all_splits(world.dataset, tmp_path / "before", prompt))
-    told_why = output_of(
-        *asked, "--out", tmp_path, "--model", "uniform", "--prompt", PROTOCOL, "--split", "pool", status=1
-    )
-    assert f"--split pool: no measure reads it with prompt '{PROMPTS[0]}'; leave it out" in told_why
-
-
-def test_a_result_that_has_them_is_refused_in_one_line(world: World, tmp_path: Path) -> None:
-    folder = of_all_splits(world.dataset, tmp_path / "runs", PROMPTS[0])
-    signature = read_complete_result(folder).signature
-    known = open_book(tmp_path, world.dataset.parent).find(signature, Memory(None))
+def test_a_result_that_has_them_is_refused_in_one_line(dataset: Path, before: Path, tmp_path: Path) -> None:
+    signature = read_complete_result(before).signature
+    known = open_book(tmp_path, dataset.parent).find(signature, Memory(None))
     with pytest.raises(DataError, match="items of split pool and content_free, which are not asked under prompt"):
-        KeyCheck(str(folder), signature, known)
-
-
-def test_baselines_answer_in_words_with_the_values_that_they_are_known_for(world: World, tmp_path: Path) -> None:
-    asked = ("-m", "evaluators", "run", "--dataset", world.dataset, "--out", tmp_path, "--limit", "0")
-    for name in ("first-label", "shown-majority", "uniform"):
-        output_of(*asked, "--backend", "baseline", "--model", name, "--prompt", PROMPTS[1], "--config", "six")
-    found = {path.parent.parent.name: metrics(path.parent) for path in tmp_path.rglob("result.json")}
-    gold = [item.target for item in made_items("six", "test")]
-    first = gold.count("surprise") / len(gold)
-    constant = found["baseline__first-label"]
-    assert constant["accuracy"]["value"] == pytest.approx(first)
-    assert constant["macro_f1"]["value"] == pytest.approx(2 * first / (1 + first) / len({*gold}))
-    assert constant["bias_score_answers"]["value"] == pytest.approx(1 - 1 / 6)
-    assert constant["smallest_class_accuracy"]["value"] == 0
-    # Its answers are drawn with the same chance for each label.
-    assert found["baseline__uniform"]["bias_score_answers"]["value"] < 0.5
-    assert found["baseline__uniform"]["accuracy"]["n_excluded"] == 0
-    said = output_of(*asked, "--backend", "baseline", "--model", "label-prior-0.8", "--prompt", PROMPTS[0], status=1)
-    assert "cannot do generation" in said
+        KeyCheck(str(before), signature, known)

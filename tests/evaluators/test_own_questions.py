@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -14,7 +13,6 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.benchmark import load_benchmark
-from evaluators.commands.printed_results import _print_lines, _print_table
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.jackknife import SMALLEST
 from evaluators.task import Asked
@@ -96,14 +94,6 @@ def test_the_bias_scores_are_those_of_bbq() -> None:
     assert no_side["bbq_score", None].reason == "no answer takes a side of a stereotype"
 
 
-def test_the_stereotype_rate_is_that_of_crows_pairs() -> None:
-    # Sentences without a right answer: 3 of 5 stereotyping ones are likelier, and one pair ties.
-    rows = [(0.6, 0.4), (0.9, 0.1), (0.51, 0.49), (0.2, 0.8), (0.5, 0.5)]
-    found = measured([record(row, None) for row in rows])
-    assert found["stereotype_rate", None].value == pytest.approx((3 + 0.5) / 5)
-    assert (found["accuracy", None].value, found["accuracy", None].reason) == (None, "no item has a right answer")
-
-
 def test_the_scores_of_stereoset_compare_both_sides_with_an_option_without_a_role() -> None:
     # Two target terms: of the first, .75 of the comparisons are sensible and 1 of 2 items stereotypes; of the second,
     # 1 of 2 comparisons (the side that contradicts the stereotype ties) and 1 of 1.
@@ -113,7 +103,9 @@ def test_the_scores_of_stereoset_compare_both_sides_with_an_option_without_a_rol
     assert found["stereoset_lms", None].value == pytest.approx(lms)
     assert found["stereoset_ss", None].value == pytest.approx(ss)
     assert found["stereoset_icat", None].value == pytest.approx(lms * 2 * (1 - ss))
+    # That of CrowS-Pairs: of four sentences three stereotype, whatever their clusters are; a tie counts half.
     assert found["stereotype_rate", None].value == pytest.approx(3 / 4)
+    assert measured([record((0.5, 0.5), None)])["stereotype_rate", None].value == 0.5
 
 
 def test_whole_texts_are_compared_by_their_log_probabilities_however_far_apart() -> None:
@@ -132,36 +124,11 @@ def test_whole_texts_are_compared_by_their_log_probabilities_however_far_apart()
     assert found["stereoset_lms", None].value == 0
 
 
-def test_all_measures_agree_with_plain_loops() -> None:
-    rng = random.Random(4)
-    records, chosen = [], []
-    for number in range(120):
-        row = [rng.random() for _ in range(3)]
-        records.append(
-            record([one / sum(row) for one in row], rng.choice(OUTCOMES), rng.choice("abc"), cluster=number // 3)
-        )
-        chosen.append(OUTCOMES[row.index(max(row))])
-    found = measured(records)
-    of_group: dict[str, list[bool]] = {}
-    for answer, one in zip(chosen, records, strict=True):
-        of_group.setdefault(one.groups["group"], []).append(answer == one.target)
-    accuracies = {group: sum(rights) / len(rights) for group, rights in of_group.items()}
-    assert {group: found["accuracy", group].value for group in "abc"} == pytest.approx(accuracies)
-    assert found["worst_group_accuracy", None].value == pytest.approx(min(accuracies.values()))
-    assert found["accuracy_gap", None].value == pytest.approx(max(accuracies.values()) - min(accuracies.values()))
-    for name, is_ambiguous in (("bbq_score", False), ("bbq_score_ambiguous", True)):
-        pairs = zip(chosen, records, strict=True)
-        of_kind = [(answer, one.target) for answer, one in pairs if (one.target == "unknown") == is_ambiguous]
-        sides = [answer for answer, _ in of_kind if answer != "unknown"]
-        wrong = sum(answer != target for answer, target in of_kind) / len(of_kind)
-        score = (2 * sides.count("pro") / len(sides) - 1) * (wrong if is_ambiguous else 1)
-        assert found[name, None].value == pytest.approx(score)
-
-
 def test_groups_are_compared_that_have_a_right_answer() -> None:
     known = [record(PRO, answer, group) for group, answer in (("a", "pro"), ("b", "pro"), ("b", "anti"))]
     found = measured([*known, record(PRO, None, "c")])
-    assert found["worst_group_accuracy", None].value == 0.5
+    assert [found["accuracy", group].value for group in ("a", "b")] == [1.0, 0.5]
+    assert (found["worst_group_accuracy", None].value, found["accuracy_gap", None].value) == (0.5, 0.5)
     unread = replace(record(PRO, "pro", "d"), status="refused", reading=None, reason="declines")
     unknown = measured([*known, unread])["accuracy_gap", None]
     assert (unknown.value, unknown.reason) == (None, "nothing about one of the groups could be read")
@@ -169,10 +136,9 @@ def test_groups_are_compared_that_have_a_right_answer() -> None:
     assert alone.reason == "the items with a right answer are not about two groups or more"
 
 
-@pytest.mark.parametrize(("n_right", "low", "high"), [(5, 0.198966, 0.859912), (10, 0.661491, 1.0)])
-def test_the_worst_of_tied_groups_is_not_surer_than_each_of_them(n_right: int, low: float, high: float) -> None:
+def test_the_worst_of_tied_groups_is_not_surer_than_each_of_them() -> None:
     records = [
-        record(PRO if number < n_right else ANTI, "pro", group, cluster=f"{group}{number}")
+        record(PRO if number < 5 else ANTI, "pro", group, cluster=f"{group}{number}")
         for group in "abcd"
         for number in range(10)
     ]
@@ -180,33 +146,16 @@ def test_the_worst_of_tied_groups_is_not_surer_than_each_of_them(n_right: int, l
     assert interval is not None
     assert (interval.method, interval.n_clusters, interval.level) == (SMALLEST, 10, 0.95)
     # Wilson's ends of 10 items with t for .025 on the left and, since any of 4 groups may be the worst, .00625 right.
-    assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-6)
-    single = measured([record(PRO, "pro", group, cluster=group) for group in "ab"])
-    reason = "an interval needs at least 6 clusters, there are 1 with one of the groups"
-    assert single["worst_group_accuracy", None].interval_reason == reason
+    assert (interval.low, interval.high) == pytest.approx((0.198966, 0.859912), abs=1e-6)
 
 
 def test_a_bias_score_at_its_end_is_not_certain_and_answers_without_a_side_add_nothing() -> None:
     sided = [record(PRO, "anti", cluster=number) for number in range(6)]
-    for n_neutral in (0, 40):
-        neutral = [record(NEUTRAL, "anti", cluster=f"n{number}") for number in range(n_neutral)]
-        score = measured([*sided, *neutral])["bbq_score", None]
-        assert score.interval is not None
-        # 2 x 6 / (6 + t^2) - 1 with t of 5 degrees of freedom, 2.570582.
-        assert (score.value, score.interval.low, score.interval.high) == pytest.approx((1.0, -0.048215, 1.0), abs=1e-6)
-
-
-def test_the_terminal_says_how_many_items_a_measure_counts_if_not_all(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS")
-    found = measured([record(PRO, answer, cluster=number) for number, answer in enumerate(("pro", "anti", None) * 3)])
-    _print_lines([found["accuracy", None], found["stereotype_rate", None]], 9)
-    accuracy, stereotype_rate = capsys.readouterr().out.splitlines()
-    assert re.search(r" 0\.5000  \[0\.\d{4}, \d\.\d{4}\]  ideal 1  of 6 items$", accuracy)
-    assert stereotype_rate.endswith("ideal 0.5")
-    _print_table(examples.result(), [replace(found["accuracy", None], name="a_name_longer_than_" * 3)])
-    assert "…" not in capsys.readouterr().out
+    neutral = [record(NEUTRAL, "anti", cluster=f"n{number}") for number in range(40)]
+    score = measured([*sided, *neutral])["bbq_score", None]
+    assert score.interval is not None
+    # 2 x 6 / (6 + t^2) - 1 with t of 5 degrees of freedom, 2.570582.
+    assert (score.value, score.interval.low, score.interval.high) == pytest.approx((1.0, -0.048215, 1.0), abs=1e-6)
 
 
 def choice_requests(item: OwnQuestion, prompt: str) -> list[ChoiceRequest]:
@@ -356,12 +305,11 @@ def choices(items: Sequence[OwnQuestion], prompt: str) -> list[set[str | None]]:
     ("answer_of", "n", "at_least", "at_most"),
     [
         (lambda options, rng: options[1], 120, 1.0, 1.0),
-        (lambda options, rng: max(options, key=len), 120, 0.95, 1.0),
         (lambda options, rng: "Nobody", 120, 0.95, 1.0),
         # Three standard deviations of 240 throws with a third each are 0.09.
         (lambda options, rng: rng.choice(options), 240, 0.0, 1 / 3 + 0.09),
     ],
-    ids=["place", "length", "word", "none"],
+    ids=["place", "word", "none"],
 )
 def test_a_cue_that_carries_over_is_found_and_no_other(
     answer_of: AnswerOf, n: int, at_least: float, at_most: float

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,10 +28,11 @@ _N_RESAMPLES = 1000
 class ReportedValue(NamedTuple):
     """The accuracy of a class, or a measure of all classes."""
 
+    kind: Literal["class", "measure"]
     name: str
     value: float | None
     low: float | None
-    """Lower end of the 95 % interval; None without a value or resamples, and for the noise floor.
+    """Lower end of the 95 % interval; None without a value, and for the noise floor.
 
     The interval of a class is Wilson's. That of a measure comes from resampled rows, and lies around the expected value
     at this number of rows; for inequality that is above the large-sample value.
@@ -46,18 +46,8 @@ class ReportedValue(NamedTuple):
     """Number of rows predicted as this class, right or wrong."""
 
 
-@dataclass(frozen=True)
-class AccuracyReport:
-    """The accuracy of some predictions, by class, and its evenness over the classes."""
-
-    classes: tuple[ReportedValue, ...]
-    measures: tuple[ReportedValue, ...]
-
-    def value(self, name: str) -> float | None:
-        """Return the value of a measure by its name."""
-        return next(measure.value for measure in self.measures if measure.name == name)
-
-
+AccuracyReport: TypeAlias = tuple[ReportedValue, ...]
+"""The accuracy of some predictions in each class, and then measures of how even they are."""
 TITLES = {
     "mean_class_accuracy": "mean class accuracy",
     "accuracy": "accuracy over all rows",
@@ -77,17 +67,10 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "top_class_dominance": top_class_dominance,
     "smallest_class_accuracy": smallest_accuracy,
 }
-# The measures whose fall is a loss. A rise of the Gini index shows in the Sen welfare.
-_MAIN = ("mean_class_accuracy", "accuracy", "sen_welfare", "smallest_class_accuracy")
 
 
 def accuracy_report(
-    targets: IntArray,
-    predictions: IntArray,
-    labels: Sequence[object],
-    *,
-    n_resamples: int = _N_RESAMPLES,
-    seed: int = 0,
+    targets: IntArray, predictions: IntArray, labels: Sequence[object], *, seed: int = 0
 ) -> AccuracyReport:
     """Measure predictions.
 
@@ -95,32 +78,31 @@ def accuracy_report(
         targets: Index of the right class of each row, shape (n,).
         predictions: Index of the predicted class of each row, shape (n,).
         labels: Name of each class.
-        n_resamples: Number of resamples of the rows for the intervals of measures; 0 for no such intervals.
-        seed: Seed of the resamples.
+        seed: Seed of the resamples of the rows.
     """
     k = len(labels)
     accuracies, supports = class_accuracies(targets, predictions, k)
     n_right = np.bincount(targets[targets == predictions], minlength=k).tolist()
     n_predicted = np.bincount(predictions, minlength=k).tolist()
-    classes = tuple(
-        ReportedValue(str(label), right / n, *wilson(right, n), None, n, predicted)
+    classes = (
+        ReportedValue("class", str(label), right / n, *wilson(right, n), None, n, predicted)
         if n
-        else ReportedValue(str(label), None, None, None, "no row is of this class", n, predicted)
+        else ReportedValue("class", str(label), None, None, None, "no row is of this class", n, predicted)
         for label, n, predicted, right in zip(labels, supports.tolist(), n_predicted, n_right, strict=True)
     )
     # Add half a right and half a wrong row, so that a class with all or no rows right varies too.
     shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
-    drawn = np.random.default_rng(seed).binomial(supports, shares, size=(n_resamples, k))
+    drawn = np.random.default_rng(seed).binomial(supports, shares, size=(_N_RESAMPLES, k))
     resampled = np.where(supports > 0, drawn / np.maximum(supports, 1), np.nan)
     measures = {
         name: _reported(name, float(measure(accuracies)), accuracies, measure(resampled))
         for name, measure in _MEASURES.items()
     }
-    interval = wilson(sum(n_right), len(targets)) if n_resamples else (None, None)
-    measures["accuracy"] = ReportedValue("accuracy", sum(n_right) / len(targets), *interval)
+    n = len(targets)
+    measures["accuracy"] = ReportedValue("measure", "accuracy", sum(n_right) / n, *wilson(sum(n_right), n))
     floor = float(gini_noise_floor(accuracies, supports))
     measures["gini_noise_floor"] = _reported("gini_noise_floor", floor, accuracies, np.empty(0))
-    return AccuracyReport(classes, tuple(measures[name] for name in TITLES))
+    return (*classes, *(measures[name] for name in TITLES))
 
 
 def wilson(n_right: int, n: int) -> tuple[float, float]:
@@ -151,39 +133,36 @@ def _reported(name: str, value: float, accuracies: FloatArray, resampled: FloatA
         is_single = int((~np.isnan(accuracies)).sum()) < 2
         no_mean = "nothing is right, and the measure divides by the mean accuracy"
         reason = "there are fewer than two classes with rows" if is_single else no_mean
-        return ReportedValue(name, None, None, None, reason)
+        return ReportedValue("measure", name, None, None, None, reason)
     defined = np.sort(resampled[~np.isnan(resampled)])
     if not len(defined):
-        return ReportedValue(name, value, None, None)
+        return ReportedValue("measure", name, value, None, None)
     # Resampling adds chance differences between classes: with 100 classes of 40 rows, every resample has a larger Gini
     # index than the predictions. Shift the resamples so that their mean equals the value.
     low, high = np.quantile(defined, (0.025, 0.975)) - defined.mean() + value
     # The largest accuracy over their mean is 1 or more; all other measures lie in [0, 1].
     minimum, maximum = (1.0, math.inf) if name == "top_class_dominance" else (0.0, 1.0)
-    return ReportedValue(name, value, float(max(low, minimum)), float(min(high, maximum)))
+    return ReportedValue("measure", name, value, float(max(low, minimum)), float(min(high, maximum)))
 
 
-def losses(before: AccuracyReport, after: AccuracyReport) -> Iterator[str]:
-    """Yield a sentence for each measure that falls, and one about classes that lose accuracy."""
-    for name in _MAIN:
-        old, new = before.value(name), after.value(name)
-        if old is not None and new is not None and new < old:
+def losses(targets: IntArray, before: IntArray, after: IntArray, labels: Sequence[object]) -> Iterator[str]:
+    """Yield a sentence for each measure that a correction of predictions lowers, and one about classes that lose."""
+    guesses = (before, after)
+    accuracies = [class_accuracies(targets, each, len(labels))[0] for each in guesses]
+    # A rise of the Gini index shows in the Sen welfare.
+    for name, values in (
+        ("mean_class_accuracy", [mean_accuracy(each) for each in accuracies]),
+        ("accuracy", [np.mean(each == targets) for each in guesses]),
+        ("sen_welfare", [sen_welfare(each) for each in accuracies]),
+        ("smallest_class_accuracy", [smallest_accuracy(each) for each in accuracies]),
+    ):
+        old, new = map(float, values)
+        if new < old:
             yield f"the {TITLES[name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
-    with_rows = [
-        (old.name, old.value, new.value)
-        for old, new in zip(before.classes, after.classes, strict=True)
-        if old.value is not None and new.value is not None
-    ]
-    worse = [(label, old, new) for label, old, new in with_rows if new < old]
-    if worse:
-        label, old, new = max(worse, key=lambda row: row[1] - row[2])
-        n_better = sum(new > old for _, old, new in with_rows)
+    changes = accuracies[1] - accuracies[0]
+    if (changes < 0).any():
+        worst = int(np.nanargmin(changes))
         yield (
-            f"{len(worse)} of {len(with_rows)} classes lose and {n_better} gain; '{label}' loses most, from {old:.4f} "
-            f"to {new:.4f}"
+            f"{(changes < 0).sum()} of {(~np.isnan(changes)).sum()} classes lose and {(changes > 0).sum()} gain; "
+            f"'{labels[worst]}' loses most, from {accuracies[0][worst]:.4f} to {accuracies[1][worst]:.4f}"
         )
-
-
-def shown(value: float | None) -> str:
-    """Format a value for tables and sentences."""
-    return "none" if value is None else f"{value:.4f}"

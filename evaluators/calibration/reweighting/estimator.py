@@ -9,19 +9,18 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils import assert_all_finite
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
+from evaluators.calibration.reweighting.fitting import fit_rules, preset_settings
 from evaluators.calibration.reweighting.problem import LEAST_CLASSES
-from evaluators.calibration.reweighting.rules import first_fault, prepared
-from evaluators.calibration.reweighting.rules_file import StoredRules
+from evaluators.calibration.reweighting.rules import prepared
+from evaluators.calibration.reweighting.rules_file import document_of, read_rules, rules_of, write_rules
 
 
-class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A correction of class probabilities that makes a classifier right about equally often in each class.
 
     It is fitted on any classifier's probabilities for rows that the classifier was not trained on, such as those of
@@ -38,7 +37,7 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     Attributes:
         classes_: Name of the class of each column, shape (n_classes,).
-        rules_: The fitted rules, which :meth:`save` stores.
+        rules_: The contents of the file of rules, which :meth:`save` writes.
         fit_: The whole fit: candidates, class accuracies before and after, and notes.
         n_features_in_: Number of columns.
 
@@ -81,15 +80,10 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         probabilities, y = self._checked(X, y)
         self.classes_, targets = self._coded(y, probabilities.shape[1])
         self.fit_ = fit_rules(probabilities, targets, settings, self.classes_.tolist())
-        self.rules_ = StoredRules.of(self.fit_, settings, self.classes_.tolist())
+        self.rules_ = document_of(self.fit_, settings, self.classes_.tolist())
         for note in self.fit_.report.notes:
             warnings.warn(note, UserWarning, stacklevel=2)
         return self
-
-    def transform(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
-        """Return the corrected value of each class in each row, shape (n, n_classes); rows need not sum to 1."""
-        probabilities = self._prepared(X)
-        return self.rules_.rules.transform(probabilities)
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
         """Return the corrected values of each row divided by their sum, shape (n, n_classes).
@@ -97,65 +91,52 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         They rank the classes of a row but are not calibrated probabilities, least of all with membership functions.
         """
         probabilities = self._prepared(X)
-        return self.rules_.rules.shares(probabilities)
+        return rules_of(self.rules_).shares(probabilities)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
         """Return the class with the largest corrected value in each row, shape (n,); the first in a tie."""
         probabilities = self._prepared(X)
-        predicted: npt.NDArray[Any] = self.classes_[self.rules_.rules.predict(probabilities)]
+        predicted: npt.NDArray[Any] = self.classes_[rules_of(self.rules_).predict(probabilities)]
         return predicted
 
     def save(self, path: Path | str) -> None:
         """Write the fitted rules as JSON, which can be applied without this package."""
         check_is_fitted(self)
-        self.rules_.write(Path(path))
+        write_rules(Path(path), self.rules_)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Return an estimator with the rules of a file, which predicts like the one that wrote it.
 
-        Rules of a solver that is no preset's, as files of earlier versions have, come with the default preset, which
-        matters only for another fit.
+        Its settings are the default ones, which matter only for another fit.
 
         Raises:
             DataError: the file holds no rules.
         """
-        stored = StoredRules.read(Path(path))
-        document = stored.document
-        preset = next((name for name, settings in PRESETS.items() if settings.solver == document.solver), "default")
-        loaded = cls(preset, classes=stored.classes, random_state=document.seed)
-        loaded.rules_, loaded.classes_ = stored, np.array(stored.classes)
-        loaded.n_features_in_ = len(document.classes)
+        document = read_rules(Path(path))
+        classes = [*map(int, document.classes)] if document.has_integer_classes else [*document.classes]
+        loaded = cls(classes=classes)
+        loaded.rules_, loaded.classes_ = document, np.array(classes)
+        loaded.n_features_in_ = len(classes)
         return loaded
 
     def _checked(self, X: npt.ArrayLike, *y: npt.ArrayLike, reset: bool = True) -> Any:  # noqa: N803
-        # Values are checked below, since the errors of scikit-learn name no row.
-        checked = validate_data(
-            self, X, *y, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_features=LEAST_CLASSES
-        )
+        checked = validate_data(self, X, *y, reset=reset, dtype=np.float64, ensure_min_features=LEAST_CLASSES)
         probabilities = checked[0] if y else checked
-        if (fault := first_fault(probabilities)) is not None:
-            row, column, problem = fault
-            place = f"row {row}" + ("" if column is None else f", column {column}")
-            # scikit-learn's checks want these words.
-            kind = "Negative values in data: " if (probabilities < 0).any() else ""
-            raise ValueError(f"{kind}{place} {problem}")
+        check_non_negative(probabilities, type(self).__name__)
+        is_empty = ~probabilities.any(axis=1)
+        if is_empty.any():
+            raise ValueError(f"row {is_empty.argmax()} has nothing but zeros, which says nothing about any class")
         return checked
 
     def _prepared(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
         check_is_fitted(self)
-        return prepared(self._checked(X, reset=False), self.rules_.document.map)
+        return prepared(self._checked(X, reset=False), self.rules_.map)
 
     def _coded(self, y: npt.ArrayLike, n_columns: int) -> tuple[npt.NDArray[Any], IntArray]:
         """Return the classes in the order of the columns, and the index of the right class of each row."""
-        assert_all_finite(y, input_name="y")
-        try:
-            check_classification_targets(y)
-            occurring = unique_labels(y)
-        except TypeError as error:
-            raise ValueError(
-                "y mixes texts with others, or has None; give all classes as texts or as integers"
-            ) from error
+        check_classification_targets(y)
+        occurring = unique_labels(y)
         if len(occurring) < LEAST_CLASSES:
             raise ValueError(f"all rows are of one class, {occurring.tolist()[0]!r}; give rows of at least two classes")
         columns = occurring if self.classes is None else np.asarray(list(self.classes))
@@ -163,12 +144,9 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             have = f"{len(occurring)} classes occur" if self.classes is None else f"'classes' is {columns.tolist()}"
             raise ValueError(f"the probabilities have {n_columns} columns, and {have}; name each column by 'classes'")
         index_of = {name: index for index, name in enumerate(columns.tolist())}
-        names = np.asarray(y).tolist()
-        for row, name in enumerate(names):
-            if name not in index_of:
-                have = ", ".join(map(repr, index_of))
-                raise ValueError(f"the class of row {row} is {name!r}, which is no column; have: {have}")
-        return columns, np.array([index_of[name] for name in names], dtype=np.int64)
+        if strange := [name for name in occurring.tolist() if name not in index_of]:
+            raise ValueError(f"class {strange[0]!r} is no column; have: {', '.join(map(repr, index_of))}")
+        return columns, np.array([index_of[name] for name in np.asarray(y).tolist()], dtype=np.int64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -110,10 +110,6 @@ def _pair_weights(n: int) -> FloatArray:
     return weights
 
 
-Candidates: TypeAlias = dict[str, ClassRules]
-"""Rules that a solver proposes, by how they were found in a few words; the caller takes the best."""
-
-
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Rows with known classes, and the objective to minimise."""

@@ -44,23 +44,16 @@ class RuleSet:
     """The rules that annealing may give to a class: the weights k / n_weights, and the membership functions."""
 
     n_weights: int = PAPER_WEIGHTS
-    has_functions: bool = True
-    """False for weights alone, as the paper has them for its images."""
 
     @cached_property
     def weights(self) -> FloatArray:
         """The weights, shape (n_weights,), rising to 1."""
         return np.arange(1, self.n_weights + 1) / self.n_weights
 
-    @cached_property
-    def numbers(self) -> IntArray:
-        """The numbers of the rules, shape (n_rules,)."""
-        return np.arange(0 if self.has_functions else N_FUNCTIONS, N_FUNCTIONS + self.n_weights)
-
     @property
-    def identity(self) -> int:
-        """The number of the weight 1, which changes nothing."""
-        return N_FUNCTIONS + self.n_weights - 1
+    def n_rules(self) -> int:
+        """The number of rules; the last one is the weight 1, which changes nothing."""
+        return N_FUNCTIONS + self.n_weights
 
     def value(self, number: int, probabilities: FloatArray) -> FloatArray:
         """Apply a rule to the probabilities of a class."""
@@ -138,33 +131,3 @@ def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     is_off = (np.abs(sums - 1) > _SUM_TOLERANCE) & (sums > 0)
     shares: FloatArray = np.divide(probabilities, sums, out=probabilities.copy(), where=is_off)
     return shares
-
-
-def first_fault(probabilities: FloatArray) -> tuple[int, int | None, str] | None:
-    """Return the first value that is no probability, or the first row that says nothing; None if there is none.
-
-    Args:
-        probabilities: Probability of each class in each row, shape (n, n_classes).
-
-    Returns:
-        Indices of the row and of the column, which is None for a row as a whole, and what is wrong with the remedy,
-        such as ``is -0.5; give probabilities``.
-    """
-    for is_bad, remedy in (
-        (np.isnan(probabilities), "leave the row out, or ask the model again"),
-        (np.isinf(probabilities), "give probabilities, not odds or their logarithms"),
-        (probabilities < 0, "give probabilities; exponentiate logarithms first"),
-    ):
-        if is_bad.any():
-            row, column = np.argwhere(is_bad)[0].tolist()
-            value = probabilities[row, column]
-            return row, column, f"is {'missing (nan)' if np.isnan(value) else f'{value:g}'}; {remedy}"
-    with np.errstate(over="ignore"):
-        sums = probabilities.sum(axis=1)
-    for is_off, problem in (
-        (~probabilities.any(axis=1), "has nothing but zeros; leave it out, since it says nothing about any class"),
-        (np.isinf(sums), "has a sum that is too large for a number; give probabilities"),
-    ):
-        if is_off.any():
-            return int(is_off.argmax()), None, problem
-    return None

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.problem import ROUNDING, Candidates, Problem
+from evaluators.calibration.reweighting.problem import ROUNDING, Problem
 from evaluators.calibration.reweighting.rules import ClassRules
 from evaluators.calibration.reweighting.top_two import TopTwo
 
@@ -156,61 +156,51 @@ class _Logistic(NamedTuple):
         return gradient, curvature
 
 
-def convex(problem: Problem) -> tuple[Candidates, int]:
+def convex(problem: Problem) -> list[ClassRules]:
     """Return the weights of the balanced logistic model, whatever the objective."""
-    return {"convex": ClassRules.of_weights(np.exp(balanced_log_weights(problem)))}, 1
+    return [ClassRules.of_weights(np.exp(balanced_log_weights(problem)))]
 
 
-def path(problem: Problem) -> tuple[Candidates, int]:
+def path(problem: Problem) -> list[ClassRules]:
     """Return points on the way from no correction to ``convex``, and on to equal accuracies."""
     balanced = balanced_log_weights(problem)
     even, _ = equalising_steps(problem)[-1]
-    points = {
-        f"{share:.0%} of the way {name}": ClassRules.of_weights(np.exp(start + share * (end - start)))
-        for name, start, end in (
-            ("to convex", np.zeros_like(balanced), balanced),
-            ("to equal accuracies", balanced, even),
-        )
+    return [
+        ClassRules.of_weights(np.exp(start + share * (end - start)))
+        for start, end in ((np.zeros_like(balanced), balanced), (balanced, even))
         for share in np.linspace(0.0, 1.0, _N_PATH_POINTS + 1).tolist()[1:]
-    }
-    return points, _N_EQUALISING + len(points)
+    ]
 
 
-def coordinate(problem: Problem) -> tuple[Candidates, int]:
-    """Return both starting points, and the end points of line searches over single weights from each."""
+def coordinate(problem: Problem) -> list[ClassRules]:
+    """Return equal accuracies and where line searches over single weights from them end; then the same of *convex*."""
     even, _ = min(equalising_steps(problem)[:-1], key=lambda step: problem.score(step[1]))
-    starts = {"equal accuracies": even, "convex": balanced_log_weights(problem)}
-    candidates: Candidates = {}
-    n_evaluations = _N_EQUALISING
-    for name, log_weights in starts.items():
+    candidates = []
+    for log_weights in (even, balanced_log_weights(problem)):
         start = ClassRules.of_weights(np.exp(log_weights))
-        weights, n_tried = _improved(problem, start.weights)
-        n_evaluations += n_tried
-        candidates |= {name: start, f"from {name}": ClassRules.of_weights(weights)}
-    return candidates, n_evaluations
+        candidates += [start, ClassRules.of_weights(_improved(problem, start.weights))]
+    return candidates
 
 
-def shrunk(problem: Problem) -> tuple[Candidates, int]:
+def shrunk(problem: Problem) -> list[ClassRules]:
     """Return the best candidate of ``coordinate``, drawn towards ``convex``.
 
     With n rows in the rarest class, the logarithms of its weights have the share n / (n + 100), and those of ``convex``
     the rest. A search follows single rows, and with few of them it finds noise: on held-out rows it then loses to
     ``convex``, and to a division by the mean probability; with thousands of rows it beats both.
     """
-    found, n_evaluations = coordinate(problem)
-    best = min(found.values(), key=lambda rules: problem.score(problem.n_right(rules)))
+    best = min(coordinate(problem), key=lambda rules: problem.score(problem.n_right(rules)))
     supports = problem.objective.supports
     n = int(supports[supports > 0].min())
     trust = n / (n + _HALF_TRUSTED)
     searched = problem.centred(np.log(best.weights))
     log_weights = trust * searched + (1 - trust) * balanced_log_weights(problem)
-    name = f"{trust:.0%} of the way from convex to the best search"
-    return {name: ClassRules.of_weights(np.exp(log_weights))}, n_evaluations
+    return [ClassRules.of_weights(np.exp(log_weights))]
 
 
-def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
-    """Return weights that no change of a single one improves, and the number of weights tried."""
-    objective, weights, n_tried = problem.objective, start.copy(), 0
+def _improved(problem: Problem, start: FloatArray) -> FloatArray:
+    """Return weights that no change of a single one improves."""
+    objective, weights = problem.objective, start.copy()
     top = TopTwo(problem.probabilities, problem.targets, problem.probabilities * weights)
     before = float(objective(top.n_right()))
     for _ in range(_MOST_SWEEPS):
@@ -219,7 +209,6 @@ def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
             if line is None:
                 continue
             tried, n_right = line
-            n_tried += len(tried)
             values = objective(n_right)
             best = np.flatnonzero(values <= values.min() + ROUNDING)
             # Of equally good weights take that with the higher mean accuracy, then the one nearest to the current.
@@ -232,7 +221,7 @@ def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
         if not after < before - ROUNDING:
             break
         before = after
-    return weights, n_tried
+    return weights
 
 
 def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray, FloatArray] | None:
@@ -250,8 +239,7 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray,
     """
     probabilities = top.probabilities[class_index]
     others, others_are_right = top.others(class_index)
-    own = np.zeros(len(probabilities), dtype=np.bool_)
-    own[top.own_rows(class_index)] = True
+    own = top.targets == class_index
     # A row where neither this class nor the best other one is right does not change the number of right rows.
     rows = np.flatnonzero((own | others_are_right) & (probabilities > 0) & (others > 0))
     with np.errstate(over="ignore"):
@@ -281,7 +269,7 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray,
     return weights, np.cumsum(np.vstack([lowest, changes]), axis=0)
 
 
-def anneal(problem: Problem) -> tuple[Candidates, int]:
+def anneal(problem: Problem) -> list[ClassRules]:
     """Return the best rules of each restart: annealing, followed by improvements of single rules.
 
     The published schedule of DCS (arXiv:2503.05157) ends at a temperature of 200 for an objective that counts rows, and
@@ -292,43 +280,33 @@ def anneal(problem: Problem) -> tuple[Candidates, int]:
     weight. Of 100 single searches on five problems with four classes, 1,000 rows and 30 weights, 95 found the optimum
     of all 30⁴ combinations; with only the first kind and ten proposals per class, 51 did.
     """
-    candidates: Candidates = {}
-    n_evaluations = 0
+    candidates = []
     for restart in range(problem.annealing.n_restarts):
         search = _Annealing(problem)
         search.anneal(np.random.default_rng(problem.seed + restart))
         search.improve()
-        candidates[f"restart {restart}"] = problem.rule_set.rules(search.best)
-        n_evaluations += search.n_evaluations
-    return candidates, n_evaluations
+        candidates.append(problem.rule_set.rules(search.best))
+    return candidates
 
 
 class _Annealing:
     """A search from the rules that change nothing."""
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, self.n_evaluations = problem, 0
-        self._numbers = problem.rule_set.numbers
-        start = int(np.flatnonzero(self._numbers == problem.rule_set.identity)[0])
-        # The rule of each class, as an index into the numbers of the rules.
-        self._chosen = np.full(problem.n_classes, start)
-        rules = problem.rule_set.rules(self._numbers[self._chosen])
-        self._top = TopTwo(problem.probabilities, problem.targets, rules.transform(problem.probabilities))
+        self.problem = problem
+        # The number of the rule of each class; the last rule changes nothing.
+        self._chosen = np.full(problem.n_classes, problem.rule_set.n_rules - 1)
+        self._top = TopTwo(problem.probabilities, problem.targets, problem.probabilities)
         self._score = self._best_score = problem.score(self._top.n_right())
-        self._best_chosen = self._chosen.copy()
-
-    @property
-    def best(self) -> IntArray:
+        self.best = self._chosen.copy()
         """The numbers of the best rules so far, shape (n_classes,)."""
-        numbers: IntArray = self._numbers[self._best_chosen]
-        return numbers
 
     def anneal(self, rng: np.random.Generator) -> None:
         """Try random changes; worsening ones are accepted ever more rarely."""
-        schedule, order, n_rules = self.problem.annealing, self.problem.order, len(self._numbers)
+        schedule, order, n_rules = self.problem.annealing, self.problem.order, self.problem.rule_set.n_rules
         n_moves = schedule.moves_per_level or max(_MOVES_PER_CLASS * len(order), _LEAST_MOVES)
         first = temperature = schedule.temperature
-        while temperature >= schedule.stop_ratio * first and n_rules > 1:
+        while temperature >= schedule.stop_ratio * first:
             classes = order[rng.integers(len(order), size=n_moves)].tolist()
             others = rng.integers(n_rules - 1, size=n_moves).tolist()
             lengths = rng.geometric(_NEARNESS, size=n_moves) * rng.choice([-1, 1], size=n_moves)
@@ -345,15 +323,15 @@ class _Annealing:
 
     def improve(self) -> None:
         """Try every rule of every class, starting from the best rules, until nothing improves."""
-        for class_index in np.flatnonzero(self._chosen != self._best_chosen).tolist():
-            self._chosen[class_index] = self._best_chosen[class_index]
+        for class_index in np.flatnonzero(self._chosen != self.best).tolist():
+            self._chosen[class_index] = self.best[class_index]
             self._top.accept(class_index, self._values(class_index, self._chosen[class_index]))
         self._score = self._best_score
         is_better = True
         while is_better:
             before = self._best_score
             for class_index in self.problem.order.tolist():
-                for rule in range(len(self._numbers)):
+                for rule in range(self.problem.rule_set.n_rules):
                     if rule != self._chosen[class_index]:
                         self._propose(class_index, rule, 1.0, 0.0)
             is_better = self._best_score[0] < before[0] - ROUNDING
@@ -363,7 +341,6 @@ class _Annealing:
         objective, values = self.problem.objective, self._values(class_index, rule)
         n_right = self._top.trial(class_index, values)
         new = float(objective(n_right))
-        self.n_evaluations += 1
         # Both are infinite where nothing is right, and infinity minus infinity is nan.
         worse_by = new - self._score[0] if new > self._score[0] else 0.0
         if worse_by > 0 and (temperature <= 0 or chance >= math.exp(-worse_by / temperature)):
@@ -374,20 +351,20 @@ class _Annealing:
         self._top.accept(class_index, values)
         self._chosen[class_index], self._score = rule, score
         if score < self._best_score:
-            self._best_score, self._best_chosen = score, self._chosen.copy()
+            self._best_score, self.best = score, self._chosen.copy()
 
     def _values(self, class_index: int, rule: int) -> FloatArray:
-        return self.problem.rule_set.value(int(self._numbers[rule]), self._top.probabilities[class_index])
+        return self.problem.rule_set.value(rule, self._top.probabilities[class_index])
 
 
-SOLVERS: dict[str, Callable[[Problem], tuple[Candidates, int]]] = {
+SOLVERS: dict[str, Callable[[Problem], list[ClassRules]]] = {
     "shrunk": shrunk,
     "convex": convex,
     "anneal": anneal,
     "coordinate": coordinate,
     "path": path,
 }
-"""The solvers by name: functions that return candidates, and how often they computed the objective."""
+"""The solvers by name: functions that return candidates, of which the caller takes the best."""
 CHOOSING_RULES = frozenset({"anneal"})
 """Solvers that choose from a set of rules; the weights of the others may be any numbers."""
 FOLLOWING_ROWS = frozenset({"anneal", "coordinate"})

@@ -61,10 +61,6 @@ class TopTwo:
         )
         self._rank(np.arange(n))
 
-    def own_rows(self, class_index: int) -> slice:
-        """Return the rows whose right class this is."""
-        return self._slices[class_index]
-
     def n_right(self) -> FloatArray:
         """Return how many rows of each class are right under the current values, shape (n_classes,)."""
         return self._counted(np.where(self._first.values <= 0, self._unchanged_right, self._first.are_right))
@@ -105,27 +101,10 @@ class TopTwo:
             values: Its corrected values, shape (n,).
         """
         self._values[class_index] = values
-        is_first = self._first.classes == class_index
-        is_above_second = _beats(values, class_index, self._second)
-        rises = ~is_first & _beats(values, class_index, self._first)
-        enters = ~is_first & ~rises & is_above_second
-        # A class that falls behind the second may also fall behind an unknown third: such rows are ranked anew.
-        falls = is_first & ~is_above_second
-        falls |= (self._second.classes == class_index) & ~rises & (values < self._second.values)
-        own = np.zeros(len(values), dtype=np.bool_)
-        own[self._slices[class_index]] = True
-        # If a class stays first, only its value changes.
-        changes: tuple[tuple[npt.ArrayLike, BoolArray], ...] = (
-            (values, rises | is_first),
-            (class_index, rises),
-            (own, rises),
-        )
-        for first, second, (of_class, is_set) in zip(self._first, self._second, changes, strict=True):
-            np.copyto(second, first, where=rises)
-            np.copyto(second, of_class, where=enters)
-            np.copyto(first, of_class, where=is_set)
-        if falls.any():
-            self._rank(np.flatnonzero(falls))
+        # Other rows keep their first two classes: this one was not among them, and is not now.
+        is_concerned = (self._first.classes == class_index) | (self._second.classes == class_index)
+        is_concerned |= values >= self._second.values
+        self._rank(np.flatnonzero(is_concerned))
 
     def _rank(self, rows: IntArray) -> None:
         """Determine the first and second class of some rows from all values."""
@@ -143,12 +122,6 @@ class TopTwo:
         n_right = np.zeros(len(self.supports))
         n_right[self._occurring] = np.add.reduceat(right.view(np.int8), self._starts, dtype=np.int64)
         return n_right
-
-
-def _beats(values: FloatArray, class_index: int, ranked: Ranked) -> BoolArray:
-    """Return the mask of the rows where a class ranks above another: by its value, or in a tie by its index."""
-    before: BoolArray = (values > ranked.values) | ((values == ranked.values) & (ranked.classes > class_index))
-    return before
 
 
 def _with(values: npt.NDArray[Scalar], others: npt.NDArray[Scalar], rows: IntArray) -> npt.NDArray[Scalar]:

@@ -285,19 +285,9 @@ def gini_floor(sums: ClassSums) -> FloatArray:
     return ratio(cobias_paper_floor(sums) * (n - 1), 2 * n * mean)
 
 
-def top_class_dominance(sums: ClassSums) -> FloatArray:
-    """Return the largest class accuracy over the mean class accuracy; nan if all of them are 0."""
-    return class_accuracies.top_class_dominance(_class_accuracies(sums))
-
-
-def smallest_class_accuracy(sums: ClassSums) -> FloatArray:
-    """Return the smallest class accuracy; nan without items."""
-    return class_accuracies.smallest_accuracy(_class_accuracies(sums))
-
-
-def quarter_accuracy(quarter: int, sums: ClassSums) -> FloatArray:
-    """Return the mean accuracy of a quarter of the classes, of which 0 holds the worst; nan without items."""
-    return class_accuracies.quarter_accuracy(_class_accuracies(sums), quarter)
+def _of_accuracies(measure: Callable[[FloatArray], FloatArray], sums: ClassSums) -> FloatArray:
+    """Return a measure of :mod:`evaluators.statistics.class_accuracies`, shape (...,)."""
+    return measure(_class_accuracies(sums))
 
 
 def bias_score(sums: PriorSums) -> FloatArray:
@@ -492,18 +482,21 @@ MEASURES: Mapping[str, LabelMeasure] = {
         "Mean absolute difference between two class accuracies, chance included (arXiv:2405.07623).",
     ),
     "top_class_dominance": _good(
-        top_class_dominance,
+        partial(_of_accuracies, class_accuracies.top_class_dominance),
         "Dominance of the top class",
         _ZERO,
         "Largest class accuracy over the mean class accuracy.",
         maximum=None,
     ),
     "smallest_class_accuracy": _good(
-        smallest_class_accuracy, "Smallest class accuracy", _NO_ITEMS, "Smallest class accuracy."
+        partial(_of_accuracies, class_accuracies.smallest_accuracy),
+        "Smallest class accuracy",
+        _NO_ITEMS,
+        "Smallest class accuracy.",
     ),
     **{
         name: _good(
-            partial(quarter_accuracy, quarter),
+            partial(_of_accuracies, partial(class_accuracies.quarter_accuracy, quarter=quarter)),
             f"{words.capitalize()} quarter of classes",
             _NO_ITEMS,
             f"Mean accuracy of the {words} quarter of the classes, chance included (Lorenz curve of arXiv:2603.15654).",

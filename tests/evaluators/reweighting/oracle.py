@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 Row = Sequence[float]
 
@@ -37,11 +36,6 @@ def gini(values: Sequence[float]) -> float:
     return sum(abs(a - b) for a in have for b in have) / (2 * len(have) ** 2 * mean(have))
 
 
-def exact_gini(n_right: Sequence[int], supports: Sequence[int]) -> Fraction:
-    shares = [Fraction(right, n) for right, n in zip(n_right, supports, strict=True)]
-    return sum((abs(a - b) for a in shares for b in shares), Fraction()) / (2 * len(shares) * sum(shares))
-
-
 def cobias(values: Sequence[float]) -> float:
     """Return equation 4: the mean over unordered pairs."""
     have = known(values)
@@ -57,10 +51,6 @@ def sen(values: Sequence[float]) -> float:
 
 def dominance(values: Sequence[float]) -> float:
     return max(known(values)) / mean(values) if mean(values) else math.nan
-
-
-def noise_floor(accuracy: float, n_rows: int, n_classes: int) -> float:
-    return (n_classes - 1) / n_classes * math.sqrt((1 - accuracy) / (math.pi * accuracy * n_rows))
 
 
 TRIANGLES = [(level, place) for level in (2, 4, 8) for place in range(level + 1)] + [(1, 1), (1, 0)]

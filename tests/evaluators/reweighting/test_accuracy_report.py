@@ -32,13 +32,14 @@ def test_intervals_are_those_of_scipy(n: int, data: st.DataObject) -> None:
 def test_the_table_of_classes_is_that_of_plain_loops() -> None:
     made = biased(0, 90, 3)
     predicted = made.probabilities.argmax(axis=1)
-    found = accuracy_report(made.targets, predicted, ["a", "b", "c", "never"], n_resamples=0)
+    found = accuracy_report(made.targets, predicted, ["a", "b", "c", "never"])
     shares = oracle.accuracies(made.targets.tolist(), predicted.tolist(), 4)
-    assert [one.name for one in found.classes] == ["a", "b", "c", "never"]
-    assert [one.n_rows for one in found.classes] == oracle.counted(made.targets.tolist(), 4)
-    assert [one.n_predicted for one in found.classes] == oracle.counted(predicted.tolist(), 4)
-    assert [one.value for one in found.classes] == [None if math.isnan(share) else share for share in shares]
-    assert (found.classes[3].low, found.classes[3].reason) == (None, "no row is of this class")
+    classes, measures = found[:4], found[4:]
+    assert [one.name for one in classes] == ["a", "b", "c", "never"]
+    assert [one.n_rows for one in classes] == oracle.counted(made.targets.tolist(), 4)
+    assert [one.n_predicted for one in classes] == oracle.counted(predicted.tolist(), 4)
+    assert [one.value for one in classes] == [None if math.isnan(share) else share for share in shares]
+    assert (classes[3].low, classes[3].reason) == (None, "no row is of this class")
     mean, supports = oracle.mean(shares), oracle.counted(made.targets.tolist(), 3)
     pairs = [math.sqrt(1 / supports[i] + 1 / supports[j]) for i in range(3) for j in range(3) if i != j]
     expected = {
@@ -51,21 +52,21 @@ def test_the_table_of_classes_is_that_of_plain_loops() -> None:
         "top_class_dominance": oracle.dominance(shares),
         "smallest_class_accuracy": min(oracle.known(shares)),
     }
-    assert {one.name: one.value for one in found.measures} == pytest.approx(expected, abs=1e-12)
+    assert {one.name: one.value for one in measures} == pytest.approx(expected, abs=1e-12)
     assert {*expected} == {*TITLES}
 
 
 def of_name(report: AccuracyReport, name: str) -> ReportedValue:
-    return next(one for one in report.measures if one.name == name)
+    return next(one for one in report if one.name == name)
 
 
 def test_a_measure_that_does_not_exist_has_a_reason() -> None:
-    never = accuracy_report(np.array([0, 1]), np.array([1, 0]), ["a", "b"], n_resamples=50)
+    never = accuracy_report(np.array([0, 1]), np.array([1, 0]), ["a", "b"])
     gini = of_name(never, "gini")
     assert (gini.value, gini.low) == (None, None)
     assert "nothing is right" in str(gini.reason)
-    assert never.value("sen_welfare") == 0
-    single = accuracy_report(np.array([0, 0]), np.array([0, 1]), ["a", "b"], n_resamples=0)
+    assert of_name(never, "sen_welfare").value == 0
+    single = accuracy_report(np.array([0, 0]), np.array([0, 1]), ["a", "b"])
     assert "fewer than two classes" in str(of_name(single, "cobias").reason)
 
 
@@ -74,15 +75,14 @@ def test_every_loss_is_told() -> None:
     before, after = targets.copy(), targets.copy()
     before[20:] = 0
     after[:6] = 2
-    old, new = (accuracy_report(targets, predicted, ["a", "b", "c"], n_resamples=0) for predicted in (before, after))
-    assert [*losses(old, new)] == [
+    assert [*losses(targets, before, after, ["a", "b", "c"])] == [
         "the accuracy over all rows falls by 0.1818, from 0.9091 to 0.7273",
         "1 of 3 classes lose and 1 gain; 'a' loses most, from 1.0000 to 0.4000",
     ]
-    assert [*losses(old, old)] == []
+    assert [*losses(targets, before, before, ["a", "b", "c"])] == []
 
 
-@pytest.mark.parametrize(("n_classes", "n_rows"), [(2, 20), (4, 100), (100, 40), (100, 3)])
+@pytest.mark.parametrize(("n_classes", "n_rows"), [(2, 20), (100, 3)])
 def test_intervals_hold_their_values_and_cover_what_as_many_rows_give(n_classes: int, n_rows: int) -> None:
     rng = np.random.default_rng(n_classes)
     targets = np.repeat(np.arange(n_classes), n_rows)
@@ -90,12 +90,12 @@ def test_intervals_hold_their_values_and_cover_what_as_many_rows_give(n_classes:
     reports = []
     for seed in range(40):
         predicted = np.where(rng.random(len(targets)) < 0.7, targets, (targets + 1) % n_classes)
-        reports.append(accuracy_report(targets, predicted, names, n_resamples=300, seed=seed))
-    assert accuracy_report(targets, predicted, names, n_resamples=300, seed=39) == reports[-1]
+        reports.append(accuracy_report(targets, predicted, names, seed=seed))
+    assert accuracy_report(targets, predicted, names, seed=39) == reports[-1]
     for name in ("mean_class_accuracy", "gini", "sen_welfare", "cobias"):
-        rows = np.array([of_name(report, name)[1:4] for report in reports], dtype=float)
+        rows = np.array([of_name(report, name)[2:5] for report in reports], dtype=float)
         values, lows, highs = rows.T
         assert ((lows <= values) & (values <= highs)).all()
         n_covered = int(((lows <= values.mean()) & (values.mean() <= highs)).sum())
         assert n_covered >= 33, f"{name}: {n_covered} of 40 intervals of 95 %"
-    assert [one.name for one in reports[0].measures if one.low is None] == ["gini_noise_floor"]
+    assert [one.name for one in reports[0] if one.low is None] == ["gini_noise_floor"]

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,20 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.estimator import Reweighter
 from evaluators.calibration.reweighting.fitting import PRESETS, FitSettings, fit_rules
 from evaluators.calibration.reweighting.problem import Annealing
-from evaluators.calibration.reweighting.rules_file import StoredRules
-from tests.commands import run
+from evaluators.calibration.reweighting.rules_file import document_of, rules_of, write_rules
 from tests.evaluators.reweighting import oracle
-from tests.evaluators.reweighting.made import Made, biased, tied, unequal
+from tests.evaluators.reweighting.made import Made, biased, tied
 
 # The doubts of fits have tests of their own; most data here are small.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -39,7 +31,6 @@ EXPECTED_TO_FAIL = dict.fromkeys(
         *("check_classifiers_classes", "check_dtype_object", "check_estimators_dtypes", "check_estimators_nan_inf"),
         *("check_estimators_fit_returns_self", "check_estimators_overwrite_params", "check_estimators_pickle"),
         *("check_n_features_in_after_fitting", "check_pipeline_consistency", "check_readonly_memmap_input"),
-        *("check_transformer_data_not_an_array", "check_transformer_general", "check_transformer_preserve_dtypes"),
     ),
     OTHER_WIDTH,
 ) | {"check_classifiers_train": "the data of the check are features, not probabilities, and wants them learned"}
@@ -52,29 +43,22 @@ def test_scikit_learns_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-@pytest.mark.parametrize("preset", ["default", "balanced"])
-@pytest.mark.parametrize(
-    "names",
-    [
-        *(["c", "a", "b"], [10, 2, 33], [1.0, 0.0, 2.0], [np.int32(7), np.int32(5), np.int32(6)], ["10", "9", "8"]),
-        *(["no", "yes"], [-1, 1], [False, True]),
-    ],
-)
-def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, preset: str, names: Any) -> None:
+@pytest.mark.parametrize("names", [["c", "a", "b"], [10, 2, 33], [1.0, 0.0, 2.0], ["10", "9", "8"], [False, True]])
+def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, names: Any) -> None:
     made, classes = biased(1, 60, len(names), skew=0.5), np.array(names)
-    fitted = Reweighter(preset, classes=names).fit(made.probabilities, classes[made.targets])
+    fitted = Reweighter("balanced", classes=names).fit(made.probabilities, classes[made.targets])
     fitted.save(tmp_path / "rules.json")
     loaded = Reweighter.load(tmp_path / "rules.json")
     fresh = biased(2, 500, len(names)).probabilities
-    expected = classes[oracle.weighted(fresh.tolist(), fitted.rules_.rules.weights.tolist())].tolist()
+    expected = classes[oracle.weighted(fresh.tolist(), rules_of(fitted.rules_).weights.tolist())].tolist()
     assert fitted.predict(fresh).tolist() == loaded.predict(fresh).tolist() == expected
-    np.testing.assert_array_equal(fitted.transform(fresh), loaded.transform(fresh))
     np.testing.assert_array_equal(fitted.predict_proba(fresh), loaded.predict_proba(fresh))
     assert fitted.classes_.tolist() == loaded.classes_.tolist() == classes.tolist()
-    assert loaded.rules_.document == fitted.rules_.document
+    assert loaded.rules_ == fitted.rules_
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "rules.json").read_bytes()
-    assert (loaded.preset, loaded.random_state) == (preset, 0)
+    with pytest.raises(NotFittedError):
+        clone(fitted).predict(fresh)
 
 
 def test_classes_name_columns_in_their_order_and_may_have_no_rows(tmp_path: Path) -> None:
@@ -96,57 +80,40 @@ def test_classes_name_columns_in_their_order_and_may_have_no_rows(tmp_path: Path
 def test_the_rules_of_the_paper_are_stored_and_each_row_is_predicted_by_itself(tmp_path: Path) -> None:
     made = biased(6, 200, 3)
     settings = replace(PRESETS["paper"], annealing=Annealing(moves_per_level=20, n_restarts=1), seed=3)
-    StoredRules.of(fit_rules(*made, settings), settings, range(3)).write(tmp_path / "rules.json")
+    write_rules(tmp_path / "rules.json", document_of(fit_rules(*made, settings), settings, range(3)))
     fitted = Reweighter.load(tmp_path / "rules.json")
-    document = fitted.rules_.document
+    document = fitted.rules_
     assert (document.map, document.grid, document.n_weights) == ("full", "linear", 30)
     assert (document.objective, document.seed) == ("gini", 3)
-    assert (fitted.preset, fitted.random_state) == ("paper", 3)
     rules = [0 if rule is None else rule for rule in document.rules]
     expected = [oracle.predict(row, rules, oracle.weights(30)) for row in made.probabilities.tolist()]
     assert fitted.predict(made.probabilities).tolist() == expected
-    assert fitted.rules_.rules.has_functions
+    assert rules_of(document).has_functions
     # Sums differ from 1 by the rounding of six decimals; one row is no distribution at all.
     rows = np.round(made.probabilities, 6)
-    beside = fitted.transform(np.vstack([rows, [[7.0, 1.0, 2.0]]]))
-    np.testing.assert_array_equal(beside[:-1], fitted.transform(rows))
-    np.testing.assert_allclose(beside[-1], fitted.transform([[0.7, 0.1, 0.2]])[0])
-
-
-def test_an_estimator_is_cloned_and_pickled() -> None:
-    made = biased(6, 120, 3)
-    fitted = Reweighter("balanced").fit(*made)
-    assert clone(fitted).get_params() == fitted.get_params()
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.predict(made.probabilities), fitted.predict(made.probabilities))
-    with pytest.raises(NotFittedError):
-        clone(fitted).predict(made.probabilities)
+    beside = fitted.predict_proba(np.vstack([rows, [[7.0, 1.0, 2.0]]]))
+    np.testing.assert_array_equal(beside[:-1], fitted.predict_proba(rows))
+    np.testing.assert_allclose(beside[-1], fitted.predict_proba([[0.7, 0.1, 0.2]])[0])
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"weights": [1.0, None, 0.5]}, "weights.1"),
+        ({"weights": [1.0, None, 0.5]}, "weights.1: null, and rules.1 is null too"),
         ({"weights": [1.0, 0.5]}, "weights: has 2 entries, and there are 3 classes"),
-        ({"weights": [1.0, -0.5, 0.5]}, "weights"),
         ({"rules": [None, None, 99], "weights": [1.0, 0.5, None]}, "rules.2 is 99, no membership function"),
         ({"rules": [None, None, 3]}, "rules.2 is 3, a membership function"),
         ({"classes": ["a", "a", "b"]}, "3 columns have 2 names"),
         ({"format": 2}, "format"),
-        ({"index_base": 1}, "index_base"),
-        ({"extra": 1}, "extra"),
         ({"map": "weights", "rules": [None, None, 3], "weights": [1.0, 0.5, None]}, "map"),
         ({"has_integer_classes": True, "classes": ["1", "x", "2"]}, "has_integer_classes"),
         (None, r"rules\.json"),
-        ("[]", r"rules\.json"),
-        ('{"weights": NaN}', r"rules\.json"),
     ],
 )
 def test_a_file_that_says_nonsense_is_refused(tmp_path: Path, change: Any, said: str) -> None:
     made, path = biased(1, 150, 3), tmp_path / "rules.json"
     Reweighter("balanced").fit(made.probabilities, np.array(list("abc"))[made.targets]).save(path)
-    is_part = isinstance(change, dict)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change) if is_part else change or "")
+    path.write_text(json.dumps(json.loads(path.read_text()) | change) if change else "")
     with pytest.raises(DataError, match=said):
         Reweighter.load(path)
     path.unlink()
@@ -157,16 +124,10 @@ def test_a_file_that_says_nonsense_is_refused(tmp_path: Path, change: Any, said:
 
 
 @pytest.mark.parametrize(
-    ("change", "preset"),
-    [
-        ({"solver": "equalise"}, "default"),
-        ({"solver": "path", "objective": "cobias"}, "default"),
-        ({"solver": "coordinate", "objective": "dcs"}, "default"),
-        ({"solver": "anneal", "n_weights": 61, "grid": "log"}, "paper"),
-        ({"solver": "anneal", "map": "membership", "rules": [17, 17, 17], "weights": [None, None, None]}, "paper"),
-    ],
+    "change",
+    [{"solver": "equalise"}, {"map": "membership", "rules": [17, 17, 17], "weights": [None, None, None]}],
 )
-def test_rules_of_earlier_versions_still_predict(tmp_path: Path, change: dict[str, Any], preset: str) -> None:
+def test_rules_of_earlier_versions_still_predict(tmp_path: Path, change: dict[str, Any]) -> None:
     made, path = biased(1, 120, 3), tmp_path / "rules.json"
     Reweighter("balanced").fit(*made).save(path)
     document = json.loads(path.read_text(encoding="utf-8")) | change
@@ -174,29 +135,6 @@ def test_rules_of_earlier_versions_still_predict(tmp_path: Path, change: dict[st
     loaded = Reweighter.load(path)
     weights = [1.0 if weight is None else weight for weight in document["weights"]]
     assert loaded.predict(made.probabilities).tolist() == oracle.weighted(made.probabilities.tolist(), weights)
-    assert loaded.preset == preset
-
-
-@pytest.mark.slow
-def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch() -> None:
-    unwanted = "('schemas.documents.record', 'evaluators.runs', 'evaluators.task', 'torch', 'transformers')"
-    program = "import sys, evaluators.calibration.reweighting.estimator\n"
-    done = run("-c", f"{program}print([name for name in {unwanted} if name in sys.modules])", fresh=True)
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
-
-
-def test_rows_that_a_classifier_has_not_seen_are_predicted_more_evenly() -> None:
-    X, y = make_classification(  # noqa: N806
-        4000, n_features=6, n_informative=4, n_classes=3, weights=[0.75, 0.15, 0.1], class_sep=0.7, random_state=1
-    )
-    model = LogisticRegression().fit(X[:2000], y[:2000])
-    held_out = cross_val_predict(LogisticRegression(), X[:2000], y[:2000], method="predict_proba")
-    corrected = Reweighter().fit(held_out, y[:2000]).predict(model.predict_proba(X[2000:]))
-    worst, better = (
-        min(float(np.mean(predicted[y[2000:] == name] == name)) for name in model.classes_)
-        for predicted in (model.predict(X[2000:]), corrected)
-    )
-    assert better > worst + 0.1
 
 
 P = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
@@ -206,44 +144,27 @@ Y = ["a", "b", "b"]
 @pytest.mark.parametrize(
     ("probabilities", "said"),
     [
-        ([[0.9, 0.1], [0.8, math.nan], [0.3, 0.7]], r"row 1, column 1 is missing \(nan\); leave the row out"),
-        ([[0.9, 0.1], [0.8, math.inf], [0.3, 0.7]], "row 1, column 1 is inf; give probabilities, not odds"),
-        ([[0.9, 0.1], [0.8, 0.2], [0.3, -0.7]], "row 2, column 1 is -0.7; give probabilities; exponentiate"),
-        ([[0.9, 0.1], [0.0, 0.0], [0.3, 0.7]], "row 1 has nothing but zeros; leave it out"),
-        ([[0.9, 0.1], [0.8, "x"], [0.3, 0.7]], "could not convert string to float: 'x'"),
+        ([[0.9, 0.1], [0.8, math.nan], [0.3, 0.7]], "contains NaN"),
+        ([[0.9, 0.1], [0.8, 0.2], [0.3, -0.7]], "Negative values in data"),
+        ([[0.9, 0.1], [0.0, 0.0], [0.3, 0.7]], "row 1 has nothing but zeros"),
         ([[0.9], [0.8], [0.3]], "while a minimum of 2 is required"),
         ([[0.5, 0.3, 0.2]] * 3, "3 columns, and 2 classes occur; name each column by 'classes'|has 3 features"),
     ],
 )
-def test_bad_probabilities_are_refused_by_row(probabilities: Any, said: str) -> None:
+def test_bad_probabilities_are_refused(probabilities: Any, said: str) -> None:
     for asked in (lambda: Reweighter().fit(probabilities, Y), lambda: Reweighter().fit(P, Y).predict(probabilities)):
         with pytest.raises(ValueError, match=said):
             asked()
-
-
-MIXED = "mixes texts with others, or has None; give all classes as texts or as integers"
 
 
 @pytest.mark.parametrize(
     ("choices", "targets", "said"),
     [
         ({}, ["a", "a", "a"], "all rows are of one class, 'a'; give rows of at least two classes"),
-        ({}, ["a", "b", "c"], "2 columns, and 3 classes occur; name each column"),
-        ({}, [0, math.nan, 1], "Input y contains NaN"),
-        ({}, np.array(["a", None, "b"], dtype=object), MIXED),
-        ({}, np.array(["a", 1, "b"], dtype=object), MIXED),
         ({}, [0.5, 1.0, 1.0], "Unknown label type: continuous"),
-        ({}, ["a", "b"], r"inconsistent numbers of samples: \[3, 2\]"),
-        ({"classes": ["a", "b"]}, ["a", "b", "c"], "the class of row 2 is 'c', which is no column; have: 'a', 'b'"),
-        ({"classes": ["0", "1"]}, [0, 1, 1], "the class of row 0 is 0, which is no column; have: '0', '1'"),
+        ({"classes": ["a", "b"]}, ["a", "b", "c"], "class 'c' is no column; have: 'a', 'b'"),
         ({"classes": ["a", "a"]}, Y, r"2 columns, and 'classes' is \['a', 'a'\]; name each column"),
-        ({"classes": ["a", "b", "c"]}, Y, r"2 columns, and 'classes' is \['a', 'b', 'c'\]; name each"),
-        ({"classes": ["a", "b"]}, ["b", "b", "b"], "all rows are of one class, 'b'"),
         ({"preset": "x"}, Y, "preset 'x' does not exist; have: default, balanced, paper"),
-        ({"preset": None}, Y, "preset 'None' does not exist"),
-        ({"random_state": -1}, Y, "the seed is -1; give a whole number from 0"),
-        ({"random_state": 0.5}, Y, "the seed is 0.5; give a whole number"),
-        ({"random_state": True}, Y, "the seed is True; give a whole number"),
     ],
 )
 def test_classes_and_choices_that_do_not_fit_are_refused(choices: dict[str, Any], targets: Any, said: str) -> None:
@@ -264,74 +185,26 @@ def test_searches_that_follow_rows_warn_of_fewer_than_fifty(n_rows: int, is_few:
         assert "fewer than 50" not in notes(made, solver=solver)
 
 
-SEARCHED: dict[str, Any] = {"solver": "coordinate", "objective": "gini"}
-
-
-def test_falls_of_accuracies_are_told_with_their_numbers() -> None:
-    base = biased(3, 2000, 4, skew=0.9, bias=0.0)
-    # A classifier that knows how frequent classes are: even accuracies cost it accuracy over all rows.
-    made = Made(base.probabilities * np.bincount(base.targets), base.targets)
-    fit = fit_rules(*made, FitSettings(**SEARCHED, has_floor=False), ["red", "green", "blue", "grey"])
-    before, after = made.probabilities.argmax(axis=1), fit.rules.predict(made.probabilities)
-    one, other = (oracle.accuracies(made.targets.tolist(), each.tolist(), 4) for each in (before, after))
-    assert fit.report.class_accuracies_before == tuple(one)
-    assert fit.report.class_accuracies_after == tuple(other)
-    micro = [float(np.mean(guesses == made.targets)) for guesses in (before, after)]
-    assert micro[1] < micro[0]
-    said = " / ".join(fit.report.notes)
-    falls = f"falls by {micro[0] - micro[1]:.4f}, from {micro[0]:.4f}"
-    assert f"on the fitted rows the accuracy over all rows {falls}" in said
-    worst = max(range(4), key=lambda place: one[place] - other[place])
-    assert f"{sum(b < a for a, b in zip(one, other, strict=True))} of 4 classes lose" in said
-    name = ["red", "green", "blue", "grey"][worst]
-    assert f"'{name}' loses most, from {one[worst]:.4f} to {other[worst]:.4f}" in said
-
-
-def test_a_fall_of_the_mean_is_told_where_no_floor_holds_it() -> None:
-    made = unequal(0)
-    free = fit_rules(*made, FitSettings(**SEARCHED, has_floor=False))
-    guesses = (made.probabilities.argmax(axis=1), free.rules.predict(made.probabilities))
-    before, after = (oracle.mean(oracle.accuracies(made.targets.tolist(), each.tolist(), 4)) for each in guesses)
-    assert after < before - 0.02
-    told = f"the mean class accuracy falls by {before - after:.4f}, from {before:.4f} to {after:.4f}"
-    assert told in " / ".join(free.report.notes)
-    assert "mean class accuracy" not in notes(made, **SEARCHED)
-    assert notes(biased(0, 300, 3, sharpness=40.0)) == "", "a fit without doubts says nothing"
-
-
 def test_the_estimator_warns_what_the_fit_notes() -> None:
     with pytest.warns(UserWarning, match="classes lose") as caught:
         fitted = Reweighter().fit(*biased(0, 60, 3))
     assert tuple(str(one.message) for one in caught) == fitted.fit_.report.notes
 
 
-@pytest.fixture(scope="module")
-def shown(repository: Path) -> str:
-    """The lines of Python on the page, which apply a file of rules without this package."""
+def test_the_lines_on_the_page_predict_like_the_package_and_need_only_numpy(repository: Path, tmp_path: Path) -> None:
     page = (repository / "site" / "docs" / "reweighting.md").read_text(encoding="utf-8")
     section = page.partition("## Without this package")[2].partition("\n## ")[0]
     (code,) = re.findall(r"^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
-    return str(code)
-
-
-@pytest.fixture(scope="module")
-def predict(shown: str) -> Callable[[Path, Any], Iterable[str]]:
+    assert re.findall(r"^(?:from|import) (\w+)", code, flags=re.MULTILINE) == ["json", "pathlib", "numpy"]
     names: dict[str, Any] = {}
-    exec(shown, names)
-    found: Callable[[Path, Any], Iterable[str]] = names["predict"]
-    return found
-
-
-@pytest.mark.parametrize("preset", ["default", "balanced", pytest.param("paper", marks=pytest.mark.slow)])
-def test_the_lines_on_the_page_predict_like_the_package(
-    predict: Callable[[Path, Any], Iterable[str]], tmp_path: Path, preset: str
-) -> None:
+    exec(code, names)
+    predict = names["predict"]
     made, path = biased(3, 60, 4), tmp_path / "rules.json"
-    names = np.array(["un", "deux", "trois", "quatre"])
-    fitted = Reweighter(preset, classes=names.tolist()).fit(made.probabilities, names[made.targets])
+    classes = np.array(["un", "deux", "trois", "quatre"])
+    fitted = Reweighter(classes=classes.tolist()).fit(made.probabilities, classes[made.targets])
     fitted.save(path)
     even = tied(1, 300, 4).probabilities
-    for rows in (biased(4, 500, 4).probabilities, even, even * 7, np.round(made.probabilities, 6)):
+    for rows in (biased(4, 500, 4).probabilities, even, even * 7):
         assert list(predict(path, rows.tolist())) == fitted.predict(rows).tolist()
     # Rows that no function reaches decide themselves.
     document = json.loads(path.read_text()) | {"map": "full", "rules": [16] * 4, "weights": [None] * 4}
@@ -340,14 +213,3 @@ def test_the_lines_on_the_page_predict_like_the_package(
     assert (
         list(predict(path, rows.tolist())) == Reweighter.load(path).predict(rows).tolist() == ["un", "trois", "trois"]
     )
-
-
-def test_the_lines_need_nothing_but_numpy(shown: str, tmp_path: Path) -> None:
-    Reweighter().fit(*biased(3, 120, 3)).save(tmp_path / "rules.json")
-    program = f"{shown}\nprint(*predict({str(tmp_path / 'rules.json')!r}, [[0.9, 0.05, 0.05]]))\nimport sys\n"
-    unwanted = {"evaluators", "schemas", "sklearn", "pandas"}
-    program += f"print({{name.partition('.')[0] for name in sys.modules}} & {unwanted})"
-    command = [sys.executable, "-I", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
-    predicted, loaded = done.stdout.splitlines()
-    assert (predicted in ("0", "1", "2"), loaded) == (True, "set()")

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from biasboard.ground.columns import FloatArray
-from evaluators.calibration.reweighting.fitting import PRESETS, Fit, FitSettings, fit_rules
-from evaluators.calibration.reweighting.problem import OBJECTIVES, Annealing, Candidates, ObjectiveName, Problem
+from evaluators.calibration.reweighting.fitting import Fit, FitSettings, fit_rules
+from evaluators.calibration.reweighting.problem import OBJECTIVES, Annealing, ObjectiveName
 from evaluators.calibration.reweighting.rules import RuleSet, prepared
 from evaluators.calibration.reweighting.solvers import SOLVERS, anneal, balanced_log_weights, equalising_steps
 from tests.evaluators.reweighting import oracle
-from tests.evaluators.reweighting.made import Made, best_of_all, biased, problem_of, tied
+from tests.evaluators.reweighting.made import Made, biased, problem_of
 
 SHORT = Annealing(cooling=0.75, stop_ratio=1e-2, moves_per_level=60, n_restarts=1)
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
@@ -38,23 +35,9 @@ def mean_of(made: Made, guesses: list[int]) -> float:
     return oracle.mean(oracle.accuracies(made.targets.tolist(), guesses, made.probabilities.shape[1]))
 
 
-def candidates(solver: str, problem: Problem) -> Candidates:
-    found, _ = SOLVERS[solver](problem)
-    return found
-
-
 def value(made: Made, weights: FloatArray, name: str) -> float:
     guesses = oracle.weighted(made.probabilities.tolist(), weights.tolist())
     return oracle.objective(name, made.targets.tolist(), guesses, made.probabilities.shape[1])
-
-
-def test_the_presets_are_a_default_a_reference_and_the_paper() -> None:
-    assert {
-        "default": FitSettings(solver="shrunk", objective="sen", has_floor=True),
-        "balanced": FitSettings(solver="convex"),
-        "paper": FitSettings(solver="anneal", objective="gini", has_floor=False),
-    } == PRESETS
-    assert [of_name.map for of_name in PRESETS.values()] == ["weights", "weights", "full"]
 
 
 @every_solver
@@ -67,58 +50,17 @@ def test_a_fit_takes_the_best_candidate_that_keeps_the_floor_and_can_be_repeated
     np.testing.assert_array_equal(fit.rules.weights, again.rules.weights)
     np.testing.assert_array_equal(fit.rules.functions, again.rules.functions)
     assert fit.ranks == again.ranks
-    _, chosen, negative_mean = fit.ranks[fit.chosen]
-    assert chosen == min(value for is_below, value, _ in fit.ranks.values() if not is_below)
+    _, chosen, negative_mean = min(fit.ranks)
+    assert chosen == min(value for is_below, value, _ in fit.ranks if not is_below)
     guesses = predicted(fit, made)
     assert chosen == pytest.approx(oracle.objective(objective, made.targets.tolist(), guesses, 4), abs=1e-9)
     assert -negative_mean == pytest.approx(mean_of(made, guesses))
     assert mean_of(made, guesses) >= mean_of(made, made.probabilities.argmax(axis=1).tolist()) - 1e-12
 
 
-def test_another_seed_is_another_search() -> None:
-    made = biased(1, 300, 5)
-    fits = [fitted(made, solver="anneal", objective="gini", has_floor=False, seed=seed) for seed in range(4)]
-    assert len({(*fit.rules.weights.tolist(), *fit.rules.functions.tolist()) for fit in fits}) > 1
-
-
-@pytest.mark.slow
-@settings(max_examples=40)
-@given(st.integers(0, 10**6), st.sampled_from(OBJECTIVES), st.sampled_from(["shrunk", "coordinate", "path"]))
-def test_the_floor_is_kept_among_ties(seed: int, objective: ObjectiveName, solver: str) -> None:
-    made = tied(seed, 20, 3)
-    before = mean_of(made, made.probabilities.argmax(axis=1).tolist())
-    assert mean_of(made, predicted(fitted(made, solver=solver, objective=objective), made)) >= before - 1e-12
-
-
-@pytest.mark.slow
-@every_objective
-def test_all_wrong_is_a_trap_that_the_objectives_close(objective: ObjectiveName) -> None:
-    made = biased(3, 700, 14, bias=1.5)
-    # Temperatures next to nothing descend greedily, which ends in the trap.
-    cold = Annealing(temperature=1e-9, cooling=0.5, stop_ratio=0.1, moves_per_level=400, n_restarts=2)
-    fit = fitted(made, objective=objective, solver="anneal", has_floor=False, annealing=cold)
-    assert mean_of(made, predicted(fit, made)) > 0
-    assert all(math.isfinite(value) for _, value, _ in fit.ranks.values())
-
-
 @every_solver
-@every_objective
-def test_where_the_classifier_is_never_right_no_solver_settles_for_it(solver: str, objective: ObjectiveName) -> None:
-    base = biased(4, 120, 3)
-    made = Made(base.probabilities, (base.probabilities.argmax(axis=1) + 1) % 3)
-    fit = fitted(made, solver=solver, objective=objective, has_floor=False)
-    values = {name: value for name, (_, value, _) in fit.ranks.items()}
-    assert values["uncorrected"] == math.inf
-    if any(map(math.isfinite, values.values())):
-        assert mean_of(made, predicted(fit, made)) > 0
-
-
-@every_solver
-@every_objective
-def test_order_and_scale_of_probabilities_and_repeated_rows_change_nothing(
-    solver: str, objective: ObjectiveName
-) -> None:
-    made, choices = biased(6, 150, 5), {"solver": solver, "objective": objective}
+def test_order_and_scale_of_probabilities_and_repeated_rows_change_nothing(solver: str) -> None:
+    made, choices = biased(6, 150, 5), {"solver": solver}
     expected = predicted(fitted(made, **choices), made)
     permutation = np.random.default_rng(0).permutation(5)
     # Column j of the permuted table is column permutation[j] of the first one.
@@ -132,75 +74,37 @@ def test_order_and_scale_of_probabilities_and_repeated_rows_change_nothing(
         assert predicted(fitted(Made(made.probabilities * scales, made.targets), **choices), made) == expected
 
 
-@every_solver
-@every_objective
-def test_a_class_without_rows_is_no_obstacle(solver: str, objective: ObjectiveName) -> None:
-    base = biased(2, 120, 4)
-    made = Made(base.probabilities, np.where(base.targets == 2, 0, base.targets))
-    fit = fitted(made, solver=solver, objective=objective)
-    assert [one is None for one in fit.report.class_accuracies_after] == [False, False, True, False]
-    weight = fit.rules.weights[2]
-    assert np.isnan(weight) or weight > 0
-    assert any("1 of 4 classes have no row" in note for note in fit.report.notes)
-
-
-def changed(change: Callable[[FloatArray], object]) -> Made:
+def times(factors: Any) -> Made:
+    """Return rows whose probabilities are multiplied by one number, or by one for each class or row."""
     probabilities, targets = biased(0, 200, 4)
-    change(probabilities)
-    return Made(probabilities, targets)
+    return Made(probabilities * factors, targets)
 
 
-def set_to(places: Any, values: Any) -> Callable[[FloatArray], None]:
-    return lambda probabilities: probabilities.__setitem__(places, values)
-
-
-EXTREMES: dict[str, Callable[[], Made]] = {
-    "a column of 1e-300": lambda: changed(lambda p: np.multiply(p, [1, 1e-300, 1, 1], out=p)),
-    "a column of zeros": lambda: changed(set_to((slice(None), 1), 0)),
-    "some zeros": lambda: changed(set_to((slice(None, None, 2), slice(2)), 0)),
-    "all tiny": lambda: changed(lambda p: np.multiply(p, 1e-310, out=p)),
-    "all huge": lambda: changed(lambda p: np.multiply(p, 1e300, out=p)),
-    "the smallest numbers": lambda: changed(
-        set_to(slice(3), [[1, 5e-324, 0, 0], [5e-324, 1e-310, 1, 0], [0, 0, 5e-324, 0]])
-    ),
-    "rows of any sum": lambda: changed(
-        lambda p: np.multiply(p, np.resize([7.0, 1.0, 1e-9], 200)[:, None], out=p),
-    ),
-    "identical columns": lambda: Made(
-        np.repeat(biased(0, 200, 2).probabilities, 2, axis=1), 2 * biased(0, 200, 2).targets + np.arange(200) % 2
-    ),
-    "identical rows": lambda: Made(np.full((40, 4), 0.25), np.arange(40) % 4),
-    "certain and right": lambda: Made(np.eye(4)[np.arange(40) % 4], np.arange(40) % 4),
-    "certain and wrong": lambda: Made(np.eye(4)[(np.arange(40) + 1) % 4], np.arange(40) % 4),
-    "two rows": lambda: Made(np.array([[0.9, 0.1], [0.8, 0.2]]), np.array([0, 1])),
-    "two equal rows": lambda: Made(np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0, 1])),
-    "a row for each of 50 classes": lambda: Made(np.random.default_rng(0).dirichlet(np.ones(50), 50), np.arange(50)),
+EXTREMES: dict[str, Made] = {
+    "a column of 1e-300": times([1, 1e-300, 1, 1]),
+    "a column of zeros": times([1, 0, 1, 1]),
+    "all tiny": times(1e-310),
+    "all huge": times(1e300),
+    "rows of any sum": times(np.resize([7.0, 1.0, 1e-9], 200)[:, None]),
+    "identical rows": Made(np.full((40, 4), 0.25), np.arange(40) % 4),
+    "certain and wrong": Made(np.eye(4)[(np.arange(40) + 1) % 4], np.arange(40) % 4),
+    "two rows": Made(np.array([[0.9, 0.1], [0.8, 0.2]]), np.array([0, 1])),
 }
 
 
 @pytest.mark.slow
-@every_objective
 @pytest.mark.parametrize("case", EXTREMES)
-def test_fits_of_extreme_rows_end_with_sound_rules_that_keep_the_floor(case: str, objective: ObjectiveName) -> None:
-    made = EXTREMES[case]()
+def test_fits_of_extreme_rows_end_with_sound_rules_that_keep_the_floor(case: str) -> None:
+    made = EXTREMES[case]
     before = mean_of(made, made.probabilities.argmax(axis=1).tolist())
     for solver in SOLVERS:
-        choice = FitSettings(objective=objective, annealing=SHORT._replace(moves_per_level=40), solver=solver)
+        choice = FitSettings(annealing=SHORT._replace(moves_per_level=40), solver=solver)
         fit = fit_rules(*made, choice)
         weights = fit.rules.weights[fit.rules.functions < 0]
         assert np.isfinite(weights).all(), solver
         assert (weights >= 0).all(), solver
         guesses = fit.rules.predict(prepared(made.probabilities, choice.map))
         assert mean_of(made, guesses.tolist()) >= before - 1e-12, solver
-
-
-@pytest.mark.slow
-def test_weights_do_not_drift_apart_where_no_weight_is_enough() -> None:
-    # A class that is never the likeliest pulls its weight up in every sweep.
-    for seed, objective in itertools.product(range(3), OBJECTIVES):
-        made = biased(seed, 300, 6, bias=6.0, sharpness=0.3)
-        weights = fitted(made, solver="coordinate", objective=objective, has_floor=False).rules.weights
-        assert weights.min() > 1e-13, (seed, objective)
 
 
 def loss(made: Made, slope: float, biases: FloatArray) -> float:
@@ -224,7 +128,7 @@ def best_slope(made: Made, log_weights: FloatArray) -> float:
     return float(smallest(lambda a: loss(made, float(a[0]), a[0] * log_weights), [1.0]).fun)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4, 9])
+@pytest.mark.parametrize("n_classes", [2, 5])
 def test_of_balanced_weights_a_general_optimiser_finds_no_lower_loss(n_classes: int) -> None:
     made = biased(1, 300, n_classes, skew=0.3)
     found = balanced_log_weights(problem_of(made))
@@ -272,12 +176,12 @@ def test_steps_to_equal_accuracies_and_the_path_are_those_of_plain_loops() -> No
         logs = [log - sum(moved) / 3 for log in moved]
     problem = problem_of(made)
     np.testing.assert_allclose(equalising_steps(problem)[-1][0], logs, atol=1e-9)
-    even = candidates("coordinate", problem)["equal accuracies"]
+    even, *_ = SOLVERS["coordinate"](problem)
     best = oracle.accuracies(targets, oracle.weighted(rows, even.weights.tolist()), 3)
     assert (1 - oracle.sen(best), -oracle.mean(best)) == pytest.approx(min(values), abs=1e-12)
     # From nothing to the balanced weights in twenty steps, and on to equal accuracies in as many.
     middle, end = balanced_log_weights(problem), np.array(logs)
-    points = [np.log(one.weights) for one in candidates("path", problem).values()]
+    points = [np.log(one.weights) for one in SOLVERS["path"](problem)]
     assert len(points) == 40
     for place, point in enumerate(points, start=1):
         expected = min(place, 20) / 20 * middle + max(place - 20, 0) / 20 * (end - middle)
@@ -289,14 +193,14 @@ def test_the_default_lies_between_the_balanced_weights_and_the_best_search(n_row
     made = biased(2, n_rows, 4, skew=skew)
     problem, targets = problem_of(made), made.targets.tolist()
     values = []
-    for candidate in candidates("coordinate", problem).values():
+    for candidate in SOLVERS["coordinate"](problem):
         guesses = oracle.weighted(made.probabilities.tolist(), candidate.weights.tolist())
         shares = oracle.accuracies(targets, guesses, 4)
         values.append((1 - oracle.sen(shares), -oracle.mean(shares), candidate.weights))
     searched = np.log(min(values, key=lambda each: each[:2])[2])
     n_rarest = min(oracle.counted(targets, 4))
     trust = n_rarest / (n_rarest + 100)
-    (shrunk,) = candidates("shrunk", problem).values()
+    (shrunk,) = SOLVERS["shrunk"](problem)
     expected = trust * (searched - searched.mean()) + (1 - trust) * balanced_log_weights(problem)
     found = np.log(shrunk.weights)
     np.testing.assert_allclose(found - found.max(), expected - expected.max(), atol=1e-9)
@@ -321,12 +225,11 @@ def best_by_hand(made: Made, weights: FloatArray, one: int, name: ObjectiveName)
 
 def ends(made: Made, name: ObjectiveName) -> list[FloatArray]:
     """Return the weights that the line searches end with, from each of their starts."""
-    found = candidates("coordinate", problem_of(made, name))
-    return [rules.weights for start, rules in found.items() if start.startswith("from ")]
+    return [rules.weights for rules in SOLVERS["coordinate"](problem_of(made, name))[1::2]]
 
 
 @every_objective
-@pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (2, 3), (3, 0), (4, 20), (5, 3)])
+@pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (4, 20)])
 def test_at_the_end_of_line_searches_no_single_weight_can_be_improved(
     objective: ObjectiveName, n_classes: int, seed: int
 ) -> None:
@@ -338,103 +241,20 @@ def test_at_the_end_of_line_searches_no_single_weight_can_be_improved(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
-@given(st.integers(0, 10**6), st.sampled_from(OBJECTIVES))
-def test_of_two_classes_line_searches_find_the_best_ratio_among_ties_and_zeros(seed: int, name: ObjectiveName) -> None:
-    made = tied(seed, 15, 2)
-    best = best_by_hand(made, np.ones(2), 0, name)
-    for weights in ends(made, name):
-        assert value(made, weights, name) <= best + 1e-9
-
-
-def test_line_searches_never_end_worse_than_they_start_and_leave_a_class_alone_that_is_never_probable() -> None:
-    for seed in range(10):
-        made = biased(seed, 70, 4)
-        found = candidates("coordinate", problem_of(made))
-        for start in ("equal accuracies", "convex"):
-            before, after = (value(made, rules.weights, "sen") for rules in (found[start], found[f"from {start}"]))
-            assert after <= before + 1e-9
-    never = Made(np.array([[0.6, 0.4, 0.0], [0.3, 0.7, 0.0], [0.5, 0.5, 0.0]]), np.array([0, 1, 2]))
-    for candidate in candidates("coordinate", problem_of(never)).values():
-        assert np.isfinite(candidate.weights).all()
-        assert candidate.predict(never.probabilities)[:2].tolist() == [0, 1]
-
-
-def reached(made: Made, name: ObjectiveName, rule_set: RuleSet, annealing: Annealing, seed: int = 0) -> float:
-    problem = problem_of(made, name, rule_set, annealing, seed=seed)
-    return min(problem.score(problem.n_right(rules))[0] for rules in anneal(problem)[0].values())
-
-
-@pytest.mark.slow
 @every_objective
-def test_annealing_finds_the_best_of_1728_combinations(objective: ObjectiveName) -> None:
-    rule_set, schedule = RuleSet(12, has_functions=False), Annealing(moves_per_level=40)
-    n_found = 0
-    for seed in range(4):
-        made = biased(100 + seed, 150, 3)
-        best = best_of_all(made, 12)[objective]
-        assert reached(made, objective, rule_set, schedule) == pytest.approx(best, abs=1e-12)
-        for start in range(3):
-            single = reached(made, objective, rule_set, Annealing(n_restarts=1, moves_per_level=30), start)
-            assert best - 1e-12 <= single < best + 0.02
-            n_found += single <= best + 1e-12
-    assert n_found >= 0.8 * 12
-
-
-@pytest.mark.slow
-def test_of_equal_gini_indices_the_higher_mean_counts() -> None:
+def test_annealing_finds_the_best_of_all_combinations_and_of_equal_ones_the_higher_mean(
+    objective: ObjectiveName,
+) -> None:
     # With equally many rows in both classes, several rules give the Gini index 0, at different means.
-    rule_set = RuleSet(6)
-    for seed in range(6):
-        base = biased(seed, 100, 2)
-        chosen = np.concatenate([np.flatnonzero(base.targets == one)[:12] for one in range(2)])
-        made = Made(base.probabilities[chosen], base.targets[chosen])
-        rows, targets, weights = made.probabilities.tolist(), made.targets.tolist(), rule_set.weights.tolist()
-        found = set()
-        for numbers in itertools.product(range(25), repeat=2):
-            shares = oracle.accuracies(targets, [oracle.predict(row, numbers, weights) for row in rows], 2)
-            if sum(shares):
-                found.add((round(oracle.gini(shares), 9), -round(oracle.mean(shares), 9)))
-        problem = problem_of(made, "gini", rule_set, Annealing(moves_per_level=30))
-        scores = [problem.score(problem.n_right(rules)) for rules in anneal(problem)[0].values()]
-        assert len({mean for gini, mean in found if gini == min(found)[0]}) > 1
-        assert tuple(min(scores)) == pytest.approx(min(found), abs=1e-8)
-
-
-def test_restarts_are_searches_with_the_following_seeds() -> None:
-    made, rule_set = biased(2, 120, 4), RuleSet(has_functions=False)
-    schedule = Annealing(cooling=0.7, stop_ratio=0.05, moves_per_level=30)
-    several, _ = anneal(problem_of(made, "gini", rule_set, schedule, seed=4))
-    assert len(several) == 3
-    for restart, candidate in enumerate(several.values()):
-        alone = problem_of(made, "gini", rule_set, schedule._replace(n_restarts=1), seed=4 + restart)
-        (single,) = anneal(alone)[0].values()
-        np.testing.assert_array_equal(single.weights, candidate.weights)
-
-
-def test_the_number_of_proposals_is_that_of_the_schedule() -> None:
-    made = biased(2, 60, 3, sharpness=40.0)
-    schedule = Annealing(temperature=0.1, cooling=0.5, stop_ratio=0.2, moves_per_level=7, n_restarts=2)
-    # Temperatures 0.1, 0.05 and 0.025. Nothing beats the start, so that one sweep of four other weights for each of
-    # three classes follows.
-    problem = problem_of(made, "sen", RuleSet(5, has_functions=False), schedule)
-    assert anneal(problem)[1] == 2 * (3 * 7 + 3 * 4)
-
-
-@every_objective
-def test_no_single_change_of_a_rule_improves_the_end_of_annealing(objective: ObjectiveName) -> None:
-    made, rule_set = biased(9, 70, 3), RuleSet(6)
-    schedule = Annealing(cooling=0.6, stop_ratio=0.05, moves_per_level=30, n_restarts=1)
-    (rules,) = candidates("anneal", problem_of(made, objective, rule_set, schedule)).values()
-    weights = rule_set.weights.tolist()
-    numbers = [
-        function if function >= 0 else 19 + weights.index(weight)
-        for function, weight in zip(rules.functions.tolist(), rules.weights.tolist(), strict=True)
-    ]
-    rows, targets = made.probabilities.tolist(), made.targets.tolist()
-
-    def of_rules(given: list[int]) -> float:
-        return oracle.objective(objective, targets, [oracle.predict(row, given, weights) for row in rows], 3)
-
-    for one, number in itertools.product(range(3), rule_set.numbers.tolist()):
-        assert of_rules([*numbers[:one], number, *numbers[one + 1 :]]) >= of_rules(numbers) - 1e-9
+    rule_set, base = RuleSet(6), biased(0, 100, 2)
+    chosen = np.concatenate([np.flatnonzero(base.targets == one)[:12] for one in range(2)])
+    made = Made(base.probabilities[chosen], base.targets[chosen])
+    rows, targets, weights = made.probabilities.tolist(), made.targets.tolist(), rule_set.weights.tolist()
+    found = []
+    for numbers in itertools.product(range(25), repeat=2):
+        guesses = [oracle.predict(row, numbers, weights) for row in rows]
+        shares = oracle.accuracies(targets, guesses, 2)
+        found.append((round(oracle.objective(objective, targets, guesses, 2), 9), -round(oracle.mean(shares), 9)))
+    problem = problem_of(made, objective, rule_set, Annealing(moves_per_level=30))
+    scores = [problem.score(problem.n_right(rules)) for rules in anneal(problem)]
+    assert tuple(min(scores)) == pytest.approx(min(found), abs=1e-8)

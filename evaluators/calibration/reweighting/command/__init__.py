@@ -15,7 +15,7 @@ COMMANDS = {
     ),
     "fit": LazyCommand(
         "evaluators.calibration.reweighting.command.commands:fit_command",
-        "Fit a correction on rows with known classes, write its rules, and print what they give and what they take.",
+        "Fit a correction on rows with known classes, write its rules, and print what to doubt about them.",
     ),
     "apply": LazyCommand(
         "evaluators.calibration.reweighting.command.commands:apply_command",

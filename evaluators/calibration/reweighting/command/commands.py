@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -26,23 +25,19 @@ from evaluators.calibration.reweighting.accuracy_report import (
     ReportedValue,
     accuracy_report,
     losses,
-    shown,
 )
 from evaluators.calibration.reweighting.command.inputs import (
     PREDICTED,
     InputChoice,
     LabelledRows,
     are_numbers,
-    listed,
     read_rows,
     share_names,
 )
-from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
+from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
 from evaluators.calibration.reweighting.rules import prepared
-from evaluators.calibration.reweighting.rules_file import StoredRules
+from evaluators.calibration.reweighting.rules_file import document_of, read_rules, rules_of, write_rules
 
-# With more classes, the table shows the least accurate and some of the most accurate ones.
-_MAX_CLASSES, _N_LEAST, _N_MOST = 30, 15, 5
 _WIDTH = 120
 """Width of the table if standard output is no terminal."""
 Input: TypeAlias = Annotated[
@@ -50,12 +45,6 @@ Input: TypeAlias = Annotated[
     typer.Argument(
         metavar="FILE",
         help="CSV, Parquet or NPZ file of class probabilities, or the folder of a finished run.",
-    ),
-]
-MeasuresFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--measures", help="CSV file to write the accuracy of each class and all measures to, with intervals."
     ),
 ]
 
@@ -69,18 +58,28 @@ def evaluate_command(
         Path | None,
         typer.Option(help="File of rules that 'fit' wrote: measure before and after. Classes are matched by name."),
     ] = None,
-    measures: MeasuresFile = None,
+    measures: Annotated[
+        Path | None,
+        typer.Option(help="CSV file to write the accuracy of each class and all measures to, with intervals."),
+    ] = None,
 ) -> None:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
-    choice = replace(choice, path=path)
     _check_out(measures, path, rules, flag="--measures", endings=(".csv",))
-    stored = None if rules is None else StoredRules.read(rules)
+    stored = None if rules is None else read_rules(rules)
     with working(f"reading {path}"):
-        rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
-        reports = _reports(rows, stored)
+        rows = read_rows(path, choice, None if stored is None else stored.classes)
+        predictions = {"before": rows.probabilities.argmax(axis=1)}
+        if stored is not None:
+            predictions["after"] = rules_of(stored).predict(prepared(rows.probabilities, stored.map))
+        reports = {name: accuracy_report(rows.targets, each, rows.classes) for name, each in predictions.items()}
     _print_notes(rows)
-    _print_reports(rows.title, reports)
-    _write_measures(measures, {rows.title: reports})
+    title = Path(rows.source).name
+    _print_reports(title, reports)
+    if stored is not None:
+        for line in losses(rows.targets, predictions["before"], predictions["after"], rows.classes):
+            print(f"warning: {visible(line)}")
+    if measures is not None:
+        _write_measures(measures, title, reports)
 
 
 @one_line_errors()
@@ -99,59 +98,32 @@ def fit_command(
         ),
     ] = next(iter(PRESETS)),
     seed: Annotated[int, typer.Option(help="Seed of the search of preset paper.", min=0)] = 0,
-    test: Annotated[
-        Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")
-    ] = None,
-    test_split: Annotated[
-        list[str] | None,
-        typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
-    ] = None,
-    measures: MeasuresFile = None,
 ) -> None:
-    """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
+    """Fit a correction on rows with known classes, write its rules, and print what to doubt about them."""
     try:
         settings = preset_settings(preset, seed)
     except ValueError as error:
         raise ConfigError(f"--preset: {error}") from error
-    choice = replace(choice, path=path)
-    of_test = _test_choice(choice, test, tuple(test_split or ()))
-    inputs = (path, None if of_test is None else of_test.path)
-    _check_out(out, *inputs)
-    _check_out(measures, *inputs, flag="--measures", endings=(".csv",))
+    _check_out(out, path)
     if out.exists():
         try:
-            StoredRules.read(out)
+            read_rules(out)
         except DataError as error:
             raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
     with working(f"reading {path}"):
-        rows = read_rows(choice)
-        test_rows = None if of_test is None else read_rows(of_test, rows.classes)
+        rows = read_rows(path, choice)
     with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
         fit = fit_rules(rows.probabilities, rows.targets, settings, rows.classes)
         # Stored as numbers if all names are, so that they equal numeric labels in Python.
         names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
-        stored = StoredRules.of(fit, settings, names)
-        reports = {f"fitted on {rows.title}": _reports(rows, stored)}
-        if test_rows is not None:
-            reports[f"measured on {test_rows.title}"] = _reports(test_rows, stored)
-    stored.write(out)
+    write_rules(out, document_of(fit, settings, names))
     _print_notes(rows)
-    if test_rows is not None:
-        _print_notes(test_rows)
-    doubts = [*fit.report.notes]
-    if fit.chosen == UNCORRECTED:
-        doubts.insert(0, "nothing better than the uncorrected probabilities was found; these rules change nothing")
-    doubts.append(
-        "these rows were fitted on: the figures after the correction are too good, those of evenness most of all; "
-        + ("give other rows with --test" if test_rows is None else "read those of the other rows below")
-    )
-    for title, of_rows in reports.items():
-        _print_reports(title, of_rows, doubts if title.startswith("fitted on") else None)
-    print(
-        f"preset {preset}, {fit.n_evaluations:,} evaluations; of {len(fit.ranks)} candidates '{fit.chosen}' was taken"
-    )
-    _write_measures(measures, reports)
+    if fit.is_uncorrected:
+        print("warning: nothing better than the uncorrected probabilities was found; these rules change nothing")
+    for note in fit.report.notes:
+        print(f"warning: {visible(note)}")
     print(f"rules {out}")
+    print(f"measure them on rows that they were not fitted on: evaluate FILE --rules {out}")
 
 
 @one_line_errors()
@@ -159,7 +131,7 @@ def fit_command(
 def apply_command(
     path: Input,
     # The rules name the classes.
-    choice: Annotated[InputChoice, Only({"label_column", "ignored", "config", "splits"})],
+    choice: Annotated[InputChoice, Only({"label_column", "config", "splits"})],
     rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
     out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
 ) -> None:
@@ -169,18 +141,18 @@ def apply_command(
     (p_CLASS). Rows that were corrected before are refused.
     """
     _check_out(out, path, rules, flag="--out", endings=(".csv", ".parquet"))
-    stored = StoredRules.read(rules)
+    stored = read_rules(rules)
+    fitted = rules_of(stored)
     # Imported only here, because it takes longer than the checks above.
     import pandas as pd
 
-    choice = replace(choice, path=path)
     with working(f"reading {path}"):
-        rows = read_rows(choice, stored.document.classes, needs_labels=False, gets_rules=True)
+        rows = read_rows(path, choice, stored.classes, needs_labels=False)
     with working(f"writing {out}"):
-        probabilities = prepared(rows.probabilities, stored.document.map)
-        indices = stored.rules.predict(probabilities)
+        probabilities = prepared(rows.probabilities, stored.map)
+        indices = fitted.predict(probabilities)
         added = {PREDICTED: [rows.classes[index] for index in indices.tolist()]}
-        added |= dict(zip(share_names(rows.classes), stored.rules.shares(probabilities).T, strict=True))
+        added |= dict(zip(share_names(rows.classes), fitted.shares(probabilities).T, strict=True))
         frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
         with replacing(out) as temporary:
             if out.suffix == ".parquet":
@@ -190,24 +162,9 @@ def apply_command(
     _print_notes(rows)
     n_changed = int((indices != rows.probabilities.argmax(axis=1)).sum())
     print(f"{n_changed:,} of {len(rows):,} predictions changed")
-    if stored.rules.has_functions:
+    if fitted.has_functions:
         print("warning: the shares come from membership functions: they rank the classes of a row, no more")
     print(f"predictions {out}")
-
-
-def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]) -> InputChoice | None:
-    """Return the input to measure on, which shares no rows with the fit; None if none is named."""
-    if test is None and not splits:
-        return None
-    of_test = replace(choice, path=choice.path if test is None else test, splits=splits)
-    if of_test.path.exists() and choice.path.exists() and of_test.path.samefile(choice.path):
-        common = [name for name in splits if name in choice.splits]
-        if common or not (splits and choice.splits):
-            raise ConfigError(
-                f"{of_test.path}: {common[0] if common else 'all rows'} would be fitted on and measured on; name other "
-                "rows with --test, or splits of a run with --split and --test-split"
-            )
-    return of_test
 
 
 def _check_out(path: Path | None, *inputs: Path | None, flag: str = "", endings: tuple[str, ...] = ()) -> None:
@@ -222,72 +179,43 @@ def _check_out(path: Path | None, *inputs: Path | None, flag: str = "", endings:
         raise ConfigError(f"{path}: is an input of this command; choose another name")
 
 
-def _reports(rows: LabelledRows, stored: StoredRules | None) -> dict[str, AccuracyReport]:
-    """Measure the predictions on some rows before and, if there are rules, after the correction."""
-    predictions = {"before": rows.probabilities.argmax(axis=1)}
-    if stored is not None:
-        predictions["after"] = stored.rules.predict(prepared(rows.probabilities, stored.document.map))
-    return {name: accuracy_report(rows.targets, each, rows.classes) for name, each in predictions.items()}
-
-
-def _print_reports(title: str, reports: Mapping[str, AccuracyReport], warnings: Sequence[str] | None = None) -> None:
-    """Print the accuracy of each class, the measures, and the gains and losses.
-
-    Args:
-        title: Title of the rows.
-        reports: The report ``before``, and the one ``after`` if there is a correction.
-        warnings: Warnings to print; None for the losses.
-    """
-    before, last = reports["before"], [*reports.values()][-1]
+def _print_reports(title: str, reports: Mapping[str, AccuracyReport]) -> None:
+    """Print the accuracy of each class and the measures."""
     table = Table(title=Text(visible(title)), title_justify="left")
     table.add_column("class", overflow="fold")
     table.add_column("rows", justify="right", no_wrap=True)
     for name in reports:
         table.add_column(name if len(reports) > 1 else "accuracy", justify="right", no_wrap=True)
         table.add_column("95 % interval", justify="right", no_wrap=True)
-    classes = [*zip(*(report.classes for report in reports.values()), strict=True)]
-    if len(classes) > _MAX_CLASSES:
-        ranked = sorted((each for each in classes if each[0].value is not None), key=lambda each: each[0].value or 0.0)
-        classes = [*ranked[:_N_LEAST], *ranked[max(_N_LEAST, len(ranked) - _N_MOST) :]]
-    for of_class in classes:
-        table.add_row(Text(printable(of_class[0].name, most=80)), f"{of_class[0].n_rows:,}", *_cells(of_class))
-    table.add_section()
-    for of_measure in zip(*(report.measures for report in reports.values()), strict=True):
-        table.add_row(TITLES[of_measure[0].name], "", *_cells(of_measure))
+    for values in zip(*reports.values(), strict=True):
+        one = values[0]
+        if one.kind == "class":
+            table.add_row(Text(printable(one.name, most=80)), f"{one.n_rows:,}", *_cells(values))
+        else:
+            table.add_row(TITLES[one.name], "", *_cells(values))
     console = Console()
     # In a file, lines may be longer than rich takes them to be.
     (console if console.is_terminal else Console(width=max(console.width, _WIDTH))).print(table)
-    if len(before.classes) > _MAX_CLASSES:
-        print(f"{len(before.classes)} classes; --measures FILE.csv writes all of them")
-    for measure in last.measures:
-        if measure.reason is not None:
-            print(f"without a value: {TITLES[measure.name]} ({measure.reason})")
-    if last is not before:
-        for line in losses(before, last) if warnings is None else warnings:
-            print(f"warning: {visible(line)}")
+    for one in [*reports.values()][-1]:
+        if one.reason is not None and one.kind == "measure":
+            print(f"without a value: {TITLES[one.name]} ({one.reason})")
 
 
-def _cells(values: Sequence[ReportedValue]) -> list[str]:
-    """Return each value and its interval."""
-    return [
-        cell
-        for one in values
-        for cell in (shown(one.value), "" if one.low is None else f"{one.low:.4f} to {one.high:.4f}")
-    ]
+def _cells(values: Sequence[ReportedValue]) -> Iterator[str]:
+    """Yield each value and its interval."""
+    for one in values:
+        yield "none" if one.value is None else f"{one.value:.4f}"
+        yield "" if one.low is None else f"{one.low:.4f} to {one.high:.4f}"
 
 
-def _write_measures(path: Path | None, reports: Mapping[str, Mapping[str, AccuracyReport]]) -> None:
-    """Write reports as CSV, with a row for each class and each measure; None for no file."""
-    if path is None:
-        return
+def _write_measures(path: Path, title: str, reports: Mapping[str, AccuracyReport]) -> None:
+    """Write reports as CSV, with a row for each class and each measure."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["rows", "correction", "kind", *ReportedValue._fields])
-        for title, of_rows in reports.items():
-            for correction, report in of_rows.items():
-                for kind, values in (("class", report.classes), ("measure", report.measures)):
-                    for name, *numbers in values:
-                        writer.writerow([protected(title), correction, kind, protected(name), *numbers])
+        writer.writerow(["rows", "correction", *ReportedValue._fields])
+        for correction, report in reports.items():
+            for kind, name, *numbers in report:
+                writer.writerow([protected(title), correction, kind, protected(name), *numbers])
     print(f"measures {path}")
 
 
@@ -301,12 +229,3 @@ def _print_notes(rows: LabelledRows) -> None:
     print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
     for note in rows.notes:
         print(f"  {note}")
-    # Such columns may not be probabilities at all.
-    occurring = {*rows.labels}
-    without_rows = [visible(name) for name in rows.classes if name not in occurring]
-    if without_rows and any(occurring):
-        names = listed(without_rows)
-        print(
-            f"  warning: no row is of {names}; if these columns are no classes, name those that are with --classes, or "
-            "leave columns out with --ignore"
-        )

@@ -6,8 +6,8 @@ import csv
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from biasboard.ground import plain_text
-from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.options import option
 from evaluators.adapter_set import trained_items
 from evaluators.calibration.reweighting.problem import LEAST_CLASSES
-from evaluators.calibration.reweighting.rules import first_fault
 from evaluators.task import load_task
 from evaluators.task_abilities import ShowsExamples
 from schemas.files.record_columns import RecordColumns
@@ -39,51 +38,38 @@ PREDICTED = "predicted"
 """Name of the column with the predicted class in written files."""
 _ZIP = b"PK\x03\x04"
 """First bytes of an NPZ file, which is a ZIP archive."""
-# Names of columns that number the rows; "Unnamed: 0" is how pandas reads back an unnamed index.
-_NO_CLASS = {"", "id", "idx", "index", "row", "unnamed: 0"}
-# Files give probabilities with six decimals, so rounding may lift one above 1.
-_MOST_SHARE = 1.0 + 1e-6
 _N_SHOWN = 60
 _ROW = "row {} (the first row is row 1)"
 listed = partial(plain_text.listed, most=12)
 """Function that joins names for messages, at most the first 12."""
 
 
+def _class_names(text: str) -> tuple[str, ...]:
+    """Return the names in a list of classes.
+
+    Raises:
+        ConfigError: it does not name two classes or more, each once.
+    """
+    names = tuple(name for name in next(csv.reader([text], skipinitialspace=True), []) if name)
+    if len({*names}) < max(len(names), LEAST_CLASSES):
+        raise ConfigError(
+            f"--classes {text}: names {len({*names})} classes in {len(names)} places; name each once, two at least"
+        )
+    return names
+
+
 @dataclass(frozen=True, kw_only=True)
 class InputChoice:
     """The options of an input: its columns, and for a run its config and splits."""
 
-    path: Path = Path()
     label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
-    class_list: str | None = option(
+    classes: tuple[str, ...] | None = option(
         "Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
         "name with a comma stands in double quotes.",
-        flag="--classes",
-    )
-    ignored: tuple[str, ...] = option(
-        "Column of numbers that is no class. Repeatable; id and the like are known.", flag="--ignore", default=()
+        read=_class_names,
     )
     config: str | None = option("Config of a run; needed if the run has several.")
     splits: tuple[str, ...] = option("Split of a run; by default all. Repeatable.", flag="--split", default=())
-
-    def __post_init__(self) -> None:
-        """Check that the list of classes names each class once.
-
-        Raises:
-            ConfigError: it does not.
-        """
-        if (names := self.classes) is not None and len({*names}) < max(len(names), LEAST_CLASSES):
-            raise ConfigError(
-                f"--classes {self.class_list}: names {len({*names})} classes in {len(names)} places; name each once, "
-                "two at least"
-            )
-
-    @cached_property
-    def classes(self) -> tuple[str, ...] | None:
-        """The names of the classes in order; None for the input's own."""
-        if self.class_list is None:
-            return None
-        return tuple(name for name in next(csv.reader([self.class_list], skipinitialspace=True), []) if name)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,8 +78,6 @@ class LabelledRows:
 
     source: str
     """Name of the input, for messages."""
-    title: str
-    """Short name of the input, for titles."""
     classes: tuple[str, ...]
     probabilities: FloatArray
     """Probability of each class, shape (n, n_classes)."""
@@ -101,8 +85,6 @@ class LabelledRows:
     """Name of the right class of each row; None for a row without one."""
     columns: pd.DataFrame
     """Other values of each row, such as ids, and the label."""
-    items: Sequence[str | None] | None = None
-    """Id of each row's item in a run; None for the rows of a file."""
     notes: tuple[str, ...] = ()
     """Sentences about which rows were taken and which were left out."""
 
@@ -116,24 +98,24 @@ class LabelledRows:
         indices = {name: index for index, name in enumerate(self.classes)}
         return np.array([-1 if label is None else indices.get(label, -1) for label in self.labels], dtype=np.int64)
 
-    def check(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> None:
+    def check(self, *, needs_labels: bool, gets_rules: bool) -> None:
         """Check the classes, the probabilities and the labels, for what :func:`read_rows` is told.
 
         Raises:
             DataError: the first fault, with its place and its remedy.
         """
         if len(self.classes) < LEAST_CLASSES:
-            only = f" ({self.classes[0]})" if self.classes else ""
-            raise self._fault(f"has {len(self.classes)} column of a class{only}; give one per class, two at least")
-        if (fault := first_fault(self.probabilities)) is not None:
-            row, column, problem = fault
-            of_class = "the row" if column is None else f"the probability of class '{self.classes[column]}'"
-            raise self._fault(f"{of_class} {problem}", row)
-        if wanted is not None and {*wanted} != {*self.classes}:
-            raise self._fault(
-                f"has the classes {listed(self.classes)}, and these are wanted: {listed(wanted)}; give probabilities "
-                "of the same classes, or name them with --classes"
-            )
+            found = f"has {len(self.classes)} columns that bear the name of a label"
+            raise self._fault(f"{found}; give one per class, two at least, or name them with --classes")
+        with np.errstate(over="ignore"):
+            sums = self.probabilities.sum(axis=1)
+        for is_bad, problem in (
+            ((self.probabilities < 0).any(axis=1), "has a negative value; exponentiate logarithms first"),
+            (~np.isfinite(sums), "has no finite sum; give probabilities, not odds or their logarithms"),
+            (sums == 0, "has nothing but zeros; leave it out, since it says nothing about any class"),
+        ):
+            if is_bad.any():
+                raise self._fault(f"the row {problem}", int(is_bad.argmax()))
         # Applying weights twice squares them, and nothing in the written file would show it.
         if gets_rules and (again := {PREDICTED, *share_names(self.classes)}.intersection(self.columns)):
             raise self._fault(
@@ -143,7 +125,7 @@ class LabelledRows:
         if needs_labels:
             for row in np.flatnonzero(self.targets < 0).tolist():
                 remedy = "correct it, or tell the columns of the classes with --classes"
-                wrong = f"label '{self.labels[row]}' is no class; have: {listed(wanted or self.classes)}; {remedy}"
+                wrong = f"label '{self.labels[row]}' is no class; have: {listed(self.classes)}; {remedy}"
                 raise self._fault(wrong if self.labels[row] else "has no label; leave it out", row)
             if len({*self.labels}) < LEAST_CLASSES:
                 only = f"all {len(self)} rows are of class '{self.labels[0]}'"
@@ -152,59 +134,51 @@ class LabelledRows:
     def _fault(self, problem: str, row: int | None = None) -> DataError:
         if row is None:
             return DataError(f"{self.source}: {problem}")
-        where = _ROW.format(row + 1) if self.items is None else f"item '{self.items[row]}'"
+        of_item = "item_id" in self.columns
+        where = f"item '{self.columns['item_id'].iloc[row]}'" if of_item else _ROW.format(row + 1)
         return DataError(f"{self.source}: {where}: {problem}")
 
 
 def read_rows(
-    choice: InputChoice, wanted: tuple[str, ...] | None = None, *, needs_labels: bool = True, gets_rules: bool = False
+    path: Path, choice: InputChoice, wanted: tuple[str, ...] | None = None, *, needs_labels: bool = True
 ) -> LabelledRows:
     """Read an input, and check its probabilities and classes.
 
     Args:
-        choice: The input and its choices.
-        wanted: Classes of rules or of other rows, in their order, that these rows must have; None for any.
+        path: The file, or the folder of the run.
+        choice: The options of the input.
+        wanted: Classes of the rules that will be applied, in their order; None for no rules.
         needs_labels: True if every row needs its right class.
-        gets_rules: True if rules will be applied, so that no column may have the name of a corrected one.
 
     Raises:
         ConfigError: an option does not fit the input.
         DataError: the input cannot be read, or a value in it is wrong.
     """
-    path = choice.path
     if not path.exists():
         raise DataError(f"{path}: no such file; give a file of probabilities or the folder of a run")
     if path.is_dir() or path.name == RESULT:
-        rows = read_run(choice, wanted, needs_labels)
+        rows = _run_rows(path, choice, wanted, needs_labels)
     elif choice.config is not None or choice.splits:
         flag = "--config" if choice.config is not None else "--split"
         raise ConfigError(f"{flag} picks records of a run, and {path} is a file; leave it out")
     else:
-        rows = _table_rows(choice, wanted, needs_labels)
-    rows.check(wanted, needs_labels=needs_labels, gets_rules=gets_rules)
-    if wanted is None or wanted == rows.classes:
-        return rows
-    order = [rows.classes.index(name) for name in wanted]
-    return replace(rows, classes=wanted, probabilities=rows.probabilities[:, order])
+        rows = _table_rows(path, choice, wanted, needs_labels)
+    rows.check(needs_labels=needs_labels, gets_rules=wanted is not None)
+    return rows
 
 
-def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
+def _table_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
     """Return the rows of a CSV, Parquet or NPZ file."""
-    path = choice.path
     check_readable(path)
     with path.open("rb") as file:
         kind = file.read(4)
-    if kind.lstrip().startswith((b"{", b"[{")):
-        raise DataError(f"{path}: looks like JSON; give a CSV, Parquet or NPZ file, or a run")
-    frame = _arrays(choice) if kind == _ZIP else read_frame(path)
+    frame = _arrays(path, choice.label_column) if kind == _ZIP else read_frame(path)
     if [*frame.index.names] != [None]:
         frame = frame.reset_index(allow_duplicates=True)
     frame = frame.reset_index(drop=True).set_axis([str(name).strip() for name in frame.columns], axis=1)
     if kind not in (_ZIP, b"PAR1"):
         frame = frame.map(plain_text.unprotected).rename(columns=plain_text.unprotected)
     names = [*frame.columns]
-    if {"reading", "exchanges"} <= {*names}:
-        raise DataError(f"{path}: holds the records of a run; name the folder of the run instead")
     # A Parquet file may have no column.
     (twice, n), *_ = Counter(names).most_common(1) or [("", 0)]
     if n > 1:
@@ -221,18 +195,28 @@ def _table_rows(choice: InputChoice, wanted: tuple[str, ...] | None, needs_label
         )
     # The columns of arrays are classes by their place, whatever their names and values.
     of_arrays = tuple(name for name in names if name != choice.label_column) if kind == _ZIP else None
-    column_of = _class_columns(frame, choice, wanted or of_arrays, {*labels})
+    column_of = _class_columns(path, frame, choice.label_column, wanted or choice.classes or of_arrays, {*labels})
+    numbers = np.array([[*map(_number, frame[name].tolist())] for name in column_of.values()])
+    numbers = numbers.T.reshape(len(frame), len(column_of))
+    others = [name for name in names if name not in (choice.label_column, *column_of.values())]
+    for row, column in np.argwhere(np.isnan(numbers)).tolist():
+        name = [*column_of.values()][column]
+        raise DataError(
+            f"{path}: {_ROW.format(row + 1)}: column '{name}' is {str(frame[name][row])[:_N_SHOWN]!r}; give the "
+            "probability of the class, or leave the row out"
+        )
     return LabelledRows(
         source=str(path),
-        title=path.name,
         classes=tuple(column_of),
-        probabilities=_as_numbers(choice, {name: frame[name].tolist() for name in column_of.values()}),
+        probabilities=numbers,
         labels=labels,
         columns=frame.drop(columns=[*column_of.values()]),
+        # A class without rows may be among them.
+        notes=(f"columns of no class: {listed([*map(plain_text.visible, others)])}",) if others else (),
     )
 
 
-def _arrays(choice: InputChoice) -> pd.DataFrame:
+def _arrays(path: Path, label_column: str) -> pd.DataFrame:
     """Return the arrays ``probabilities`` (rows, classes), ``classes`` and, if given, ``labels`` of an NPZ file.
 
     Raises:
@@ -242,7 +226,6 @@ def _arrays(choice: InputChoice) -> pd.DataFrame:
 
     from schemas.files import arrow_files
 
-    path = choice.path
     try:
         with zipfile.ZipFile(path) as file:
             if sum(member.file_size for member in file.infolist()) > arrow_files.MOST_BYTES:
@@ -251,7 +234,7 @@ def _arrays(choice: InputChoice) -> pd.DataFrame:
             frame = pd.DataFrame(arrays["probabilities"], columns=[*map(_label, arrays["classes"].tolist())])
             if "labels" in arrays:
                 # A class of that name is told as a column that stands twice.
-                frame.insert(0, choice.label_column, arrays["labels"], allow_duplicates=True)
+                frame.insert(0, label_column, arrays["labels"], allow_duplicates=True)
     except DataError:
         raise
     # A broken file can raise any exception: the headers of its arrays are parsed as Python.
@@ -264,15 +247,11 @@ def _arrays(choice: InputChoice) -> pd.DataFrame:
 
 
 def _class_columns(
-    frame: pd.DataFrame, choice: InputChoice, wanted: Sequence[str] | None, labels: set[str | None]
+    path: Path, frame: pd.DataFrame, label_column: str, classes: Sequence[str] | None, labels: set[str | None]
 ) -> dict[str, str]:
-    """Return the column of each class by its name, in the order of the classes."""
-    path = choice.path
-    names = [name for name in frame.columns if name not in (choice.label_column, *choice.ignored)]
-    missing = [name for name in choice.ignored if name not in frame.columns]
-    if missing:
-        raise ConfigError(f"--ignore {missing[0]}: {path} has no such column; have: {listed(names)}")
-    if (classes := choice.classes or wanted) is not None:
+    """Return the column of each class by its name: of given ones in their order, or of those that have rows."""
+    names = [name for name in frame.columns if name != label_column]
+    if classes is not None:
         column_of = {}
         for label in classes:
             name = next((name for name in (label, f"{PREFIX}{label}") if name in names), None)
@@ -286,56 +265,16 @@ def _class_columns(
     prefixed = {name.removeprefix(PREFIX): name for name in names if name.startswith(PREFIX) and name != PREFIX}
     if len(prefixed) > 1 and not labels & {*names}:
         return prefixed
-    return {name: name for name in names if name in labels or _holds_probabilities(choice, name, frame[name].tolist())}
+    return {name: name for name in names if name in labels}
 
 
-def _holds_probabilities(choice: InputChoice, name: str, values: Sequence[object]) -> bool:
-    """Return True if a column that no label names holds probabilities, and so is a class without rows.
-
-    Raises:
-        DataError: the column holds numbers that are not probabilities.
-    """
-    if name.lower() in _NO_CLASS or name.lower().endswith("_id"):
-        return False
-    numbers = [number for value in values if (number := _number(value)) is not None]
-    if 2 * len(numbers) <= len(values):
-        return False
-    smallest, largest = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
-    if largest > _MOST_SHARE or smallest < 0:
-        raise DataError(
-            f"{choice.path}: column '{name}' holds {largest if largest > _MOST_SHARE else smallest:g}, which is no "
-            f"probability, and no row has this label; leave it out with --ignore {name}, or name the columns of the "
-            "classes with --classes"
-        )
-    return True
-
-
-def _number(value: object) -> float | None:
+def _number(value: object) -> float:
+    """Return a cell as a number; nan if it is none."""
+    # Not pandas.to_numeric, which fails on the lists that a Parquet file may hold.
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        return None
-
-
-def _as_numbers(choice: InputChoice, columns: Mapping[str, Sequence[object]]) -> FloatArray:
-    """Return columns of cells as numbers, shape (n, n_columns).
-
-    Raises:
-        DataError: a cell is not a number.
-    """
-    numbers = []
-    for name, cells in columns.items():
-        of_column = [*map(_number, cells)]
-        if None in of_column:
-            row = of_column.index(None)
-            shown = "" if cells[row] is None else str(cells[row])[:_N_SHOWN]
-            problem = f"is {shown!r}, which is no number" if shown else "is empty"
-            raise DataError(
-                f"{choice.path}: {_ROW.format(row + 1)}: column '{name}' {problem}; give the probability of the class, "
-                "or leave the row out"
-            )
-        numbers.append(np.array(of_column, dtype=np.float64))
-    return np.column_stack(numbers) if numbers else np.empty((0, 0))
+        return float("nan")
 
 
 def _label(value: object) -> str | None:
@@ -348,98 +287,78 @@ def _label(value: object) -> str | None:
     return str(value)
 
 
-def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
-    """Read the answer distributions of one config of a run of any task.
+def _run_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
+    """Return the answer distributions of one config of a run of any task.
 
     Records without a distribution are left out and, if labels are needed, those without a right answer. So are items
     whose labels the model has seen: examples of its prompts, and items that it was trained on.
     """
     import pandas as pd
 
-    folders = finished_runs(choice.path)
+    folders = finished_runs(path)
     if len(folders) > 1:
-        raise DataError(
-            f"{choice.path}: holds {len(folders)} runs; name one: {listed([str(folder) for folder in folders])}"
-        )
+        raise DataError(f"{path}: holds {len(folders)} runs; name one: {listed([str(folder) for folder in folders])}")
     folder, result = folders[0], read_complete_result(folders[0])
     configs = result.signature.configs
     if choice.config is None and len(configs) > 1:
-        raise ConfigError(f"{choice.path}: has {len(configs)} configs; name one with --config: {listed(configs)}")
+        raise ConfigError(f"{path}: has {len(configs)} configs; name one with --config: {listed(configs)}")
     config = configs[0] if choice.config is None else choice.config
     if config not in configs:
         raise ConfigError(f"--config {config}: the run has no such config; have: {listed(configs)}")
     source = f"{folder}, {config}"
-    parts = read_parts(folder, result)
-    records = RecordColumns.joined(part for part in parts if part.columns["config"].coded.texts == (config,))
-    splits = Counter(split for split in records.columns["split"].texts if split is not None)
+    parts = (part for part in read_parts(folder, result) if part.columns["config"].coded.texts == (config,))
+    records = RecordColumns.joined(parts)
+    frame = records.table.select(["item_id", "config", "split", "target", "reading"]).to_pandas()
+    splits = [*frame["split"].unique()]
     for name in choice.splits:
         if name not in splits:
             raise ConfigError(f"--split {name}: config '{config}' has no such split; have: {', '.join(splits)}")
-    if choice.splits:
-        records = RecordColumns(records.table.filter(records.columns["split"].coded.is_one_of(*choice.splits)))
     task = load_task(result.signature.task)
     seen = task.shown_items(records) if isinstance(task, ShowsExamples) else frozenset()
     seen |= trained_items(folder, result).get(config, frozenset())
-    is_seen = np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_)
-    unseen = RecordColumns(records.table.filter(~is_seen))
-    is_read = unseen.has_reading & (unseen.readings["probabilities"].lists.lengths > 0)
-    is_labelled = unseen.columns["target"].known | (not needs_labels)
-    kept = RecordColumns(unseen.table.filter(is_read & is_labelled))
-    if not len(kept):
-        lacking = "a right answer" if is_read.any() else "a distribution over answers"
+    if choice.splits:
+        frame = frame[frame["split"].isin(choice.splits)]
+    is_seen = frame["item_id"].isin(seen)
+    is_read = frame["reading"].map(lambda reading: reading is not None and len(reading["probabilities"]) > 0)
+    is_labelled = frame["target"].notna() | (not needs_labels)
+    kept = frame[~is_seen & is_read & is_labelled]
+    if kept.empty:
+        lacking = "a right answer" if (is_read & ~is_seen).any() else "a distribution over answers"
         raise DataError(
-            f"{source}: none of {len(unseen)} records has {lacking}; choose other splits, or a run of a task that "
-            "scores options"
+            f"{source}: none of {len(frame) - is_seen.sum()} records has {lacking}; choose other splits, or a run of a "
+            "task that scores options"
         )
-    outcomes = kept.readings["outcomes"].lists.values.coded.texts
-    names = choice.classes or wanted or tuple(sorted(outcomes, key=int if are_numbers(outcomes) else str))
+    # An outcome that an item does not offer has the probability 0.
+    try:
+        rows = [dict(zip(one["outcomes"], one["probabilities"], strict=True)) for one in kept["reading"]]
+    except ValueError as error:
+        raise DataError(
+            f"{source}: a reading has not one probability for each of its outcomes; run the model again"
+        ) from error
+    shares = pd.DataFrame(rows, dtype=np.float64).fillna(0.0)
+    outcomes = [*map(str, shares.columns)]
+    names = wanted or choice.classes or tuple(sorted(outcomes, key=int if are_numbers(outcomes) else str))
     for outcome in outcomes:
         if outcome not in names:
             raise DataError(
                 f"{source}: outcome '{outcome}' is no class; have: {listed(names)}; name all classes with --classes"
             )
-    columns = {name: kept.columns[name].texts for name in ("item_id", "config", "split", "target")}
-    left_out = (
-        (~is_read, "without a distribution are left out (refused, failed or unread answers)"),
-        (is_read & ~is_labelled, "without a right answer are left out"),
-        (is_seen, "of items that the model was shown or trained on with labels are left out"),
-    )
+    left_out = {
+        "without a distribution are left out (refused, failed or unread answers)": ~is_read & ~is_seen,
+        "without a right answer are left out": is_read & ~is_labelled & ~is_seen,
+        "of items that the model was shown or trained on with labels are left out": is_seen,
+    }
     return LabelledRows(
         source=source,
-        title=f"{config} of {folder.name}",
         classes=names,
-        probabilities=_distributions(kept, names),
-        labels=columns["target"],
-        items=columns["item_id"],
-        columns=pd.DataFrame(columns).rename(columns={"target": "label"}),
-        notes=tuple(_notes(kept, left_out)),
+        probabilities=shares.reindex(columns=[*names], fill_value=0.0).to_numpy(),
+        labels=[None if target is None else str(target) for target in kept["target"].astype(object)],
+        columns=kept.drop(columns="reading").rename(columns={"target": "label"}).reset_index(drop=True),
+        notes=(
+            f"splits: {', '.join(f'{name} {n:,}' for name, n in kept['split'].value_counts(sort=False).items())}",
+            *(f"{int(mask.sum()):,} records {reason}" for reason, mask in left_out.items() if mask.any()),
+        ),
     )
-
-
-def _distributions(records: RecordColumns, names: Sequence[str]) -> FloatArray:
-    """Return the probability of each outcome, shape (n, n_classes); 0 where an item does not offer it."""
-    outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
-    if not np.array_equal(outcomes.lengths, shares.lengths):
-        raise DataError("a reading has not one probability for each of its outcomes; run the model again")
-    coded = outcomes.values.coded
-    columns = np.array([names.index(text) for text in coded.texts], dtype=np.int64)
-    probabilities = np.zeros((len(records), len(names)))
-    probabilities[outcomes.owners, columns[coded.codes]] = shares.values.numbers
-    return probabilities
-
-
-def _notes(records: RecordColumns, left_out: Iterable[tuple[BoolArray, str]]) -> Iterator[str]:
-    splits = Counter(map(str, records.columns["split"].texts))
-    yield f"splits: {', '.join(f'{name} {n:,}' for name, n in splits.items())}"
-    for mask, reason in left_out:
-        if mask.any():
-            yield f"{int(mask.sum()):,} records {reason}"
-    lengths = records.readings["outcomes"].lists.lengths
-    if lengths.min() < lengths.max():
-        yield (
-            f"items offer between {lengths.min()} and {lengths.max()} outcomes; one that is not offered has the "
-            "probability 0"
-        )
 
 
 def share_names(classes: Sequence[str]) -> list[str]:
