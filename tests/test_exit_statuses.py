@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import time
@@ -23,7 +22,6 @@ from biasboard.ground.command_line import (
     one_line_errors,
 )
 from biasboard.ground.errors import DataError
-from evaluators.task import Asked, load_task
 from tests.commands import REPOSITORY, run, started
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
@@ -49,35 +47,6 @@ def test_the_page_and_the_help_name_the_same_statuses() -> None:
     expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, EXIT_GATE, *(128 + number for number in STOPPING)]
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", table, flags=re.MULTILINE)] == expected
     assert [int(number) for number in re.findall(r"\d+", EXIT_STATUS)] == expected
-
-
-@pytest.mark.slow
-def test_0_is_done_and_3_a_run_that_cannot_finish_or_be_read(dataset: Path, tmp_path: Path) -> None:
-    prompt = load_task("coreference").prompts["mcq2-generate-v1"]
-    asked = [request for item in made_items(20) for request in load_task("coreference").requests(item, Asked(prompt))]
-    answers = tmp_path / "answers.jsonl"
-    replay = ("--dataset", dataset, "--backend", "replay", "--model", answers, "--name", "lab/x", "--prompt", prompt.id)
-    for hashes, text, expected, part in (
-        ([request.sha256 for request in asked], "A", 0, "next:"),
-        ([request.sha256 for request in asked], "The weather is fine today.", EXIT_RUN_FAILED, "could be read"),
-        (["0" * 64], "A", EXIT_RUN_FAILED, "requests failed"),
-    ):
-        lines = [json.dumps({"request_sha256": sha256, "text": text}) for sha256 in hashes]
-        answers.write_text("\n".join(lines), encoding="utf-8")
-        done = run("-m", "biasboard", "run", *replay, "--out", tmp_path / part.strip(":"))
-        assert done.returncode == expected, done.stderr
-        assert ("next:" in done.stdout) == (expected == 0)
-        assert part in done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_1_is_bad_input_and_2_a_wrong_option(dataset: Path, tmp_path: Path) -> None:
-    asked = ("run", "--backend", "baseline", "--model", "uniform", "--out", tmp_path / "runs")
-    assert status(*asked, "--dataset", tmp_path / "none")[0] == EXIT_ERROR
-    assert status("validate", dataset)[0] == EXIT_ERROR
-    assert status(*asked, "--dataset", dataset, "--limits", "3")[0] == USAGE
-    assert status(*asked)[0] == USAGE
-    assert status("walk")[0] == USAGE
 
 
 def with_room_for(n_bytes: int, *arguments: str | Path) -> tuple[int, str]:
@@ -128,8 +97,8 @@ def test_129_130_and_143_are_signals_and_the_last_line_says_how_to_go_on(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", STOPPING)
-def test_a_signal_before_a_command_begins_is_told_in_a_line(number: signal.Signals) -> None:
+def test_a_signal_before_a_command_begins_is_told_in_a_line() -> None:
+    number = signal.SIGHUP
     # The command is still importing when it raises the signal itself.
     signals = f"import signal; signal.raise_signal({number:d})"
     program = (
@@ -161,9 +130,6 @@ def test_a_signal_that_was_ignored_stays_so() -> None:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (KeyError("made"), "this is a fault of biasboard (KeyError: 'made'); please report it"),
-        (RecursionError("too\ndeep"), "this is a fault of biasboard (RecursionError: too deep); please report it"),
-        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"), "this is a fault of biasboard (UnicodeDecodeError: "),
         (ZeroDivisionError(), "this is a fault of biasboard (ZeroDivisionError: ZeroDivisionError)"),
         (ValueError("\x1b[31m" + "x" * 9000), "this is a fault of biasboard (ValueError: \\x1b[31mxxx"),
         (MemoryError(), "no memory is left"),
